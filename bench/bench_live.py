@@ -63,7 +63,7 @@ class Watcher(threading.Thread):
         super().__init__(daemon=True)
         self._folders = [lakehouse / name for name in TABLES_OF_VIEW.get(table, (table,))]
         self._column = TIMES[table]
-        self._columns = [self._column, *(["kind"] if table == "group_events" else KEY if table in TABLES_OF_VIEW else ())]
+        self._columns = [self._column, *(["kind"] if table == "group_events" else (*KEY, "outcome") if table in TABLES_OF_VIEW else ())]
         self._known: set[tuple[object, ...]] = set()  # rebalances that a view has shown
         self._from = counted_from
         self.table = table
@@ -104,10 +104,10 @@ class Watcher(threading.Thread):
         if self.table not in TABLES_OF_VIEW:
             return [True] * len(table)
         counts = []
-        for *group, joined_at, ended_at in zip(*(table[name].to_pylist() for name in KEY), strict=True):
+        for *group, joined_at, ended_at, outcome in zip(*(table[name].to_pylist() for name in (*KEY, "outcome")), strict=True):
             rebalance = (*group, joined_at or ended_at)
-            counts.append(rebalance not in self._known)
-            self._known.add(rebalance)
+            counts.append(rebalance not in self._known and outcome not in ("OPEN", "ENDED"))
+            self._known |= {rebalance} if counts[-1] else set()
         return counts
 
     def line(self) -> str:

@@ -29,7 +29,7 @@ SCHEMA: Final = StructType(
         column("join_ms", LongType(), "started_at to joined_at; null unless `start_seen`."),
         column("sync_ms", LongType(), "joined_at to ended_at."),
         column("total_ms", LongType(), "started_at to ended_at; null unless `start_seen`. A lower bound if only records or polls show it."),
-        column("outcome", StringType(), "COMPLETED, SUPERSEDED, EMPTIED or ABANDONED.", nullable=False),
+        column("outcome", StringType(), "How it ended (docs/tables.md lists the outcomes).", nullable=False),
         column("cause", StringType(), "What started it (docs/tables.md lists the causes).", nullable=False),
         column("reason", StringType(), "The coordinator's or the client's own words."),
         column("member_id", StringType(), "Culprit: the member that started it."),

@@ -16,7 +16,7 @@ from coordinator_model.diagnosis import bursts, clients_alone, departures, incid
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, phases, prediction
+from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, phases, prediction, unended
 from coordinator_model.tracker.consumer import calm, following, migrations, undecided
 from coordinator_model.tracker.consumer import closing as consumer_closing
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
@@ -245,8 +245,8 @@ class GroupTracker:
         clients_alone.close_due(self, self.view.horizon_ms, flush=True)
 
     def next_ms(self) -> int | None:
-        """When `advance` has work next, as far as known: None if only an event can change anything."""
-        look_ms = self._look_ms(NEVER)
+        """When there is work next, as far as known: None if only an event can change anything."""
+        look_ms = min(self._look_ms(NEVER), unended.next_ms(self))
         return look_ms if look_ms < NEVER else None
 
     def _due_times(self) -> tuple[int, ...]:

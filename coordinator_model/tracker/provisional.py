@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from coordinator_model.tracker import closing
+from coordinator_model.tracker import closing, unended
 from coordinator_model.tracker.consumer import episode_rows
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Episode
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import REBALANCES, REBALANCES_PROVISIONAL, Row
+from coordinator_model.view.rows import REBALANCES, Row
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import Rebalance, View
 
@@ -64,7 +64,7 @@ def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
             values = {**values, **dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}
         elif _is_why_open(values, all_waits, undecided):
             values = {**values, "cause": reasons.UNKNOWN}
-        told.append(Row(REBALANCES_PROVISIONAL, {**values, "waits_for": ", ".join(waits)}))
+        told.append(unended.provisional(values, ", ".join(waits)))
     return told
 
 
@@ -73,7 +73,7 @@ def _episode_so_far(g: GroupTracker, episode: Episode, waits: tuple[str, ...]) -
     assert g.view.consumer is not None
     episode_rows.write(g, g.view.consumer, episode)
     values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
-    return Row(REBALANCES_PROVISIONAL, {**values, "waits_for": ", ".join(waits)})
+    return unended.provisional(values, ", ".join(waits))
 
 
 def _is_whose_open(rebalance: Rebalance, waits: Collection[str]) -> bool:

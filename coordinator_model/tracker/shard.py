@@ -28,7 +28,7 @@ from coordinator_model.events import Event
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import codec, order, provisional
+from coordinator_model.tracker import codec, order, provisional, unended
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.tracker.quiet import calm, runs
@@ -283,11 +283,12 @@ class Shard:
         tracker.follow(ready, state.clocks)
         tracker.advance(horizon, state.clocks)
         view.horizon_ms = max(view.horizon_ms, horizon)
-        if self._all_ended(view.brokers):
+        if ended := self._all_ended(view.brokers):
             tracker.flush(state.clocks)
         if later_words := self._after_brokers(rest, view.brokers):
             self._wait(group_id, [event for event in rest if event not in later_words])
             tracker.hear_clients(later_words)
+        self.provisional += unended.take_news(tracker, input_ended=ended)
         self._store(tracker, max(map(runs.last_ms, ready), default=due))
         waiting = provisional.waiting(tracker)
         if (first := provisional.first_changed(waited, waiting)) < len(waiting):

@@ -254,6 +254,7 @@ class View(Struct, array_like=True):
     owners_lost: bool = False  # the last rebalance may have left partitions without an owner that no line shows
     assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
     said: Said | None = None  # by clients, while no broker has spoken of the group
+    told_open: dict[str, Any] | None = None  # the row that was told of the rebalance that is open
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
     def identity(self, member_id: str) -> tuple[str, str, str]:

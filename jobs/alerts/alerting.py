@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -15,7 +16,7 @@ from jobs.common.errors import UserError
 from jobs.health.metrics import families
 from jobs.lakehouse import locks
 from jobs.lakehouse.folder import Lakehouse
-from schemas.names import FINDINGS
+from schemas.names import FINDINGS, REBALANCES_PROVISIONAL
 
 _FIRST_REASONS = {"failed": ("timeout", "connection"), "left_out": ("old", "refused")}
 """Series that begin with 0, or Prometheus does not see their first step."""
@@ -29,16 +30,15 @@ class Alerts(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics, as prometheus_client asks for them."""
-        samples: dict[str, dict[tuple[str, ...], float | None]] = {
-            "rebalance_alerts_sent_total": {(one.receiver.name,): one.sent for one in self.senders},
-            "rebalance_alerts_waiting": {(one.receiver.name,): one.waiting for one in self.senders},
-        }
-        for name, reasons in _FIRST_REASONS.items():
-            samples[f"rebalance_alerts_{name}_total"] = {
-                (one.receiver.name, reason): count
-                for one in self.senders
-                for reason, count in (dict.fromkeys(reasons, 0) | dict(getattr(one, name))).items()
-            }
+        samples: defaultdict[str, dict[tuple[str, ...], float | None]] = defaultdict(dict)
+        for one in self.senders:  # two of each receiver
+            counts: dict[tuple[str, ...], float] = {("rebalance_alerts_sent_total",): one.sent, ("rebalance_alerts_waiting",): one.waiting}
+            for what, reasons in _FIRST_REASONS.items():
+                known = dict.fromkeys(reasons, 0) | dict(getattr(one, what))
+                counts |= {(f"rebalance_alerts_{what}_total", reason): count for reason, count in known.items()}
+            for (name, *labels), count in counts.items():
+                key = (one.receiver.name, *labels)
+                samples[name][key] = (samples[name].get(key) or 0) + count
         yield from families(samples)
 
 
@@ -49,17 +49,17 @@ def alerting(house: Lakehouse, settings: AlertSettings, warn: Callable[[str], No
     UserError: the file of a URL or of a token cannot be used, or another process sends to a receiver.
     """
     senders = [
-        Sender(house.folder / FINDINGS, house.alerts / f"{receiver.name}.json", receiver, settings, warn=warn, pauses=pauses)
+        Sender(house.folder / table, notes / f"{receiver.name}.json", receiver, settings, warn=warn, pauses=pauses)
         for receiver in settings.receivers
+        for table, notes in ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
     ]
     with ExitStack() as stack:
         if senders:
             try:
-                house.alerts.mkdir(parents=True, exist_ok=True)
+                house.open_alerts.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UserError(f"cannot write to the lakehouse {house.folder}: {error.strerror}") from None
-        for sender in senders:
-            name = sender.receiver.name
+        for name in [receiver.name for receiver in settings.receivers]:
             busy = f"another process sends alerts of {house.folder} to {name}: stop it, or take {name} out of the settings"
             stack.enter_context(locks.held(house.alerts / f"{name}.lock", busy))
         for sender in senders:

@@ -9,6 +9,8 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
+from coordinator_model.view.outcomes import OPEN
+from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.times import EPOCH, epoch_ms, iso
 
@@ -29,6 +31,17 @@ class Finding:
     message: str
     advice: str
     details: str
+    row_id: str = ""  # of another row than one of `findings`
+    open: bool | None = None  # whether what it is about goes on, or has ended; None: it has happened
+
+    @classmethod
+    def of_open(cls, row: Mapping[str, Any]) -> Finding:
+        """What is said of a rebalance that has exceeded its rebalance timeout and goes on, or has ended since: of a provisional row."""
+        aware = {name: row[name].replace(tzinfo=EPOCH.tzinfo) for name in ("started_at", "ended_at")}
+        said = as_finding({**row, **aware})
+        parts = (row["cluster"], row["group_id"], epoch_ms(aware["started_at"]), "", _text(row["generation"]))
+        values = {name: said[name] for name in COLUMNS}
+        return cls(occurred_ms=epoch_ms(aware["ended_at"]), **values, row_id="r" + _digest(parts), open=row["outcome"] == OPEN)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Finding:
@@ -39,9 +52,9 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """The id by which `rebalance evidence` finds the row: sql/views/findings_with_id.sql."""
+        """The id by which `rebalance evidence` finds the row: sql/views/findings_with_id.sql, or rebalances_with_id.sql."""
         parts = (self.cluster, self.group_id, self.occurred_ms, self.code, self.member_id or "", _text(self.generation))
-        return "f" + hashlib.md5("|".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()[:11]
+        return self.row_id or "f" + _digest(parts)
 
     @property
     def key(self) -> str:
@@ -63,7 +76,7 @@ class Finding:
         return SEVERITIES.index(self.severity) if self.severity in SEVERITIES else len(SEVERITIES)
 
 
-COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name != "occurred_ms")
+COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "row_id", "open"})
 """The columns of `findings` that a Finding has, besides its time."""
 
 
@@ -73,6 +86,10 @@ def wanted_by(receiver: ReceiverSettings, finding: Finding) -> bool:
     return finding.gravity >= SEVERITIES.index(receiver.severity) and all(
         any(fnmatchcase(value, pattern) for pattern in patterns) for value, patterns in asked
     )
+
+
+def _digest(parts: tuple[object, ...]) -> str:
+    return hashlib.md5("|".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()[:11]
 
 
 def _text(value: int | None) -> str:

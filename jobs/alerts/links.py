@@ -12,9 +12,12 @@ _AROUND_MS: Final = 300_000
 
 
 def group_link(dashboard_url: str, finding: Finding) -> str:
-    """The page of the finding's group around the time of the finding, with its row marked; empty without a dashboard."""
+    """The page of the finding's group around its time, with its row marked, or that of the rebalance; empty without a dashboard."""
     if not dashboard_url:
         return ""
+    if finding.row_id:
+        own = {"cluster": finding.cluster, "group": finding.group_id, "id": finding.row_id}
+        return f"{dashboard_url.rstrip('/')}/rebalance?{urlencode(own, errors='replace')}"
     place = {
         "cluster": finding.cluster,
         "group": finding.group_id,

@@ -18,8 +18,10 @@ from jobs.common.text import many, printable, who
 from jobs.common.times import EPOCH, instant, iso
 
 COLOURS: Final = {"ERROR": "#d32f2f", "WARNING": "#f9a825", "INFO": "#1976d2"}
+_ENDED: Final = "#388e3c"
 _NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
 _BLOCKS: Final = 10  # attachments of one chat message
+_OPEN_MS: Final = 86_400_000  # Alertmanager: how long an alert stands whose end will be posted
 _CLIENTS: Final = 4  # named in one attachment
 _NAME_CHARS: Final = 80
 _TEXT_CHARS: Final = 1_500
@@ -66,6 +68,7 @@ def _plain(finding: Finding, dashboard_url: str) -> dict[str, Any]:
         "message": finding.message,
         "advice": finding.advice,
         "details": json.loads(finding.details),
+        "open": finding.open,
         "link": group_link(dashboard_url, finding) or None,
     }
 
@@ -85,7 +88,8 @@ def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, 
         alert = alerts.setdefault(tuple(labels.values()), {"startsAt": finding.time, "findings": 0})
         alert["findings"] += 1
         alert["labels"] = {name: value for name, value in labels.items() if value}
-        alert["endsAt"] = iso(EPOCH + timedelta(milliseconds=max(now_ms, finding.occurred_ms) + resolve_after_ms))
+        lasts_ms = 0 if finding.open is False else _OPEN_MS if finding.open else resolve_after_ms
+        alert["endsAt"] = iso(EPOCH + timedelta(milliseconds=max(now_ms, finding.occurred_ms) + lasts_ms))
         alert["annotations"] = {
             "summary": f"{finding.code} in group {finding.group_id} of {finding.cluster}",
             "description": finding.message,
@@ -149,7 +153,7 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
     span = instant(first.occurred_ms)[:19] + until
     lines = [_escaped(newest.message), f"*What to change:* {_escaped(newest.advice)}", *([f"*Client:* {named}"] if named else [])]
     attachment = {
-        "color": COLOURS.get(newest.severity, COLOURS["ERROR"]),
+        "color": _ENDED if newest.open is False else COLOURS.get(newest.severity, COLOURS["ERROR"]),
         "fallback": f"{newest.severity}: {title}",
         "title": title,
         "text": "\n".join([*lines, f"*When:* {span} UTC"]),

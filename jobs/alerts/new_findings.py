@@ -1,4 +1,4 @@
-"""New rows of `findings`, in the order in which track wrote them: commit by commit, without Spark.
+"""Rows of `findings`, and those about open rebalances, in the order in which track wrote them: commit by commit, without Spark.
 
 A place in the table is a commit and a row of it. Only commits that added rows count; those of `rebalance maintain` move rows. `maintain`
 keeps the commits and files that a sender has not read (`unsent_from`).
@@ -21,6 +21,7 @@ from jobs.alerts.finding import COLUMNS, Finding
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
 from jobs.lakehouse import delta_log
+from schemas.names import REBALANCES_PROVISIONAL
 
 _ROWS: Final = 1_000
 """Rows of a file that are in memory at a time."""
@@ -69,10 +70,11 @@ class Progress:
 
 
 class FindingsTable:
-    """The table `findings` of a lakehouse, which may not exist yet, and which another may replace."""
+    """The table `findings` of a lakehouse, or its `rebalances_provisional`. It may not exist yet, and another may replace it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._of_open = folder.name == REBALANCES_PROVISIONAL
         self._log = folder / delta_log.LOG
         self._inode: int | None = None
         self.id = ""
@@ -106,12 +108,15 @@ class FindingsTable:
         count = 0
         for path, written_ms in delta_log.commit_of(self._folder, start.commit).appended_at:
             with pq.ParquetFile(self._folder / unquote(path)) as file:
-                for batch in file.iter_batches(_ROWS, columns=[*COLUMNS, "occurred_at"], use_threads=False):
+                columns = None if self._of_open else [*COLUMNS, "occurred_at"]
+                for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
                     new = batch.slice(min(max(start.row - count, 0), len(batch)))
                     first = count + len(batch) - len(new)
                     count += len(batch)
                     for number, row in enumerate(new.to_pylist(), first + 1):
-                        yield NewFinding(Finding.of(row), Place(start.commit, number), written_ms)
+                        if not self._of_open or row["alarm"]:
+                            one = Finding.of_open(row) if self._of_open else Finding.of(row)
+                            yield NewFinding(one, Place(start.commit, number), written_ms)
 
 
 def first_progress(table: FindingsTable, known: Progress | None) -> Progress:

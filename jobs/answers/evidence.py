@@ -107,7 +107,7 @@ def _proven(reader: QuestionReader, rows: Sequence[Row], files: Sequence[LogFile
         for source, origin, position in refs:
             file, text = places.get((origin, position), (None, None))
             lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
-        proofs.append(ProvenRow(row["id"], row, lines, rounds_of(reader, row) if row["id"][0] == "r" else ()))
+        proofs.append(ProvenRow(row["id"], row, lines, rounds_of(reader, row) if "group_protocol" in row else ()))
     return proofs
 
 

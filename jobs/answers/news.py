@@ -1,7 +1,7 @@
 """What comes to `rebalances`, `rebalances_provisional` and `findings` while a pipeline writes them.
 
-Each rebalance and each finding is told once, and each correction of a rebalance. Only new files are read. Where a table has to be read
-again as a whole (jobs/lakehouse/growth.py), what was told before is left out.
+Each rebalance and each finding is told once, and each correction of a rebalance, also of one that is open. Only new files are read. Where
+a table has to be read again as a whole (jobs/lakehouse/growth.py), what was told before is left out.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.open_rebalances import is_open
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.times import EPOCH
 from jobs.lakehouse.growth import GrowingTable, Growth
@@ -60,6 +62,11 @@ class Told:
     said: tuple[Any, ...]
     waits_for: str | None
 
+    @property
+    def was_open(self) -> bool:
+        """Whether the rebalance had not ended by then."""
+        return self.waits_for in WAITS
+
 
 @dataclass(frozen=True)
 class NewsItem:
@@ -80,11 +87,18 @@ class NewsItem:
 
     @property
     def key(self) -> _Key:
-        """What the rebalance or finding is known by, whatever else of it is corrected."""
+        """What the rebalance or finding is known by, whatever else of it is corrected. A group has one rebalance that is open."""
         if self.table == FINDINGS:
             return (self.row["id"],)
+        if is_open(self.row):
+            return self.open_key
         row = self.row  # as in sql/views/rebalances_waiting.sql
         return row["cluster"], row["group_id"], row["generation"], row["joined_at"] or row["ended_at"]
+
+    @property
+    def open_key(self) -> _Key:
+        """What the rebalance is known by that is open in its group."""
+        return self.row["cluster"], self.row["group_id"]
 
     @property
     def waits_for(self) -> str | None:
@@ -176,6 +190,8 @@ class News:
     def _remembered(self, item: NewsItem) -> NewsItem | None:
         """The item with what was told of it before; None: all of it was told."""
         before, _ = self._told.get(item.key, (None, None))
+        if before is None and item.table == REBALANCES and not is_open(item.row):
+            before = self._ended(item)
         if before is not None:
             is_old = item.table == FINDINGS or before == item.told or (before.waits_for is None and item.waits_for is not None)
             if is_old:
@@ -186,6 +202,14 @@ class News:
             _, (_, at) = self._told.popitem(last=False)
             self._forgotten = max(at, self._forgotten or at)
         return NewsItem(item.table, item.row, before)
+
+    def _ended(self, item: NewsItem) -> Told | None:
+        """What was told of the rebalance as it was open, which this row shows to have ended."""
+        told, _ = self._told.get(item.open_key, (None, None))
+        if told is None or item.row["ended_at"] <= told.said[0]:  # the one before it
+            return None
+        del self._told[item.open_key]
+        return told
 
 
 class _GrowthReader(QuestionReader):

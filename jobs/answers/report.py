@@ -16,6 +16,7 @@ from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
+from jobs.answers.open_rebalances import OPEN_ONES, as_finding
 from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """
@@ -43,11 +44,11 @@ _STATES: Final = """
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
           AND since <= $until AND (next_at IS NULL OR next_at > $until)
 """
-# What rebalances cost each group since `since`.
+# What rebalances cost each group since `since`. One that is open belongs to that time however long ago it began.
 _COSTS: Final = """
     WITH own AS (
         SELECT cluster, group_id, started_at, total_ms, startup, unavailable_partition_ms, blamed,
-               started_at >= $since AS counts
+               started_at >= $since OR outcome = 'OPEN' AND ended_at >= $since AS counts
         FROM rebalances_with_culprit
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND started_at <= $until
     ),
@@ -70,9 +71,10 @@ _CHOSEN: Final = """
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND {at} BETWEEN $since AND $until
 """
 _REBALANCES: Final = f"""
-    SELECT * EXCLUDE (batch_id)
+    SELECT * EXCLUDE (batch_id, alarm)
     FROM (
-        SELECT * FROM rebalances_with_culprit {_CHOSEN.format(at="started_at")}
+        SELECT * FROM rebalances_with_culprit
+        {_CHOSEN.format(at="CASE WHEN outcome = 'OPEN' AND $since BETWEEN started_at AND ended_at THEN $since ELSE started_at END")}
         ORDER BY startup, unavailable_partition_ms DESC NULLS LAST, total_ms DESC NULLS LAST, cluster, group_id, started_at, id
         LIMIT $limit
     )
@@ -174,12 +176,13 @@ def _overview(its: _Scoped) -> Overview:
     lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows(_CLUSTERS)]
     findings = its.rows(_FINDINGS)
+    open_ones = [as_finding(row) for row in its.rows(OPEN_ONES)]
     times = RebalanceTimes(its.tuples(TIMES) if findings else ())
     refused = its.rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
     incidents = read_incidents(its.reader) if findings else []
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    entries = attention(findings, times, refused, incidents)
+    entries = attention([*findings, *open_ones], times, refused, incidents)
     judgement = judged(its.reader, its.values, its.rows(_STATES), entries, {row["cluster"]: row["last_at"] for row in clusters})
     return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement)
 

@@ -124,9 +124,9 @@ def _send(lakehouse: Path, settings: AlertSettings, *, once: bool) -> None:
     if not Lakehouse(lakehouse).layout.exists():
         raise UserError(f"no lakehouse with its checkpoints at {lakehouse}: alerts are sent where the pipeline works")
     pauses = replace(PAUSES, farewell=_ONCE_SECONDS) if once else PAUSES
-    with Interrupts() as interrupts, alerting(Lakehouse(lakehouse), settings, warn, pauses) as sending:
+    with Interrupts() as interrupts, alerting(Lakehouse(lakehouse), settings, warn, pauses):
         if not once:
-            names = ", ".join(f"{one.receiver.name} ({one.receiver.format})" for one in sending.senders)
+            names = ", ".join(f"{one.name} ({one.format})" for one in settings.receivers)
             click.echo(f"new findings of {lakehouse} go to {names}, until Ctrl-C")
         while not once and not interrupts.happened():
             time.sleep(_STEP_SECONDS)

@@ -92,7 +92,8 @@ def _title(proven: ProvenRow) -> str:
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
-    from jobs.answers.rounds import in_words  # with DuckDB
+    from jobs.answers.open_rebalances import is_open, waits_note  # with DuckDB
+    from jobs.answers.rounds import in_words
 
     row: dict[str, Any] = proven.row
     if proven.kind == "finding":
@@ -102,7 +103,8 @@ def _sentences(proven: ProvenRow) -> list[str]:
         after = "" if row["total_ms"] is None else f" after {duration(row['total_ms'])}"
         outcome = f"{row['outcome']}{after}{generation}"
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
-        waits = [f"Provisional: it waits for {row['waits_for']}, which may correct it"] if row["waits_for"] else []
+        note = waits_note(row) + ("" if is_open(row) else ", which may correct it") if row["waits_for"] else ""
+        waits = [note[0].upper() + note[1:]] if note else []
         return [outcome, *reason, *waits, *in_words(proven.rounds)]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from jobs.answers.news import News, NewsItem
 from jobs.answers.news_text import NewsText, clock, is_open
+from jobs.answers.open_rebalances import waits_note
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION
@@ -130,7 +131,7 @@ class _Screen:
     def item(self, item: NewsItem) -> None:
         """Prints a rebalance or a finding."""
         self.shown_at = time.monotonic()
-        self.line(self._news.line(item, f"provisional: it waits for {item.waits_for}" if is_open(item) else ""))
+        self.line(self._news.line(item, waits_note(item.row) if is_open(item) else ""))
 
 
 class _Demo:

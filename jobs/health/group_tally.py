@@ -18,6 +18,8 @@ from typing import Any, Final
 from prometheus_client.metrics_core import Metric
 
 from coordinator_model.states import State
+from coordinator_model.tracker import unended
+from coordinator_model.view.outcomes import ENDED, OPEN
 from jobs.common.errors import LakehouseError
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.health.metrics import families
@@ -47,6 +49,13 @@ _MEMBERS: Final = """
     FROM rebalances GROUP BY ALL ORDER BY newest_at DESC LIMIT $1
 """
 
+_OPEN: Final = f"""
+    SELECT cluster, group_id, started_at, limit_ms, total_ms, outcome FROM rebalances_provisional
+    WHERE outcome IN ('{OPEN}', '{ENDED}')
+    QUALIFY row_number() OVER (PARTITION BY cluster, group_id ORDER BY batch_id DESC, started_at DESC, outcome) = 1 AND outcome = '{OPEN}'
+    ORDER BY started_at DESC LIMIT $1
+"""  # noqa: S608 - no user's text
+
 Key = tuple[str, str]
 """Cluster and group."""
 
@@ -60,6 +69,9 @@ class _Now:
     members: int | None = None
     members_ms: int = -1
     rebalanced_ms: int = -1
+    open_ms: int = -1  # when a rebalance began that has not ended
+    overdue: bool = False
+    open_told: bool = False  # whether a micro-batch of this process said so
 
 
 class GroupTally:
@@ -77,12 +89,16 @@ class GroupTally:
     def seed(self, lakehouse: Path) -> None:
         """Takes from the tables how groups were when an earlier process ended. duckdb.Error, DeltaError: they cannot be read."""
         try:
-            reader = TableReader(lakehouse, (GROUP_TRANSITIONS, REBALANCES))
+            reader = TableReader(lakehouse, (GROUP_TRANSITIONS, REBALANCES, REBALANCES_PROVISIONAL))
         except LakehouseError:
             return
         states = reader.rows(_STATES, self._limit) if GROUP_TRANSITIONS in reader.tables else []
         members = reader.rows(_MEMBERS, self._limit) if REBALANCES in reader.tables else []
+        running = reader.rows(_OPEN, self._limit) if REBALANCES_PROVISIONAL in reader.tables else []
         with self._lock:
+            for row in running:
+                if (now := self._of(row)) is not None and not now.open_told:
+                    self._open({**row, "started_at": _ms(row["started_at"])})
             for row in members:
                 self._members(row, row["members"], _ms(row["newest_at"]), rebalanced=True)
             for row in states:
@@ -94,7 +110,10 @@ class GroupTally:
             for row in rows.get(GROUP_TRANSITIONS, ()):
                 self._state(row, row["to_state"], row["occurred_at"])
             for row in rows.get(REBALANCES_PROVISIONAL, ()):
-                self._members(row, row["members_after"], row["ended_at"])
+                if row["outcome"] in (OPEN, ENDED):
+                    self._open(row)
+                else:
+                    self._members(row, row["members_after"], row["ended_at"])
             for row in rows.get(REBALANCES, ()):
                 self._rebalance(row)
             for row in rows.get(FINDINGS, ()):
@@ -132,6 +151,12 @@ class GroupTally:
         if members is not None and at_ms >= now.members_ms:
             now.members, now.members_ms = members, at_ms
 
+    def _open(self, row: Mapping[str, Any]) -> None:
+        """Takes what the tracker tells of a rebalance that has not ended, or that one has."""
+        if (now := self._of(row)) is not None:
+            now.open_ms = row["started_at"] if row["outcome"] == OPEN else -1
+            now.overdue, now.open_told = unended.is_overdue(row), True
+
     def _of(self, row: Mapping[str, Any]) -> _Now | None:
         """The group of a row; None if there is no room for another one. Groups that were deleted make room."""
         key = (row["cluster"], row["group_id"])
@@ -163,6 +188,9 @@ class GroupTally:
                 key = (cluster, label(group))
                 if now.rebalanced_ms >= 0:
                     gauges["rebalance_group_last_rebalance_timestamp_seconds"][key] = now.rebalanced_ms / 1_000
+                if now.open_ms >= 0:
+                    gauges["rebalance_group_open_since_timestamp_seconds"][key] = now.open_ms / 1_000
+                    gauges["rebalance_group_open_overdue"][key] = float(now.overdue)
                 if now.state == _DEAD:
                     continue
                 gauges["rebalance_group_members"][key] = now.members

@@ -65,6 +65,8 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_state_bytes": ("The tracker's state, encoded.", ("cluster",)),
     "rebalance_group_members": ("Members of the group.", ("cluster", "group")),
     "rebalance_group_state": ("1 for the state that the group is in.", ("cluster", "group", "state")),
+    "rebalance_group_open_since_timestamp_seconds": ("When the rebalance began that has not ended.", ("cluster", "group")),
+    "rebalance_group_open_overdue": ("Whether it has lasted longer than its rebalance timeout.", ("cluster", "group")),
     "rebalance_group_last_rebalance_timestamp_seconds": ("When the newest rebalance ended.", ("cluster", "group")),
     "rebalance_alerts_waiting": ("Findings that a receiver of alerts has not got yet.", ("receiver",)),
 }

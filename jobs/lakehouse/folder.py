@@ -52,6 +52,7 @@ class Lakehouse:
         self.inputs = checkpoints / "inputs.json"  # where the logs were read from
         self.replay = checkpoints / "replay.json"  # there while `rebalance replay` makes the lakehouse: its source, and how far the swap is
         self.alerts = checkpoints / "alerts"  # how far the alerts of each receiver are: NAME.json, and NAME.lock
+        self.open_alerts = self.alerts / "open"  # the same of alerts about open rebalances
         self.given = folder / "_input"  # what came on standard input (`rebalance explain --keep`)
         self.captured = folder / "_captured"  # what was read from clusters (--offsets-from)
         self.spool = folder / "_spool"  # slices of the input that wait for ingest

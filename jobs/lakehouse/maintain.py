@@ -47,6 +47,8 @@ _THINNED_UNTIL: Final = "rebalance-thinned-until"
 _THINNED_AT: Final = "rebalance-thinned-at"
 _REBALANCE: Final = "cluster, group_id, coalesce(generation, -1), coalesce(joined_at, ended_at)"
 """What a rebalance is known by, as in sql/views/rebalances_waiting.sql."""
+_OF_OPEN: Final = "outcome IN ('OPEN', 'ENDED')"
+"""Provisional rows of rebalances that had not ended. The newest of a group counts, as in sql/views/rebalances_open.sql, however old."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def untracked_from(checkpoint: Path) -> int:
 
 
 def unsent_from(alerts: Path) -> int:
-    """The first commit of findings that some receiver of alerts has not got yet; the greatest number if there is no receiver."""
+    """The first commit of a table that some receiver of its alerts has not got yet; the greatest number if there is no receiver."""
     places = (json.loads(path.read_bytes()) for path in alerts.glob("*.json"))
     return min((int(place["done"]["commit"]) for place in places), default=sys.maxsize)
 
@@ -141,23 +143,23 @@ class _Table:
         nullable = {field.name: field.nullable for field in DeltaTable(str(self._folder)).schema().fields}
         self._time = next((column for column in TIMES if column in nullable), None)
         # A row without a time is kept, and the bounds of a file say nothing about it.
-        self._bounded = self._time is not None and not nullable[self._time]
+        self._bounded = self._time is not None and not nullable[self._time] and name != REBALANCES_PROVISIONAL
         keep = policy.of(name)
         self._oldest = newest - keep if keep is not None and self._time is not None else None
         thins = policy.thin_after is not None and name == GROUP_EVENTS
         self._thin_before = newest - policy.thin_after if thins and policy.thin_after is not None else None
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
-        self._unread_from = {GROUP_EVENTS: unread_from(house.track_checkpoint), FINDINGS: unsent_from(house.alerts)}.get(name, sys.maxsize)
+        unsent = {FINDINGS: unsent_from(house.alerts), REBALANCES_PROVISIONAL: unsent_from(house.open_alerts)}
+        self._unread_from = ({GROUP_EVENTS: unread_from(house.track_checkpoint)} | unsent).get(name, sys.maxsize)
         self._untracked_from = untracked_from(house.track_checkpoint)
 
     def work(self) -> MaintainedTable:
         if not is_plain(DeltaTable(str(self._folder))):
             return MaintainedTable(self._name, left_alone="another program changed how it is stored")
         before = self._files()
-        removed = self._expire(before)
-        if self._name == REBALANCES_PROVISIONAL:
-            removed += self._drop_replaced()
+        removed = self._drop_replaced() if self._name == REBALANCES_PROVISIONAL else 0
+        removed += self._expire(self._files())  # then: nothing brings a row back whose end is too old
         thinned = self._thin(self._thin_before) if self._thin_before is not None else None
         if not self._dry_run:
             for portion in _portions([file for file in self._files() if file.size < _SMALL]):
@@ -189,7 +191,10 @@ class _Table:
         if oldest is None:
             return 0
         limit = f"TIMESTAMPTZ '{oldest.isoformat()}'"
-        too_old = f'"{self._time}" < {limit}'
+        spared = (
+            "outcome = 'OPEN'" if self._name == REBALANCES_PROVISIONAL else "false"
+        )  # `_drop_replaced` drops those that are open no more
+        too_old = f'("{self._time}" < {limit} AND NOT {spared})'
         whole = [file for file in files if self._bounded and file.rows is not None and file.newest is not None and file.newest < oldest]
         mixed = [file for file in files if file not in whole and (file.oldest is None or file.oldest < oldest)]
         counts = {file: rows for file in mixed if (rows := delta_files.count(self._folder, [file], too_old, self._scratch))}
@@ -199,7 +204,7 @@ class _Table:
         if whole:
             delta_files.replace(self._folder, whole, [], changes=True)
         for portion in _portions(list(counts)):
-            removed += self._rewrite(portion, f'coalesce("{self._time}" >= {limit}, true)')
+            removed += self._rewrite(portion, f"coalesce(NOT {too_old}, true)")
         return removed
 
     def _thin(self, before: datetime) -> Thinned:
@@ -230,10 +235,16 @@ class _Table:
     def _drop_replaced(self) -> int:
         """Deletes provisional rows that a newer or the final row of their rebalance replaces; returns how many."""
         final, provisional = (self._rows_of(self._folder.with_name(name)) for name in (REBALANCES, REBALANCES_PROVISIONAL))
-        replaced = (
-            f"(row({_REBALANCE}) IN (SELECT row({_REBALANCE}) FROM ({final})) OR row({_REBALANCE}, batch_id) NOT IN "  # noqa: S608
-            f"(SELECT row({_REBALANCE}, max(batch_id)) FROM ({provisional}) GROUP BY {_REBALANCE}))"
+        place = "row(batch_id, started_at, outcome <> 'OPEN')"
+        open_before = (
+            f"row(cluster, group_id, {place}) NOT IN "  # noqa: S608
+            f"(SELECT row(cluster, group_id, max({place})) FROM ({provisional}) WHERE {_OF_OPEN} GROUP BY cluster, group_id)"
         )
+        ended = (
+            f"row({_REBALANCE}) IN (SELECT row({_REBALANCE}) FROM ({final})) OR row({_REBALANCE}, batch_id) NOT IN "  # noqa: S608
+            f"(SELECT row({_REBALANCE}, max(batch_id)) FROM ({provisional}) WHERE NOT {_OF_OPEN} GROUP BY {_REBALANCE})"
+        )
+        replaced = f"(CASE WHEN {_OF_OPEN} THEN {open_before} ELSE {ended} END)"
         removed = 0
         for portion in _portions(self._files()):
             rows = delta_files.count(self._folder, portion, replaced, self._scratch)

@@ -19,7 +19,7 @@ from jobs.common.errors import LakehouseError
 from jobs.common.imports import without_pandas
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
-from schemas.names import GROUP_EVENTS, TABLES, TIME
+from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
 
 
 def check_events(folder: Path) -> None:
@@ -42,7 +42,7 @@ class TableReader:
         check_events(folder)
         self.folder = folder
         self.connection = _connect()
-        self.tables = tuple(name for name in TABLES if name in tables and self.add_view(name))
+        self.tables = tuple(name for name in READABLE if name in tables and self.add_view(name))
 
     def add_view(self, name: str) -> bool:
         """Makes the view of one table. False: the lakehouse has no such table."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from coordinator_model.view.outcomes import ENDED, OPEN
 from jobs.laws.group_rows import Breach, GroupRows, Row, members
 
 COUNTS_ADD_UP: Final = "COUNTS_ADD_UP"
@@ -194,13 +195,17 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
 
 
 def provisional_has_final(group: GroupRows) -> Iterator[Breach]:
-    """A provisional row has its final one, or waits: then no later rebalance of the group has a final row."""
+    """A provisional row has its final one, or waits, or is open: then no later rebalance of the group has a final row."""
     final = {rebalance_key(row) for row in group.rebalances}
     last = max((row["ended_at"] for row in group.rebalances), default=-1)
+    told = [row for row in group.provisional if row["outcome"] in (OPEN, ENDED)]
     for row in group.provisional:
-        if rebalance_key(row) not in final and row["ended_at"] < last:
+        if row["outcome"] not in (OPEN, ENDED) and rebalance_key(row) not in final and row["ended_at"] < last:
             text = f"it has no final row, but a later rebalance has one; it waited for {row['waits_for']}"
             yield group.breach(PROVISIONAL_HAS_FINAL, row, row["started_at"], text)
+    newest = max(told, key=lambda row: (row["batch_id"], row["started_at"], row["outcome"] == ENDED), default=None)
+    if newest is not None and newest["outcome"] == OPEN and any(row["started_at"] > newest["started_at"] for row in group.rebalances):
+        yield group.breach(PROVISIONAL_HAS_FINAL, newest, newest["started_at"], "it is open, but a later rebalance has a final row")
 
 
 def rebalance_key(row: Row) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import NOUNS, AttentionWords, clients_of, cost_of
 from jobs.answers.coverage import missing
 from jobs.answers.duckdb_views import Key, Row, key_of
+from jobs.answers.open_rebalances import waits_note
 from jobs.answers.report import Report
 from jobs.answers.rounds import CLASSIC, in_words
 from jobs.common.text import printable, who
@@ -246,7 +247,7 @@ class _Page:
             "cause": "start-up" if row["startup"] else row["blamed"],
             "began": printable(began, _SENTENCES),
             "reason": printable(row["reason"], 300),
-            "waits_for": row["waits_for"],
+            "waits_for": waits_note(row) if row["waits_for"] else "",
             "culprit": culprit(row),
             "phases": f"{duration(row['join_ms'])} + {duration(row['sync_ms'])}" if row["join_ms"] is not None else "-",
             "total": duration(row["total_ms"]),

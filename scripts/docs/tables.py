@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql.types import StructField, StructType
 
 from coordinator_model.diagnosis.figures import RULES
+from coordinator_model.tracker import unended
 from coordinator_model.tracker.closing import WAITS
 from jobs.common.places import PROJECT
 from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
@@ -29,6 +30,8 @@ OUTCOMES: Final = {
     "SUPERSEDED": "Another rebalance began before this one was done.",
     "EMPTIED": "The last member went.",
     "ABANDONED": "The coordinator went away with it: moved, restarted, or its log ends. Or lines are missing.",
+    "OPEN": "It has not ended when the logs end (only in rebalances_provisional).",
+    "ENDED": "It is OPEN no more: the row takes back what was told (only in rebalances_provisional, in no view).",
 }
 
 CAUSES: Final = {
@@ -78,7 +81,7 @@ def page() -> str:
         "## Values\n",
         values("rebalances.outcome", OUTCOMES),
         values("rebalances.cause", CAUSES),
-        values("rebalances_provisional.waits_for", WAITS),
+        values("rebalances_provisional.waits_for", WAITS | unended.WAITS),
         values("member_sessions.end_kind", END_KINDS),
         values("findings.code", {code: rule.row.partition(". ")[0] for code, rule in RULES.items()}),
     ]

@@ -67,7 +67,7 @@ def test_plain_json_has_every_finding_whole():
     assert first == {
         "key": ONE.key, "id": ONE.id, "cluster": "prod", "group": "orders", "occurred_at": "2026-11-21T06:27:00.123Z",
         "code": "POLL_TIMEOUT", "severity": "ERROR", "member_id": None, "client_id": "c-1", "client_host": "/10.0.0.1",
-        "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "link": group_link(DASHBOARD, ONE),
+        "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "open": None, "link": group_link(DASHBOARD, ONE),
     }  # fmt: skip
     assert second["details"] == {"max_poll_interval_ms": 300_000}
     assert content("json", ONE, dashboard="")["findings"][0]["link"] is None
@@ -91,6 +91,17 @@ def test_alertmanager_has_one_alert_for_a_problem_of_a_client():
     assert (alert["annotations"]["findings"], alert["annotations"]["key"]) == ("2", later.key)
     assert alert["generatorURL"] == group_link(DASHBOARD, later)
     assert "client" not in of_group["labels"]
+
+
+def test_what_is_open_stands_in_alertmanager_until_it_has_ended():
+    began = replace(ONE, code="OPEN_REBALANCE", client_id=None, row_id="r0123456789a", open=True)
+    (alert,) = content("alertmanager", began, now_ms=AT + 5_000)
+    assert alert["endsAt"] == "2026-11-22T06:27:05.123Z"
+    (ended,) = content("alertmanager", replace(began, open=False), now_ms=AT + 60_000)
+    assert (ended["labels"], ended["endsAt"]) == (alert["labels"], "2026-11-21T06:28:00.123Z")
+    colours = [content("slack", replace(began, open=one))["attachments"][0]["color"] for one in (True, False)]
+    assert len(set(colours)) == 2
+    assert group_link(DASHBOARD, began) == "https://dash.example/rebalance/rebalance?cluster=prod&group=orders&id=r0123456789a"
 
 
 def test_an_alert_never_ends_before_it_starts():

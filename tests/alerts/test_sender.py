@@ -16,6 +16,8 @@ from prometheus_client import generate_latest
 
 from jobs.alerts import sender as sender_module
 from jobs.alerts.alerting import alerting
+from jobs.alerts.finding import Finding
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.alert_settings import AlertSettings, ReceiverSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
@@ -23,7 +25,7 @@ from jobs.lakehouse import maintain
 from jobs.lakehouse.folder import Lakehouse, check_layout
 from tests.alerts.webhooks import PATIENCE, QUICK, SECRET, finding, found, hook, now_ms, secret_file, wait_for
 from tests.health.metrics_text import read_metrics
-from tests.lakehouse.rows import empty_lakehouse, new_lakehouse
+from tests.lakehouse.rows import empty_lakehouse, new_lakehouse, open_rebalance
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +107,32 @@ def test_a_receiver_gets_what_it_asks_for(lake, received, said):
     assert groups(received.findings()) == ["payments", "orders"]
 
 
+def told(ago_ms, total_ms, **values):
+    """A row about a rebalance that had lasted so long by then."""
+    return open_rebalance(**{"started_at": now_ms() - ago_ms, "ended_at": now_ms() - ago_ms + total_ms, "total_ms": total_ms} | values)
+
+
+def test_an_open_rebalance_is_posted_once_it_exceeds_its_limit_and_again_when_it_has_ended(lake, received, said):
+    with sending(lake, received, said) as alerts:
+        began = told(60_000, 6_000, limit_ms=30_000)
+        found(lake, began)
+        over = began | {"ended_at": began["started_at"] + 30_000, "total_ms": 30_000}
+        found(lake, over | {"alarm": "RAISED"})
+        wait_for(lambda: received.taken)
+        found(lake, over | {"awaited": []}, finding("other"))
+        found(lake, over | {"outcome": "ENDED", "alarm": "CLEARED"})
+        wait_for(lambda: len(received.findings()) == 3)
+        wait_for(lambda: metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall") == 3)
+    posted = [one for one in received.findings() if one["code"] == "OPEN_REBALANCE"]
+    assert [(one["group"], one["severity"], one["open"]) for one in posted] == [("payments", "ERROR", True), ("payments", "ERROR", False)]
+    assert "longer than its rebalance timeout of 30.0 s" in posted[0]["message"]
+    assert posted[1]["message"].endswith("and had lasted longer than 30.0 s has ended.")
+    (row,) = QuestionReader(lake).ask("SELECT * FROM rebalances_provisional WHERE alarm = 'RAISED'", {}).by_name()
+    assert {one["id"] for one in posted} == {Finding.of_open(row).id}
+    assert posted[0]["key"] != posted[1]["key"]
+    assert said == []
+
+
 def test_what_happened_long_before_it_was_found_is_left_out_and_counted(lake, received, said):
     with sending(lake, received, said, max_age_ms=60_000) as alerts:
         found(lake, finding("old", occurred_at=now_ms() - 120_000), finding("new"))
@@ -129,7 +157,7 @@ def test_what_waits_is_counted_but_not_kept(lake, received, said, monkeypatch):
     monkeypatch.setattr(sender_module, "_KEPT", 20)
     received.answers = [(503,)] * 1_000
     with sending(lake, received, said) as alerts:
-        (sender,) = alerts.senders
+        sender, _ = alerts.senders
         for first in range(0, 120, 30):
             found(lake, *(finding(f"g{number}") for number in range(first, first + 30)))
         wait_for(lambda: sender.waiting == 120)
@@ -147,7 +175,7 @@ def test_a_receiver_that_fails_gets_the_same_message_until_it_takes_it(lake, rec
     with sending(lake, received, said) as alerts:
         found(lake, finding())
         wait_for(lambda: received.taken)
-        (sender,) = alerts.senders
+        sender, _ = alerts.senders
         wait_for(lambda: sender.sent == 1)
         assert metrics(alerts).value("rebalance_alerts_failed_total", receiver="oncall", reason=str(answer[0])) == 4
     assert len(received.got) == 5
@@ -160,7 +188,7 @@ def test_a_receiver_that_fails_gets_the_same_message_until_it_takes_it(lake, rec
 def test_retry_after_is_heeded(lake, received, said):
     received.answers = [(429, {"Retry-After": "3000"})]
     with sending(lake, received, said) as alerts:
-        (sender,) = alerts.senders
+        sender, _ = alerts.senders
         found(lake, finding())
         wait_for(lambda: sender.failed["429"])
         assert sender._not_before - sender_module.time.monotonic() > 2_000
@@ -185,7 +213,7 @@ def test_a_receiver_that_was_away_gets_all_when_it_is_back(lake, said):
     with hook() as gone:
         port = gone.port
     with sending(lake, gone, said) as alerts:
-        (sender,) = alerts.senders
+        sender, _ = alerts.senders
         for number in range(5):
             found(lake, finding(f"g{number}"))
         wait_for(lambda: sender.failed["connection"] and sender.waiting == 5)
@@ -201,7 +229,7 @@ def test_a_receiver_that_was_away_gets_all_when_it_is_back(lake, said):
 def test_a_finding_that_a_receiver_cannot_read_does_not_stop_the_others(lake, received, said):
     received.judge = lambda content: (400, {}, b"invalid_payload") if "g3" in groups(content["findings"]) else (200,)
     with sending(lake, received, said) as alerts:
-        (sender,) = alerts.senders
+        sender, _ = alerts.senders
         found(lake, *(finding(f"g{number}") for number in range(8)))
         wait_for(lambda: sender.sent == 7 and not sender.waiting)
         assert metrics(alerts).value("rebalance_alerts_left_out_total", receiver="oncall", reason="refused") == 1

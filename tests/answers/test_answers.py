@@ -11,7 +11,7 @@ from jobs.answers import ask, questions
 from jobs.answers.report import read_report
 from jobs.common.errors import QuestionError
 from tests.answers.asking import asked
-from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, write
+from tests.lakehouse.rows import DAY, MEMBER, finding, line, open_rebalance, rebalance, row, write
 
 pytestmark = pytest.mark.slow
 
@@ -21,23 +21,34 @@ def session(**values):
 
 
 def test_a_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
-    step = {"group_id": "payments", "from_state": "Stable", "to_state": "PreparingRebalance", "trigger": "MEMBER_LEFT", "generation": 4}
-    write(lakehouse, line(at=90_000), row("group_transitions", occurred_at=DAY + 60_000, **step))
+    write(lakehouse, line(at=90_000), open_rebalance(start=60_000))
     (found,) = asked(lakehouse, "stuck")
-    assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "JOIN", 30_000)
-    write(lakehouse, rebalance(start=60_000, total=7_000, join_ms=6_900, sync_ms=100, members_before=2), batch=1)
+    assert (found["outcome"], found["phase"], found["total_ms"], found["waited_for"]) == ("OPEN", "JOIN", 30_000, MEMBER)
+    (found,) = asked(lakehouse, "stuck", until="2026-11-21T00:01:10")
+    assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "JOIN", 10_000)
+    ended = rebalance(start=60_000, total=7_000, join_ms=6_900, sync_ms=100, members_before=2)
+    write(lakehouse, open_rebalance(start=60_000, outcome="ENDED"), ended, batch=1)
     (found,) = asked(lakehouse, "stuck")
     assert (found["outcome"], found["phase"], found["total_ms"]) == ("COMPLETED", "JOIN", 7_000)
+    (found,) = asked(lakehouse, "stuck", until="2026-11-21T00:01:06")
+    assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "JOIN", 6_000), "so it was at that time"
 
 
 def test_a_consumer_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
-    step = {"group_id": "payments", "from_state": "Stable", "to_state": "Reconciling", "trigger": "MEMBER_JOINED", "generation": 4}
-    write(lakehouse, line(at=90_000), row("group_transitions", occurred_at=DAY + 60_000, **step))
+    write(lakehouse, line(at=90_000), open_rebalance(start=60_000, waits_for="RECONCILE", group_protocol="consumer"))
     (found,) = asked(lakehouse, "stuck")
     assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "RECONCILE", 30_000)
-    write(lakehouse, rebalance(start=60_000, total=7_000, group_protocol="consumer", slowest_member_id=MEMBER), batch=1)
+    ended = rebalance(start=60_000, total=7_000, group_protocol="consumer", slowest_member_id=MEMBER)
+    write(lakehouse, open_rebalance(start=60_000, outcome="ENDED"), ended, batch=1)
     (found,) = asked(lakehouse, "stuck")
     assert (found["outcome"], found["phase"], found["waited_for"]) == ("COMPLETED", "RECONCILE", MEMBER)
+
+
+def test_a_group_whose_leader_owes_the_assignment_is_stuck(lakehouse):
+    owed = open_rebalance(start=60_000, waits_for="SYNC", joined_at=DAY + 63_000, leader_id=MEMBER, awaited=[MEMBER], generation=4)
+    write(lakehouse, line(at=90_000), owed)
+    (found,) = asked(lakehouse, "stuck")
+    assert (found["outcome"], found["phase"], found["total_ms"], found["waited_for"]) == ("OPEN", "SYNC", 30_000, MEMBER)
 
 
 def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):

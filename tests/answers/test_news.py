@@ -11,7 +11,7 @@ from jobs.answers import news
 from jobs.answers.news import LATEST, News
 from jobs.common.errors import LakehouseError, QuestionError
 from jobs.lakehouse.maintain import Policy, maintain
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, write
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +58,25 @@ def test_a_final_row_follows_its_provisional_ones(lakehouse):
     assert (last.waits_for, last.replaced.id, last.is_correction) == (None, second.row["id"], False)
     write(lakehouse, provisional("STORAGE", cause="UNKNOWN", **JOINED), batch=4)  # late to be found
     assert told.take() == []
+
+
+def test_a_rebalance_that_is_open_is_told_until_its_own_row_takes_its_place(lakehouse):
+    told = News(lakehouse)
+    write(lakehouse, open_rebalance(start=5_000, total=6_000, members_before=2), batch=1)
+    (first,) = told.take()
+    assert (first.waits_for, first.row["total_ms"], first.replaced) == ("JOIN", 6_000, None)
+    before = rebalance(generation=1, start=1_000, total=4_000, outcome="SUPERSEDED")
+    write(lakehouse, before, open_rebalance(start=5_000, total=31_000, members_before=2), batch=2)
+    superseded, again = told.take()
+    assert (superseded.row["outcome"], superseded.replaced) == ("SUPERSEDED", None)
+    assert (again.row["total_ms"], again.replaced, again.is_correction) == (31_000, first.told, True)
+    ended = provisional("ANSWERS", **JOINED | {"start": 4_900, "total": 40_000})
+    write(lakehouse, open_rebalance(start=5_000, total=31_000, outcome="ENDED"), ended, batch=3)
+    (last,) = told.take()
+    assert (last.waits_for, last.replaced, last.replaced.was_open) == ("ANSWERS", again.told, True)
+    write(lakehouse, rebalance(**JOINED | {"start": 4_900, "total": 40_000}), batch=4)
+    (final,) = told.take()
+    assert (final.waits_for, final.replaced) == (None, last.told)
 
 
 def test_at_first_the_latest_rows_are_told_unless_a_time_is_given(lakehouse):

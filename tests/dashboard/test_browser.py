@@ -13,7 +13,7 @@ from jobs.common.times import duration
 from jobs.dashboard.pages import pages
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
-from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, open_rebalance, rebalance, row, transition, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
@@ -102,6 +102,26 @@ def test_the_group_says_what_happened_and_the_rebalance_who_held_it_up(reader, s
     assert "It took 3.0 s: 3.0 s until all had joined, longest for app-1@10.0.0.7 d5592b52, which came back after 2.9 s" in text
     assert "all waited for it" in text
     assert "orders-0 orders-1" in text
+
+
+def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse):
+    known = {"awaited": [MEMBER, OTHER], "awaited_unnamed": 1, "members_before": 3, "client_id": "app-3", "member_id": OTHER}
+    rows = line(at=0), line(at=400_000), {**transition("PreparingRebalance", 60_000, 1), "group_id": "stuck"}
+    write(lakehouse, *rows, line(group="stuck", at=60_000), open_rebalance("stuck", start=60_000, total=6_000, **known))
+    its = reader().open("/")
+    assert "1 incident, 1 error. The gravest: OPEN_REBALANCE, stuck" in its.text()
+    its.open("/group", cluster="c", group="stuck")
+    assert "OPEN open: it waits for members to rejoin" in its.text()
+    assert "Nothing here needs attention" not in its.text()
+    its.page.get_by_role("table").get_by_role("link").first.click()
+    its.drawn()
+    shown = its.text()
+    assert "It has not ended when the log of b1 does: it has lasted 5 min 40 s and waits for members to rejoin: " in shown
+    assert f"{MEMBER}, {OTHER}, 1 that no line names. No request shows its rebalance timeout." in shown
+    assert "OPEN_REBALANCE" in shown
+    assert "began it" in shown
+    assert "to blame" not in shown
+    assert its.wrong == []
 
 
 def test_every_number_is_that_of_the_named_question(reader, lakehouse):

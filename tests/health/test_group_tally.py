@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 
 from jobs.health.group_tally import GroupTally, label
 from tests.health.metrics_text import read_metrics
-from tests.lakehouse.rows import DAY, empty_lakehouse, row, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, open_rebalance, row, write
 
 
 @pytest.fixture
@@ -69,6 +69,17 @@ def test_a_provisional_row_tells_the_members_and_counts_nothing(tally, now):
     seen = metrics(tally, now)
     assert seen.value("rebalance_group_members", cluster="c", group="g") == 5
     assert not [name for name, _ in seen.samples if name.endswith("_total")]
+
+
+def test_a_rebalance_that_is_open_has_metrics_until_it_ends(tally):
+    since, overdue = "rebalance_group_open_since_timestamp_seconds", "rebalance_group_open_overdue"
+    tally.tracked({"rebalances_provisional": [open_rebalance("g", start=4_000, total=6_000, limit_ms=30_000)]})
+    seen = scraped(tally)
+    assert (seen.value(since, cluster="c", group="g"), seen.value(overdue, cluster="c", group="g")) == (DAY / 1_000 + 4, 0)
+    tally.tracked({"rebalances_provisional": [open_rebalance("g", start=4_000, total=30_000, limit_ms=30_000)]})
+    assert scraped(tally).value(overdue, cluster="c", group="g") == 1
+    tally.tracked({"rebalances_provisional": [open_rebalance("g", start=4_000, total=30_000, limit_ms=30_000, outcome="ENDED")]})
+    assert not {since, overdue} & {name for name, _ in scraped(tally).samples}
 
 
 def test_a_group_is_in_one_state_the_newest(tally):
@@ -139,3 +150,12 @@ def test_what_is_seen_live_is_newer_than_what_the_tables_say(tmp_path, tally):
     tally.seed(lake)
     assert scraped(tally).value("rebalance_group_members", cluster="c", group="g") == 2
     assert scraped(tally).labelled("rebalance_group_state", "state") == {"Stable": 1}
+
+
+def test_what_is_open_is_read_from_the_tables_unless_it_was_seen_to_end(tmp_path, tally):
+    lake = empty_lakehouse(tmp_path / "lake")
+    write(lake, open_rebalance("g", total=30_000, limit_ms=30_000), open_rebalance("done"), open_rebalance("seen"))
+    write(lake, open_rebalance("done", outcome="ENDED"), batch=1)
+    tally.tracked({"rebalances_provisional": [open_rebalance("seen", outcome="ENDED")]})
+    tally.seed(lake)
+    assert scraped(tally).labelled("rebalance_group_open_overdue", "group") == {"g": 1}

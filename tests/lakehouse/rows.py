@@ -71,7 +71,14 @@ def rebalance(group="payments", start=0, total=2_000, **values):
 
 
 def provisional(waits_for="ANSWERS", **values):
-    return {**rebalance(**values), "table": "rebalances_provisional", "waits_for": waits_for}
+    only_open = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
+    return {**rebalance(**values), **only_open, **values, "table": "rebalances_provisional", "waits_for": waits_for}
+
+
+def open_rebalance(group="payments", start=0, total=0, waits_for="JOIN", **values):
+    """What the tracker last told of a rebalance that is open."""
+    known = {"outcome": "OPEN", "broker": "b1", "awaited": [MEMBER], "awaited_unnamed": 0, "generation": None, "start_seen": True}
+    return provisional(waits_for, group=group, start=start, total=total, **known | values)
 
 
 def finding(**values):

@@ -27,7 +27,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.lakehouse.reader import TableReader, table_rows
 from schemas.names import GROUP_EVENTS
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, write
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +71,21 @@ def test_small_files_become_one_with_the_same_rows(lake):
     assert done[GROUP_EVENTS].files == (20, 1)
     assert {name: rows(lake, name) for name in before} == before
     assert work(lake)[GROUP_EVENTS].files == (1, 1)
+
+
+def test_what_is_open_is_kept_however_old_it_is_and_goes_once_it_has_ended(lake):
+    write(lake, open_rebalance("stuck"), open_rebalance("done"), open_rebalance("again"), batch=30)
+    write(lake, open_rebalance("stuck", total=9_000), open_rebalance("done", outcome="ENDED"), batch=31)
+    write(lake, open_rebalance("again", outcome="ENDED"), open_rebalance("again", start=9_000), batch=31 + 1)
+    assert work(lake)["rebalances_provisional"].rows_removed == 4
+
+    def left():
+        rows = table_rows(lake / "rebalances_provisional", ["group_id", "outcome", "batch_id"])
+        return sorted((row["group_id"], row["outcome"], row["batch_id"]) for row in rows)
+
+    assert left() == [("again", "OPEN", 32), ("done", "ENDED", 31), ("stuck", "OPEN", 31)]
+    assert work(lake, Policy(keep=timedelta(0), grace=timedelta(0)))["rebalances_provisional"].rows_removed == 1
+    assert left() == [("again", "OPEN", 32), ("stuck", "OPEN", 31)]
 
 
 def test_provisional_rows_go_that_a_newer_or_the_final_row_replaces(lake):

@@ -191,7 +191,7 @@ def test_rounds_of_the_consumer_protocol_and_provisional_rows_are_told(lakehouse
     text = page_of(lakehouse).text
     assert "Epoch 5 at 00:00:20.005: app-1 joined. Epoch 6 followed before all members had the new assignment." in text
     assert "Epoch 6 at 00:00:20.006: app-1 joined. No line shows when all members had the new assignment." in text
-    assert "provisional: waits for ANSWERS" in text
+    assert "provisional: it waits for ANSWERS" in text
 
 
 def test_lists_are_bounded_and_say_so(lakehouse):

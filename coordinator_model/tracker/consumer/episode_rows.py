@@ -39,7 +39,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         sync_ms=None,
         total_ms=episode.ended_ms - first.at_ms if episode.end_seen else None,
         outcome=ABANDONED if episode.cut_off else EMPTIED if episode.is_empty else COMPLETED,
-        **_culprit(view, first),
+        **culprit_of(view, first),
         reason=None,
         members_before=or_none(episode.members_before),
         members_after=or_none(episode.members_after),
@@ -85,11 +85,11 @@ def write_start(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     first = episode.rounds[0]
     if not episode.start_written:
         from_state = view.state if view.state not in ("", DEAD) else EMPTY if episode.from_empty else STABLE
-        _write_transition(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, _culprit(view, first))
+        _write_transition(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, culprit_of(view, first))
     episode.start_written, view.state = True, RECONCILING
 
 
-def _culprit(view: ConsumerView, one: Round) -> dict[str, Any]:
+def culprit_of(view: ConsumerView, one: Round) -> dict[str, Any]:
     """The cause of a round, and the member that it is about."""
     cause = one.cause or reasons.UNKNOWN
     member_id = one.member_id if cause != reasons.UNKNOWN else ""
@@ -134,7 +134,7 @@ def _write_round(g: Emitter, view: ConsumerView, episode: Episode, one: Round) -
         computed_at=or_none(max(one.computed_ms, one.target_ms)),
         reconciled_at=or_none(one.reached_ms),
         superseded=one is not last,
-        **_culprit(view, one),
+        **culprit_of(view, one),
         revocations=_revocations(episode, one) if view.heard or one.stored else None,
         evidence=evidence_json(one.signs),
     )
@@ -159,7 +159,7 @@ def _revocations(episode: Episode, one: Round) -> str:
 
 def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int) -> None:
     """Each round counts in the search for storms and rolling restarts, if a member is behind it. The cost counts with the last one."""
-    one, culprit = episode.rounds[number], _culprit(view, episode.rounds[number])
+    one, culprit = episode.rounds[number], culprit_of(view, episode.rounds[number])
     if culprit["member_id"] is None or view.group_type:
         return  # advice on storms and restarts is about consumers
     is_last = number + 1 == len(episode.rounds)

@@ -284,7 +284,7 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     if rules.since_4_3(g, view) and any(not one.logged for one in view.changes):
         return  # the epoch is there, the target for it is not
     lost_lines.find_departed(g, view)
-    if not is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
+    if not is_shown(view) or any(not is_reconciled(member, view.epoch) for member in view.members.values()):
         return
     if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
         return
@@ -315,7 +315,7 @@ def is_alone(view: ConsumerView) -> bool:
     return last is not None and last.computed_ms >= 0 and last.epoch == view.epoch and view.complete and len(view.members) == 1
 
 
-def _is_reconciled(member: ConsumerMember, epoch: int) -> bool:
+def is_reconciled(member: ConsumerMember, epoch: int) -> bool:
     """Whether a member is known to have the partitions of an epoch. One that is away holds its group in Reconciling."""
     return member.epoch >= epoch and member.told_ms < 0 and member.away_ms < 0 and member.waits <= 0
 

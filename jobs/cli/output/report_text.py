@@ -16,6 +16,7 @@ from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.judgement import ONLY_CLIENTS
+from jobs.answers.open_rebalances import is_open
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
@@ -170,7 +171,7 @@ class _View:
         if shown:
             write(self.console, title, "bold")
             _fitting([self._rebalance_columns(shown, names) for names in _LAYOUTS]).write()
-        if any(row["waits_for"] for row in shown):
+        if any(row["waits_for"] and not is_open(row) for row in shown):
             write(self.console, "  * provisional: lines that are still to come may correct the row")
         if len(shown) < count:
             write(self.console, f"  … and {count - len(shown)} more: --limit {count} shows all, --group GROUP those of one group")
@@ -206,7 +207,7 @@ class _View:
             "  Time": "  " + self.time(row["started_at"]),
             "  At": "  " + self.time(row["started_at"])[:-4],
             "Gen": _number(row["generation"]),
-            "Cause": ("start-up" if row["startup"] else row["blamed"]) + (" *" if row["waits_for"] else ""),
+            "Cause": ("start-up" if row["startup"] else row["blamed"]) + (" *" if row["waits_for"] and not is_open(row) else ""),
             "Culprit": broker or who(*client),
             "By whom": broker or who(client[0], client[1], None, client[3]),
             "Name": broker or who(client[0], None, *client[2:]),

@@ -13,6 +13,7 @@ from rich.text import Text
 from jobs.answers.as_json import as_json_line
 from jobs.answers.news import NewsItem
 from jobs.answers.news_text import NewsText
+from jobs.answers.open_rebalances import waits_note
 from jobs.answers.report import parsed
 from jobs.cli.output.terminal import warn, write
 from jobs.common.options import LINE_CHARS
@@ -63,7 +64,7 @@ class _Lines:
         cluster, group = item.row["cluster"], item.row["group_id"]
         self._clusters.add(cluster)
         if item.waits_for is not None:
-            note = f"provisional: it waits for {item.waits_for}"
+            note = waits_note(item.row)
         line = self._form.line(item, note, group=f"{cluster}/{group}" if len(self._clusters) > 1 else group)
         line.no_wrap, line.overflow = True, "ellipsis"
         return line
@@ -87,7 +88,8 @@ class PlainOutput:
         """Writes lines."""
         for item in items:
             if item.replaced is None or item.is_correction:
-                for line in self._lines.of(item, "corrected" if item.is_correction else ""):
+                has_ended = item.replaced is not None and item.replaced.was_open
+                for line in self._lines.of(item, "corrected" if item.is_correction and not has_ended else ""):
                     write(self._console, line)
 
     def tell(self, state: str) -> None:
@@ -130,6 +132,8 @@ class ScreenOutput:
         """Writes final rows, and keeps provisional ones in sight."""
         lines: list[Text] = []
         for item in items:
+            if item.replaced is not None and item.replaced.was_open:
+                self._open.pop(item.open_key, None)
             if item.waits_for is not None:
                 self._open[item.key] = item
             else:

@@ -7,7 +7,7 @@ import { legend, symbol, swatch } from "./looks.js";
 import { lookOfEnd } from "./lanes.js";
 import * as state from "./state.js";
 import { Timeline } from "./timeline.js";
-import { causeOf, culprit } from "./timeline_hit.js";
+import { causeOf, culprit, waitsNote } from "./timeline_hit.js";
 
 const MOST = 5000;
 const CARDS = 2; // incidents above the timeline: more would push it off the screen
@@ -149,7 +149,7 @@ const TABLES = {
     { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
-    { label: "Outcome", cell: (row) => [row.outcome, row.waits_for ? h("span", { class: "note" }, ` provisional: waits for ${row.waits_for}`) : null] },
+    { label: "Outcome", cell: (row) => [row.outcome, row.waits_for ? h("span", { class: "note" }, ` ${waitsNote(row)}`) : null] },
     { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" },
   ], first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
   members: ({ memberships }) => [table([

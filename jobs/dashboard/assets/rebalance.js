@@ -4,7 +4,7 @@ import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
-import { causeOf, culprit } from "./timeline_hit.js";
+import { AWAITED, causeOf, culprit, isOpen, waitsNote } from "./timeline_hit.js";
 import { membersOf, waterfall } from "./waterfall.js";
 
 const MOST = 5000;
@@ -42,6 +42,7 @@ export async function draw(main) {
     ask("members", times), ask("assignments", { ...of, until: iso(row.started_at), limit: MOST }), ask("assignments", { ...of, since: iso(row.started_at), until: iso(end + 30000), limit: MOST }), ask("timeline", { ...times, limit: 60 }),
   ]);
   const blamed = row.finding_id && !findings.rows.some((each) => each.id === row.finding_id) ? (await rows("finding", { id: row.finding_id, limit: 1 })).rows : [];
+  const unended = isOpen(row) ? (await fetchJson("attention", of)).entries.filter((each) => each.ids.includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
   const chain = chainOf(all.rows, row);
   neighbours = { before: chain.before, next: chain.next };
   group = state.groupLink(row.cluster, row.group_id, view(row));
@@ -50,7 +51,7 @@ export async function draw(main) {
     section("Waterfall", "in the order in which members came back", parts(row, end), waterfall(row, rounds.rows.filter((each) => each.generation === row.generation), people, windowOf(row, end), state.get("all") === "1", () => state.set({ all: "1" })), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited."), waterfallLegend(row)),
     h("div", { class: "grid2" },
       section("What set it off", "", triggers(row, chain, [...blamed, ...findings.rows], steps.rows)),
-      section("What to change", "", advice([...blamed, ...findings.rows], row)),
+      section("What to change", "", advice([...unended, ...blamed, ...findings.rows], row)),
       section("Partitions before and after", "", partitions(row, earlier.rows, later.rows, people))),
     section("The log lines that prove it", "", h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"))));
   const ids = [row.id, ...new Set([row.finding_id, ...findings.rows.map((each) => each.id)].filter(Boolean))].slice(0, 6);
@@ -90,7 +91,8 @@ function head(row) {
 function story(row, people) {
   const slow = people.find((member) => member.id === row.slowest_member_id);
   const parts = [];
-  if (row.total_ms !== null) {
+  if (isOpen(row)) parts.push(openStory(row));
+  else if (row.total_ms !== null) {
     parts.push(`It took ${duration(row.total_ms)}`);
     const steps = [];
     if (row.join_ms !== null) steps.push(`${duration(row.join_ms)} until all had joined${slow ? `, longest for ${slow.name} ${shortMember(slow.id)}${slow.back === null ? ", which did not come back" : `, which came back after ${duration(Math.max(slow.back - row.started_at, 0))}`}` : ""}`);
@@ -101,7 +103,15 @@ function story(row, people) {
   } else parts.push("The log does not show how it began, so its length is not known.");
   if (row.unavailable_partition_ms) parts.push(` All partitions together were ${duration(row.unavailable_partition_ms)} without an owner at work.`);
   if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
-  return [h("p", { class: "lead" }, parts.join("")), row.waits_for ? h("p", { class: "note" }, `Provisional: it waits for ${row.waits_for}, which may correct it.`) : null];
+  return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${waitsNote(row)}, which may correct it.`) : null];
+}
+
+const NAMED = 6; // member ids in a sentence
+
+/** How long a rebalance has lasted that has not ended, and whom it waits for. */
+function openStory(row) {
+  const names = [...(row.awaited ?? []).slice(0, NAMED).map((id) => printable(id, 60)), ...((row.awaited ?? []).length > NAMED ? [`${row.awaited.length - NAMED} more`] : []), ...(row.awaited_unnamed ? [`${row.awaited_unnamed} that no line names`] : [])];
+  return `It has not ended when the log of ${printable(row.broker ?? "its broker", 40)} does: it has lasted ${duration(row.total_ms)} and waits for ${AWAITED[row.waits_for] ?? row.waits_for}${names.length ? `: ${names.join(", ")}` : ""}. ${row.limit_ms === null ? "No request shows its rebalance timeout." : `Its rebalance timeout is ${duration(row.limit_ms)}.`}`;
 }
 
 function facts(row) {
@@ -151,8 +161,8 @@ function triggers(row, chain, findings, steps) {
 }
 
 function advice(findings, row) {
-  if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance: nothing needs to change.");
-  return findings.map((each) => h("article", { class: `entry ${each.severity.toLowerCase()}` }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${who(each.client_id, each.client_host, each.member_id)}`)), h("p", {}, printable(each.message, 600)), h("p", {}, h("b", {}, "Advice "), printable(each.advice, 600))));
+  if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance.");
+  return findings.map((each) => h("article", { class: `entry ${each.severity.toLowerCase()}` }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${each.clients ?? who(each.client_id, each.client_host, each.member_id)}`)), h("p", {}, printable(each.message, 800)), h("p", {}, h("b", {}, "Advice "), printable(each.advice, 1200))));
 }
 
 /** Who had what: of the generation before and of this one. */

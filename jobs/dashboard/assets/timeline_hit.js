@@ -58,6 +58,14 @@ export function culprit(row) {
 /** What a rebalance is called. */
 export const causeOf = (row) => (row.startup ? "start-up" : row.blamed);
 
+export const AWAITED = { JOIN: "members to rejoin", SYNC: "the leader's assignment", RECONCILE: "members to reach the epoch" };
+
+/** Whether a rebalance has not ended when the log does. */
+export const isOpen = (row) => row.outcome === "OPEN";
+
+/** What a rebalance waits for that has no final row; null if it has one. */
+export const waitsNote = (row) => (!row.waits_for ? null : isOpen(row) ? `open: it waits for ${AWAITED[row.waits_for] ?? row.waits_for}` : `provisional: it waits for ${row.waits_for}`);
+
 const REQUESTS = { JOIN_GROUP: "JoinGroup", SYNC_GROUP: "SyncGroup", LEAVE_GROUP: "LeaveGroup", OFFSET_FETCH: "OffsetFetch", HEARTBEAT: "Heartbeat", CONSUMER_GROUP_HEARTBEAT: "ConsumerGroupHeartbeat", OFFSET_COMMIT: "OffsetCommit", TXN_OFFSET_COMMIT: "TxnOffsetCommit" };
 
 /** Kafka's name of a request. */
@@ -72,7 +80,7 @@ export function tipOf({ kind, row, lane }) {
       `Rebalance ${instant(row.started_at)}, ${duration(row.total_ms)}${row.generation === null ? "" : `, generation ${row.generation}`}, ${row.outcome}`,
       row.unavailable_partition_ms === null ? null : `${duration(row.unavailable_partition_ms)} without an owner over all partitions`,
       row.reason ? printable(row.reason, 160) : null,
-      row.waits_for ? `Provisional: waits for ${row.waits_for}` : null,
+      waitsNote(row),
     ].filter(Boolean);
     case "finding": return [`${row.severity} ${row.code}`, `${instant(row.occurred_at)}  ${who(row.client_id, row.client_host, row.member_id)}`, printable(row.message, 300)];
     case "state": return [`${row.state}${row.generation === null ? "" : `, generation ${row.generation}`}`, `from ${instant(row.from)}, ${duration(row.to - row.from)}`, row.row ? `because of ${printable(row.row.trigger, 60)}` : null].filter(Boolean);

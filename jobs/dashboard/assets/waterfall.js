@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { clock, count, duration, shortMember, who } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
 import { symbol } from "./looks.js";
-import { requestName } from "./timeline_hit.js";
+import { isOpen, requestName } from "./timeline_hit.js";
 
 const ROWS = 150;
 const WAITED = 1000; // ms
@@ -53,7 +53,7 @@ function wasWaitedFor(row, member) {
 function tagsOf(row, member) {
   const id = member.id;
   return [
-    row.culprit_member_id === id && "to blame", row.member_id === id && row.member_id !== row.culprit_member_id && "began it", row.slowest_member_id === id && (wasWaitedFor(row, member) ? "all waited for it" : "last back"),
+    row.culprit_member_id === id && !isOpen(row) && "to blame", row.member_id === id && (isOpen(row) || row.member_id !== row.culprit_member_id) && "began it", isOpen(row) && row.awaited.includes(id) && "waited for", row.slowest_member_id === id && (wasWaitedFor(row, member) ? "all waited for it" : "last back"),
     row.leader_id === id && "leader", row.first_fetch_member_id === id && row.first_fetch_ms > 1000 && "last to begin work", (row.joined ?? []).includes(id) && "came", (row.left ?? []).includes(id) && "went",
   ].filter(Boolean);
 }
@@ -95,8 +95,8 @@ function point(axis, at, node, title) {
 function phases(axis, row) {
   const joined = row.joined_at ?? row.ended_at;
   return [
-    bar(axis, row.started_at, joined, "preparing", `join ${duration(row.join_ms)}`, `PreparingRebalance: waits for members to join, ${duration(joined - row.started_at)} (${clock(row.started_at)} to ${clock(joined)})`),
-    row.joined_at === null ? null : bar(axis, row.joined_at, row.ended_at, "completing", `sync ${duration(row.sync_ms)}`, `CompletingRebalance: waits for the assignment, ${duration(row.sync_ms)} (${clock(row.joined_at)} to ${clock(row.ended_at)})`),
+    bar(axis, row.started_at, joined, "preparing", `join ${duration(row.join_ms ?? joined - row.started_at)}`, `PreparingRebalance: waits for members to join, ${duration(joined - row.started_at)} (${clock(row.started_at)} to ${clock(joined)})`),
+    row.joined_at === null ? null : bar(axis, row.joined_at, row.ended_at, "completing", `sync ${duration(row.sync_ms ?? row.ended_at - row.joined_at)}`, `CompletingRebalance: waits for the assignment, ${duration(row.sync_ms ?? row.ended_at - row.joined_at)} (${clock(row.joined_at)} to ${clock(row.ended_at)})`),
     row.first_fetch_ms === null || row.first_fetch_ms === undefined ? null : bar(axis, row.ended_at, row.ended_at + row.first_fetch_ms, "silent", `start ${duration(row.first_fetch_ms)}`, `Partitions are assigned; the last member asks for its offsets after ${duration(row.first_fetch_ms)}`),
   ];
 }

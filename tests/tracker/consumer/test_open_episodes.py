@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_model import events as kinds
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
-from tests.tracker.simulated.test_provisional import by_second
+from tests.tracker.simulated.test_provisional import as_final, by_second
 
 ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
 ORDERS = ("orders",)
@@ -24,8 +24,7 @@ def ended() -> ConsumerStory:
 def test_a_rebalance_that_has_ended_has_a_provisional_row_until_it_is_written():
     seen = by_second(ended().at(30_000).beat("a-1", 2, 2), 32_000)
     assert [row["waits_for"] for _, row in seen.provisional] == ["ANSWERS", "ANSWERS"]
-    provisional = [{name: value for name, value in row.items() if name != "waits_for"} for _, row in seen.provisional]
-    assert provisional == [row for _, row in seen.final]
+    assert [as_final(row) for _, row in seen.provisional] == [row for _, row in seen.final]
     assert all(early < late for (early, _), (late, _) in zip(seen.provisional, seen.final, strict=True))
 
 

@@ -1,0 +1,177 @@
+"""What is said of a rebalance that has not ended: how grave it is, whom it waits for, and what to look at.
+
+Which rebalances are open, since when and for whom is decided by the tracker (coordinator_model/tracker/unended.py), and how long they have
+lasted by the view `rebalances_open`. Reports, pages, alerts and `watch` say what is said here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, is_overdue, limit_ms
+from coordinator_model.view.members import client_in
+from coordinator_model.view.outcomes import OPEN
+from coordinator_model.view.reasons import UNKNOWN
+from jobs.answers.duckdb_views import Row
+from jobs.common.text import many, printable, who
+from jobs.common.times import duration, epoch_ms, instant
+
+CODE: Final = "OPEN_REBALANCE"
+"""The code of its entry in what needs attention, and of its alert."""
+
+OPEN_ONES: Final = """
+    SELECT r.*, (
+        SELECT median(n.total_ms) FROM rebalances_with_id AS n
+        WHERE n.cluster = r.cluster AND n.group_id = r.group_id AND n.outcome <> 'OPEN' AND NOT n.startup
+    ) AS usual_ms, (
+        SELECT count(*) > 0 AND NOT bool_or(n.end_seen) FROM rebalances_with_id AS n
+        WHERE n.cluster = r.cluster AND n.group_id = r.group_id AND n.outcome <> 'OPEN'
+    ) AS ends_missing
+    FROM rebalances_with_id AS r
+    WHERE r.outcome = 'OPEN' AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
+      AND r.started_at <= $until AND r.ended_at >= $since
+    ORDER BY r.started_at, r.cluster, r.group_id
+"""
+"""The rebalances that are open in a time, with how long rebalances of the group usually take, and whether the ends of all are missing."""
+
+_PHASES: Final = {
+    JOIN: "in its join phase (PreparingRebalance)",
+    SYNC: "without an assignment (CompletingRebalance)",
+    RECONCILE: "reconciling (Reconciling)",
+}
+_WAITS: Final = {
+    JOIN: "members to rejoin",
+    SYNC: "the leader's assignment",
+    RECONCILE: "members to reach the epoch",
+}
+_NAMED: Final = 4
+_ADVICE: Final = {
+    JOIN: "Until all members have rejoined, none gets its assignment. The rebalance timeout, max.poll.interval.ms{current} (of Kafka "
+    "Connect: rebalance.timeout.ms), bounds the phase: who has not rejoined by then is removed. See whether the poll loop of {them} is "
+    "held up (a thread dump shows where): make the work between two polls shorter (max.poll.records) or lower the setting. A process that "
+    "stands still is removed after its session.timeout.ms.",
+    SYNC: "All members wait for the leader to compute the assignment and send it. See whether {them} is held up in its assignor, or stands "
+    "still. The rebalance timeout, max.poll.interval.ms{current} (of Kafka Connect: rebalance.timeout.ms), bounds that where the broker "
+    "removes members that send no SyncGroup; a leader that stands still is removed after its session.timeout.ms.",
+    RECONCILE: "See whether {them} is held up between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives "
+    "partitions up only as it polls. The rebalance timeout, max.poll.interval.ms{current}, bounds that; a member that sends no heartbeat "
+    "is removed after the session timeout of the group (group.consumer.session.timeout.ms).",
+}
+_EMPTY_BEFORE: Final = (
+    "The group was empty: the broker waits group.initial.rebalance.delay.ms for more members after each that comes, up to the rebalance "
+    "timeout, max.poll.interval.ms{current}. See whether members come again and again."
+)
+_OVERDUE: Final = (
+    " The coordinator should have ended it by now: if it has, the lines that say so are missing here (an excerpt, another broker's log, a "
+    "log that was rotated)."
+)
+
+
+_AFTER: Final = "`rebalance report` says what it cost, and `rebalance ask stuck` for whom the group waited."
+
+
+def is_open(row: Row) -> bool:
+    """Whether a rebalance has not ended."""
+    return bool(row["outcome"] == OPEN)
+
+
+def waits_note(row: Row) -> str:
+    """What a rebalance waits for that has no final row, in a few words."""
+    if is_open(row):
+        return f"open: it waits for {_WAITS[row['waits_for']]}"
+    return f"provisional: it waits for {row['waits_for']}"
+
+
+def as_finding(row: Row) -> Row:
+    """What is said of a rebalance that is open, or was (ENDED), as a row of `findings`, whose id is that of the rebalance.
+
+    ERROR: it has lasted longer than its rebalance timeout. WARNING: so it has, but the ends of the group's other rebalances are missing,
+    too, as in a log from which only some lines were taken; or it has lasted longer than members need to learn of a rebalance
+    (TOLD_AFTER_MS), and than half of the group's rebalances took. INFO: it has only begun when the log ends, which is nothing to mend; but
+    nobody is to take the group for one at rest.
+    """
+    awaited = row["awaited"] or []
+    known = row["limit_ms"] is not None
+    lasts = row["total_ms"] >= max(TOLD_AFTER_MS, row.get("usual_ms") or 0)
+    severity = ("WARNING" if row.get("ends_missing") else "ERROR") if is_overdue(row) else "WARNING" if lasts else "INFO"
+    details = {
+        "phase": row["waits_for"],
+        "open_ms": row["total_ms"],
+        "rebalance_timeout_ms": row["limit_ms"],
+        "waited_for": awaited if not row["awaited_unnamed"] else [],  # else another one may be the culprit
+        "awaited": awaited,
+        "unnamed": row["awaited_unnamed"] or 0,
+        "cause": row["cause"],
+        "began": row["client_id"] or row["member_id"],
+    }
+    return {
+        "id": row.get("id") or "",
+        "cluster": row["cluster"],
+        "group_id": row["group_id"],
+        "occurred_at": row["started_at"],
+        "code": CODE,
+        "severity": severity,
+        "generation": row["generation"],
+        "member_id": awaited[0] if len(awaited) == 1 and not row["awaited_unnamed"] else None,
+        "client_id": None,  # whom it waits for, as `details` say; who began it is often innocent
+        "client_host": None,
+        "message": _message(row) if is_open(row) else _ended(row),
+        "advice": _advice(row, known=known) + (_OVERDUE if is_overdue(row) else "") if is_open(row) else _AFTER,
+        "details": json.dumps(details, separators=(",", ":"), ensure_ascii=False),
+        "evidence": row["evidence"],
+    }
+
+
+def _message(row: Row) -> str:
+    since = "since" if row["start_seen"] else "since, at the latest,"
+    broker = f" of {printable(row['broker'], 30)}" if row["broker"] else ""
+    limit = ""
+    if is_overdue(row):
+        own = "its rebalance timeout" if row["limit_ms"] is not None else "the usual rebalance timeout (no request shows this group's)"
+        limit = f", longer than {own} of {duration(limit_ms(row))}"
+    at = instant(epoch_ms(row["started_at"]))[:19]
+    what = f"The group is {_PHASES[row['waits_for']]} {since} {at} UTC: for {duration(row['total_ms'])}{limit}"
+    return f"{what}, when the log{broker} ends. {_began(row)} {_whom(row)}"
+
+
+def _ended(row: Row) -> str:
+    at = instant(epoch_ms(row["started_at"]))[:19]
+    return f"The rebalance that had begun at {at} UTC and had lasted longer than {duration(limit_ms(row))} has ended."
+
+
+def _began(row: Row) -> str:
+    client = who(row["client_id"], row["client_host"], row["member_id"], row["instance_id"])
+    if row["cause"] == UNKNOWN:
+        return "No line decides what began it." if client == "-" else f"It began with {client}."
+    return f"It began with {row['cause']}" + (f" of {client}." if client != "-" else ".")
+
+
+def _whom(row: Row) -> str:
+    awaited, unnamed = row["awaited"] or [], row["awaited_unnamed"] or 0
+    names, count = _names(awaited, unnamed), len(awaited) + unnamed
+    if row["waits_for"] == SYNC:
+        return f"The join phase has ended, and no line shows that the leader{f' {names}' if names else ''} has sent the assignment."
+    if not count:
+        return "No line names a member that it waits for."
+    members = f"{many(count, 'member')} {'has' if count == 1 else 'have'}"
+    if row["waits_for"] == RECONCILE:
+        return f"{members} not reached epoch {row['generation']}, or not given partitions up: {names}."
+    return f"{members} not rejoined, as far as lines show: {names}."
+
+
+def _names(awaited: Sequence[str], unnamed: int) -> str:
+    shown = [who(client_in(member_id, "") or None, None, member_id) for member_id in awaited[:_NAMED]]
+    shown += [f"{len(awaited) - _NAMED} more"] if len(awaited) > _NAMED else []
+    shown += [f"{unnamed} that no line names"] if unnamed else []
+    return ", ".join(shown)
+
+
+def _advice(row: Row, *, known: bool) -> str:
+    current = f", now {row['limit_ms']}," if known else ""
+    if row["waits_for"] == JOIN and row["members_before"] == 0:
+        return _EMPTY_BEFORE.format(current=current)
+    count = len(row["awaited"] or []) + (row["awaited_unnamed"] or 0)
+    them = "this member" if count == 1 else "these members" if count else "its members"
+    return _ADVICE[row["waits_for"]].format(current=current, them="the leader" if row["waits_for"] == SYNC else them)
