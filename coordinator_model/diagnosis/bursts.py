@@ -80,7 +80,7 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         culprit.client_id,
         culprit.client_host,
         sign,
-        rebalance.ended_ms - rebalance.started_ms,
+        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen else 0,
         -1 if price.unavailable_ms is None else price.unavailable_ms,
         -1 if price.moved is None else price.moved,
         rebalance.from_state is State.EMPTY,

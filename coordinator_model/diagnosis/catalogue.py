@@ -156,6 +156,17 @@ AGAINST_FAILED_WRITES: Final = {
 }
 """By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
 replicas."""
+LINES_MISSING: Final = Text(
+    "LINES_MISSING",
+    "INFO",
+    "{numbers} not in these lines: what the group did for {hole} is not known.",
+    "Get the coordinator's lines of that time: from the log files of this broker that were rotated or left out, or from the other brokers, "
+    "since another one may have coordinated the group. Until then durations, costs and members of that time are not known, and no sum "
+    "has them.",
+    row="The numbers of generations, or of epochs, prove that lines are missing. One row for each hole; it begins with the last line before",
+    evidence="C R",
+    figures=("first", "last", "hole_ms"),
+)
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",

@@ -16,7 +16,7 @@ from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, phases, prediction
+from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, holes, phases, prediction
 from coordinator_model.tracker.consumer import calm, following, migrations, undecided
 from coordinator_model.tracker.consumer import closing as consumer_closing
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
@@ -123,6 +123,8 @@ class GroupTracker:
             following.observe(self, event)
             self._note_due()
             return
+        if event.source == kinds.COORDINATOR_SOURCE:
+            holes.note(self, event)
         handler(self, event)
         if failed:
             prediction.drop(self, event.at_ms)
@@ -279,6 +281,7 @@ class GroupTracker:
         """Another broker is the coordinator now. It starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""
         view = self.view
         signs = [ref(event)]
+        is_hole = not view.consumer_protocol and holes.note(self, event, moved=True)
         at_ms = max(event.received_ms, view.completed_ms)  # by then: the event itself may begin a rebalance
         phases.abandon(self, at_ms, signs)
         prediction.drop(self, at_ms)
@@ -297,7 +300,8 @@ class GroupTracker:
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:
-            phases.loaded(self, at_ms, signs, populated=bool(view.members) or (view.stored is None and view.member_count > 0))
+            populated = bool(view.members) or is_hole or (view.stored is None and view.member_count > 0)
+            phases.loaded(self, at_ms, signs, populated=populated)
 
 
 def _before(events: deque[Event], at_ms: int) -> Iterator[Event]:

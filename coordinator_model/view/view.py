@@ -252,6 +252,8 @@ class View(Struct, array_like=True):
     unloaded_ms: int = -1  # when its coordinator wrote that it gave the group up
     owners_lost: bool = False  # the last rebalance may have left partitions without an owner that no line shows
     assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
+    line_ms: int = -1  # the last line of a broker that named a generation
+    line: Ref | None = None  # and its place
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
