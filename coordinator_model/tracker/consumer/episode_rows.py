@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coordinator_model import events
 from coordinator_model.diagnosis import bursts, consumer_findings
-from coordinator_model.tracker.consumer import members
+from coordinator_model.tracker.consumer import doubtful_epochs, members
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
@@ -69,6 +69,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     if slowest is not None:
         consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])
     for number, one in enumerate(episode.rounds):
+        doubtful_epochs.report(g, one)
         if not episode.polled:
             _write_round(g, view, episode, one)
         _add_to_burst(g, view, episode, number)

@@ -111,7 +111,7 @@ def group_read_back(g: Emitter, view: ConsumerView, event: Event) -> None:
 def group_given_up(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A coordinator gave the group up, at this epoch."""
     episodes.forget_logged(g, view)
-    view.epoch = max(view.epoch, event.generation)
+    episodes.found_at(g, view, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
