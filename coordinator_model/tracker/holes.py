@@ -27,6 +27,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import phases, prediction
 from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.outcomes import EMPTIED
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import View
 
@@ -55,7 +56,7 @@ def note(g: Emitter, event: Event, *, moved: bool = False) -> bool:
         missing_lines.report(g, "Generation", view.generation, (known + 1, made), (_last_ms(view), event.received_ms), signs)
         _lose_sight(g, event, made)
     elif moved and is_logged and event.kind != kinds.GROUP_LOADED and event.at_ms > _last_ms(view) + LONG_MS:
-        _end_unseen(g)
+        _end_unseen(g)  # before the group moved
     view.line_ms, view.line = event.at_ms, ref(event)
     return is_hole
 
@@ -64,20 +65,23 @@ def _last_before(event: Event) -> int:
     """The last generation that was made before a line; of which one that finds it made may be the first. -1: the line names none."""
     if event.source == COORDINATOR_SOURCE:
         return event.generation - 1 if event.kind in _MAKES else event.generation if event.kind in _FINDS else -1
-    if event.error_code != Error.NONE:
+    if event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
         return -1
     return event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation - 1
 
 
 def _last_ms(view: View) -> int:
     """The time of the last line about the group that is known to be before the hole."""
-    return max(view.line_ms, view.last_ok_ms)
+    return max([view.line_ms, view.last_ok_ms, *(at_ms for at_ms, _ in view.made[-1:])])
 
 
 def _lose_sight(g: Emitter, event: Event, generation: int) -> None:
     """Forgets who is a member and who has what. Who was seen in the moments before the line belongs to what the line tells."""
-    view, since_ms = g.view, event.received_ms - HANDLED_MS
+    view, since_ms, running = g.view, event.received_ms - HANDLED_MS, g.view.open
     _end_unseen(g)
+    if running is not None and running.outcome != EMPTIED:
+        phases.end_unseen(g, running, State.STABLE)
+        view.state = State.STABLE
     phases.change_state(g, event.received_ms, State.STABLE, phases.LINES_MISSING, [ref(event)])
     view.members = {m: member for m, member in view.members.items() if max(member.joined_ms, member.alive_ms) >= since_ms}
     view.arrived = [m for m in view.arrived if m in view.members]
@@ -96,11 +100,8 @@ def _lose_sight(g: Emitter, event: Event, generation: int) -> None:
 
 
 def _end_unseen(g: Emitter) -> None:
-    """Ends the rebalance that runs with its last line: it ended in the hole."""
+    """Ends the rebalance that runs with its last line: when it ended, no line shows."""
     running = g.view.open
-    if running is None:
-        return
-    running.end_seen, g.view.stored = False, None
-    phases.abandon(g, running.joined_ms)
-    phases.end_unseen(g, running, State.STABLE)
-    g.view.state = State.EMPTY if running.outcome == phases.EMPTIED else State.STABLE
+    if running is not None:
+        running.end_seen, g.view.stored = False, None
+        phases.abandon(g, running.joined_ms)

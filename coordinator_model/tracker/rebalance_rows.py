@@ -118,7 +118,8 @@ def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) 
     elif rebalance.outcome == EMPTIED:
         steps.append((rebalance.ended_ms, preparing, State.EMPTY, generation, ALL_MEMBERS_GONE))
     elif rebalance.next_state:
-        steps.append((rebalance.ended_ms, steps[-1][2], State(rebalance.next_state), generation, LINES_MISSING))
+        made = generation if generation >= 0 else rebalance.old_generation + 1
+        steps.append((rebalance.ended_ms, steps[-1][2], State(rebalance.next_state), made, LINES_MISSING))
     for number, step in enumerate(steps):
         if number >= rebalance.transitions_written:
             write_transition(g, *step, rebalance.evidence, culprit if number == 0 else None)

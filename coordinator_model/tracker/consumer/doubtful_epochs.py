@@ -62,16 +62,16 @@ def skips_in_answers(view: ConsumerView, epoch: int) -> int:
 
 
 def _first_missing(view: ConsumerView, epoch: int, explained: int) -> int:
-    return view.epoch + explained + 1 if 0 <= view.epoch < epoch - explained - 1 else -1
+    return view.epoch + 1 if 0 <= view.epoch < epoch - explained - 1 else -1
 
 
 def lose_sight(g: Emitter, view: ConsumerView, since_ms: int, keep: Collection[str]) -> tuple[int, Ref] | None:
     """Forgets who is a member and who has what, but for those seen since then, and these. Returns the last line before."""
-    heard_ms = max((member.heard_ms for member in view.members.values()), default=-1)
+    signs = [(g.view.line_ms, g.view.line), *((one.heard_ms, one.last_sign) for one in view.members.values() if one.heard_ms < since_ms)]
     view.members = {m: one for m, one in view.members.items() if m in keep or max(one.heard_ms, one.joined_ms) >= since_ms}
     view.complete, view.metadata_hash = False, ""
     prediction.drop(view, undecided.NOT_FOLLOWED)
-    return (max(g.view.line_ms, min(heard_ms, since_ms)), g.view.line) if g.view.line is not None else None
+    return max(((at_ms, sign) for at_ms, sign in signs if sign is not None), default=None)
 
 
 def report(g: Emitter, one: Round) -> None:

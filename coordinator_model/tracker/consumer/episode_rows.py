@@ -29,6 +29,8 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     owners_known = episode.partitions >= 0 and not episode.unheard and episode.members_before >= 0
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
     waited_ms = _interval_wait_ms(episode)
+    # Else the line about the computed target is the first about its epoch: it was raised at some time before.
+    start_seen = not episode.polled and (first.logged or first.stored or view.heard or bool(first.cause))
     g.emit(
         REBALANCES,
         generation=or_none(last.epoch),
@@ -37,7 +39,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         ended_at=episode.ended_ms,
         join_ms=None,
         sync_ms=None,
-        total_ms=episode.ended_ms - first.at_ms if episode.end_seen else None,
+        total_ms=episode.ended_ms - first.at_ms if episode.end_seen and (start_seen or episode.polled) else None,
         outcome=ABANDONED if episode.cut_off else EMPTIED if episode.is_empty else COMPLETED,
         **_culprit(view, first),
         reason=None,
@@ -57,7 +59,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         first_fetch_member_id=None,
         joined_unnamed=0,
         left_unnamed=0,
-        start_seen=not episode.polled,
+        start_seen=start_seen,
         group_protocol=view.group_type or PROTOCOL,
         first_epoch=or_none(first.epoch),
         rounds=len(episode.rounds) if not episode.polled else None,

@@ -259,14 +259,14 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
     causing = [one for one in view.changes if one.logged and (one.cause in members.END_KINDS or _may_raise(one, event.at_ms))]
-    follows = view.epoch >= 0 or (bool(causing) and rules.is_first_epoch(g, view, event.generation))  # else the log begins late
-    if event.generation > view.epoch and follows and not view.group_type:
+    if event.generation > view.epoch and not view.group_type:
         raised(g, view, event._replace(at_ms=min([event.at_ms, *(one.at_ms for one in causing)])))  # the line about the epoch is missing
     forget_logged(g, view, searches=False)
     episode, one = view.episode, round_of(view, event.generation)
     if episode is None or one is None:
         return
-    one.computed_ms = event.at_ms
+    one.computed_ms = g.view.line_ms = event.at_ms
+    g.view.line = ref(event)
     lost_lines.note_computed(view, one, event)
     if rules.since_4_3(g, view):
         one.target_ms = event.at_ms
