@@ -125,14 +125,15 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
+    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{how}{bill}.",
     "{remedy} Until then the group goes on to rebalance, and partitions stand still each time.",
-    row="One client is behind five or more rebalances that follow one another within a minute each, or several clients that came back or "
-    "left three times each are behind ten. Only what clients do by themselves counts: not what Connect, Streams or a cooperative "
-    "assignor tells members to do, and not what a broker does. One row covers all of them; partitions count as without an owner from "
-    "when a lost member was last heard",
+    row="Clients come back, leave or ask for a rebalance three times each or more, or new members come in the place of others that had not "
+    "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
+    "are). Only what clients do by themselves counts: not what Connect, Streams or a cooperative assignor tells members to do, and not "
+    "what a broker does. One row covers all of them, and names a client if it began 80 % of them; partitions count as without an owner "
+    "from when a lost member was last heard",
     evidence="C R",
-    figures=(*_BILL, "by_culprit", "clients", "causes", "common_causes"),
+    figures=(*_BILL, "by_culprit", "by_client", "clients", "causes", "common_causes"),
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
@@ -145,17 +146,6 @@ ASSIGNMENT_NOT_STORED: Final = Text(
     evidence="C R",
     figures=(*_BILL, "errors"),
 )
-AGAINST_MISSING_REPLICAS: Final = (
-    "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
-    "offsets.commit.timeout.ms of the broker. A broker that is down, slow or out of disk space takes them away."
-)
-AGAINST_FAILED_WRITES: Final = {
-    "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
-    "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
-    "log has the error.",
-}
-"""By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
-replicas."""
 LINES_MISSING: Final = Text(
     "LINES_MISSING",
     "INFO",
@@ -163,7 +153,7 @@ LINES_MISSING: Final = Text(
     "Get the coordinator's lines of that time: from the log files of this broker that were rotated or left out, or from the other brokers, "
     "since another one may have coordinated the group. Until then durations, costs and members of that time are not known, and no sum "
     "has them.",
-    row="The numbers of generations, or of epochs, prove that lines are missing. One row for each hole; it begins with the last line before",
+    row="The numbers of generations, or of epochs, prove that lines are missing. One row for each hole; it has the time of the line before",
     evidence="C R",
     figures=("first", "last", "hole_ms"),
 )
@@ -378,24 +368,3 @@ LOST_IN_A_MOVE: Final = (
     "The group had moved to another broker, which did not hear the member in time: find out why the coordinator moved (COORDINATOR_MOVED). "
     "The process itself need not have stopped."
 )
-
-AGAINST_CRASH_LOOPS: Final = (
-    "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
-)
-AGAINST_STORMS_OF_SEVERAL: Final = (
-    "Find out why these clients join again and again: a crash loop, a failing health check, a record that they cannot process; or, where "
-    "none of them left before, a client library that does not keep its member id, or a proxy before the brokers."
-)
-AGAINST_STORMS: Final = {
-    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "
-    "or its work between two polls takes too long.",
-    "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
-    "others.",
-    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "
-    "pattern.",
-    "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
-    "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
-    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one is restarted again and again: give each "
-    "its own, or find out why it ends.",
-}
-"""By the most common cause of the rebalances."""

@@ -12,6 +12,7 @@ FIGURES: Final = {
     "assignor": "the assignor in use, or the one that the client asks for",
     "away_ms": "from when the member left for a while until it came back, or its session ended",
     "broker": "the broker that answered",
+    "by_client": "how many of the rebalances each of these clients began",
     "by_culprit": "how many of the rebalances the named clients began",
     "came_back": "whether the member came back",
     "causes": "how many rebalances had which cause",

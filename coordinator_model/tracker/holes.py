@@ -50,7 +50,7 @@ def note(g: Emitter, event: Event, *, moved: bool = False) -> bool:
     running = view.open
     known = view.generation + (running is not None and running.joined_ms < 0)  # that which it makes
     is_logged = event.source == COORDINATOR_SOURCE
-    is_hole = 0 <= view.generation and known < made and (is_logged or (made > known + 1 and not view.pending))
+    is_hole = view.generation >= 0 and known < made and (is_logged or (made > known + 1 and not view.pending))
     if is_hole:
         signs = [*([view.line] if view.line is not None else []), ref(event)]
         missing_lines.report(g, "Generation", view.generation, (known + 1, made), (_last_ms(view), event.received_ms), signs)

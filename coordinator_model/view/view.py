@@ -150,6 +150,7 @@ class PastRebalance(Struct, array_like=True):
     gone_ms: int = -1  # when the member that departed stopped
     unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
     error: str = ""  # with which the assignment before was not stored
+    members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
 
 
 class PendingFinding(Struct, array_like=True):

@@ -349,7 +349,10 @@ def _may_wait(episode: Episode, member: ConsumerMember) -> bool:
 
 
 def _skip(g: Emitter, view: ConsumerView, at_ms: int, changes: list[Change]) -> tuple[int, Ref] | None:
-    """Epochs are missing before this time: an episode that ran has ended unseen. `changes`: what is known to come after. Returns what came last."""
+    """Epochs are missing before this time: an episode that ran has ended unseen. Returns the last line before.
+
+    `changes`: what is known to come after.
+    """
     if view.episode is not None:
         end(view, view.episode.last_ms, end_seen=False)
     return doubtful_epochs.lose_sight(g, view, at_ms - SAME_OPERATION_MS, {one.member_id for one in changes})

@@ -35,7 +35,7 @@ def begun() -> Story:
     return logged().at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1")
 
 
-def next_day(story: Story, old_generation: int, members: int = 3, **fields: object) -> Story:
+def next_day(story: Story, old_generation: int, members: int = 3) -> Story:
     """A day later d-1 comes."""
     story.at(DAY).log_preparing(old_generation, JOINED.format("d-1"), "d-1")
     return story.at(DAY + 100).log_stabilized(old_generation + 1, members).at(DAY + 110).log_assignment(old_generation + 1, "d-1", members)
