@@ -45,8 +45,11 @@ _SINK_TASK: Final = "connector-consumer-"
 
 
 def add(g: Emitter, past: PastRebalance, reason: str = "") -> None:
-    """Adds a rebalance that was written, or a round of one, if a client's own doing began it. `reason`: as the lines have it."""
-    burst = g.view.burst
+    """Adds a rebalance, or a round of one, if a client's own doing began it. `reason`: as the lines have it.
+
+    One that still ran when it was added is added again when it is written.
+    """
+    burst = g.view.burst = [one for one in g.view.burst if (one.started_ms, one.generation) != (past.started_ms, past.generation)]
     if burst and (past.started_ms > burst[-1].started_ms + QUIET_MS or past.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
     if past.cause == reasons.ASSIGNMENT_NOT_STORED or _is_own_doing(g, past, reason):
@@ -84,7 +87,7 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         culprit.client_id,
         culprit.client_host,
         sign,
-        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen else 0,
+        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else 0,
         -1 if price.unavailable_ms is None else price.unavailable_ms,
         -1 if price.moved is None else price.moved,
         rebalance.from_state is State.EMPTY,

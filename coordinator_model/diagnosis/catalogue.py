@@ -100,10 +100,26 @@ GROUP_TOO_LARGE: Final = Text(
     evidence="R",
     figures=("session_timeout_ms", "protocols", "group_max_size", "refused_clients", "wanted", "members", "regex", "assignor"),
 )
+GROUP_OVER_CAPACITY: Final = Text(
+    "GROUP_TOO_LARGE",
+    "ERROR",
+    "The coordinator read the group back with more members than group.max.size allows: all members join again, and the last ones are "
+    "refused.",
+    "Run no more consumers than group.max.size allows, or raise it on the brokers, on all of them to the same value.",
+)
+"""GROUP_TOO_LARGE of a group that a coordinator has loaded."""
+COORDINATOR_ERROR: Final = Text(
+    "COORDINATOR_ERROR",
+    "WARNING",
+    "The coordinator reports: {words}.",
+    "Read the lines around it in the broker's log. The group's rebalances of that time may follow from it.",
+    row="The coordinator logged an error or a warning about the group that no other finding takes up; the same words once",
+    evidence="C",
+)
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
-    "The group waited {waited} for {whom}: {why}.",
+    "The group waited {waited}for {whom}: {why}.",
     "Until all have rejoined, no member gets its new assignment. {remedy} With the cooperative assignor the other members keep working "
     "meanwhile.",
     row="The group waited 5 s or more for a live member that rejoined last, for static members that did not return, or for members that "

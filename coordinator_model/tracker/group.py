@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import bursts, departures, incidents
+from coordinator_model.diagnosis import bursts, departures, incidents, troubles
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, holes, phases, prediction
+from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, holes, phases, prediction, rebalance_rows
 from coordinator_model.tracker.consumer import calm, following, migrations, undecided
 from coordinator_model.tracker.consumer import closing as consumer_closing
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
@@ -48,8 +48,10 @@ _BEYOND_REQUESTS: Final = frozenset(
 _SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.FIND_COORDINATOR: coordinators.on_find_coordinator,
     kinds.OFFSET_FETCH: request_lines.offset_fetch,
+    kinds.COORDINATOR_NOTE: troubles.note,
+    kinds.NO_MEMBER_REJOINED: troubles.note,
 }
-"""Answers that neither renew a session nor show which broker coordinates the group."""
+"""Lines that neither renew a session nor show which broker coordinates the group."""
 
 
 class GroupTracker:
@@ -231,6 +233,7 @@ class GroupTracker:
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         consumer_closing.close_due(self, self.view.horizon_ms, flush=True)
         consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
+        rebalance_rows.count_open(self)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
 

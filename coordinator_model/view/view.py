@@ -96,6 +96,7 @@ class Rebalance(Struct, array_like=True):
     decided: RebalanceTrigger | None = None  # what began it, once a row has said so
     unannounced: bool = False  # the coordinator logged the end of its join phase, and its beginning is missing
     waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
+    absent: list[str] = []  # a static leader that did not join again in time, by the coordinator's word
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
 
 
