@@ -34,7 +34,9 @@ def done(story: Story, at: int, generation: int, members: int = 2) -> Story:
 # the reason of a rebalance
 
 
-@pytest.mark.parametrize(("reason", "code"), [(EXPIRED.format(GONE), "SESSION_TIMEOUT"), (STALLED, "POLL_TIMEOUT"), (NOT_SYNCED, "SYNC_TIMEOUT")])
+@pytest.mark.parametrize(
+    ("reason", "code"), [(EXPIRED.format(GONE), "SESSION_TIMEOUT"), (STALLED, "POLL_TIMEOUT"), (NOT_SYNCED, "SYNC_TIMEOUT")]
+)
 @pytest.mark.parametrize("ended", [True, False])
 def test_the_reason_of_a_rebalance_is_enough(reason: str, code: str, *, ended: bool) -> None:
     story = Story().at(0).log_preparing(3, reason, GONE)
@@ -138,7 +140,8 @@ def test_an_error_of_the_coordinator_is_told_once() -> None:
     story.at(6_000).log(kinds.COORDINATOR_NOTE, reason="Loaded member 1 in group orders.")
     assert told(story) == [("COORDINATOR_ERROR", GONE)]
     (row,) = table(story.rows(until=300_000), "findings")
-    assert row["message"] == f"The coordinator reports: Failed to persist metadata for group orders static member {GONE} with group instance id i due to x4000."
+    words = f"Failed to persist metadata for group orders static member {GONE} with group instance id i due to x4000"
+    assert row["message"] == f"The coordinator reports: {words}."
 
 
 def test_an_error_of_another_broker_does_not_move_the_group() -> None:
