@@ -34,6 +34,15 @@ SESSION_TIMEOUT: Final = Text(
     evidence="C R",
     figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
 )
+SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
+    "SESSION_TIMEOUT",
+    "ERROR",
+    "The coordinator removed a member because it heard no heartbeat within the session timeout: the thread that wrote the line shows it. "
+    "No line says which member.",
+    "Find out which process stopped at that time, or its network (crash, SIGKILL, long pause of the JVM or the container, CPU limit): its "
+    "own log has a gap, or says that it was put out of the group. If it only paused, session.timeout.ms must be longer than the pause.",
+)
+"""SESSION_TIMEOUT where a coordinator before 2.1 names no member."""
 CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
 STATIC_STOP: Final = (
     "A static member does not leave when it is closed: if it was restarted, session.timeout.ms must be longer than a restart; if it is to "

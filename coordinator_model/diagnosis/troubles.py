@@ -37,3 +37,8 @@ def instance_taken(g: Emitter, event: Event) -> None:
     owner = view.members.get(event.answer_member_id)
     words = {"owner": f" ({(owner.client_id if owner is not None else '') or event.answer_member_id})"}
     emit(g, text, event.at_ms, (event.member_id, "", ""), [ref(event)], words, generation=view.epoch, instance_id=event.instance_id)
+
+
+def session_timeout(g: Emitter, event: Event) -> None:
+    """Takes the line about a rebalance that the thread wrote on which sessions expire. It names no member, and no other line does."""
+    emit(g, catalogue.SESSION_TIMEOUT_OF_A_MEMBER, event.at_ms, NOBODY, [ref(event)], {}, generation=event.generation)

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.events import MemberEntry
+from coordinator_model.view.reasons import EXPIRY_THREAD
 from jobs.laws.laws import breaches
 from tests.tracker.consumer.consumer_story import ConsumerStory
 from tests.tracker.story import EXPIRED, JOINED, Story, table
@@ -95,6 +96,27 @@ def test_an_assignment_that_was_not_stored_is_told_before_the_rebalance_ends() -
     assert told(story) == [("ASSIGNMENT_NOT_STORED", None)]
     (row,) = table(story.rows(until=300_000), "findings")
     assert (json.loads(row["details"])["rebalances"], json.loads(row["details"])["total_ms"]) == (1, 3_010)
+
+
+# the thread that wrote the line, where coordinators before 2.1 write no reason
+
+
+def test_the_thread_shows_that_a_session_expired_of_somebody() -> None:
+    story = Story().at(0).log_preparing(3, EXPIRY_THREAD)
+    assert told(done(story, 3_000, 4)) == [("SESSION_TIMEOUT", None)]
+    rows = story.rows(until=300_000)
+    assert [(row["cause"], row["member_id"]) for row in table(rows, "rebalances")] == [("SESSION_TIMEOUT", None)]
+    assert table(rows, "findings")[0]["generation"] == 3
+
+
+@pytest.mark.parametrize(("before", "named"), [(1, GONE), (5_000, None)])
+def test_the_line_just_before_it_names_the_member(before: int, named: str | None) -> None:
+    """It does so since 0.11. A member that failed long before began another rebalance, of which lines are missing."""
+    story = Story().at(0).log(kinds.MEMBER_FAILED, member_id=GONE).at(before).log_preparing(3, EXPIRY_THREAD)
+    done(story, before + 3_000, 4)
+    rows = story.rows(until=300_000)
+    assert [(row["cause"], row["member_id"]) for row in table(rows, "rebalances")] == [("SESSION_TIMEOUT", named)]
+    assert sorted(row["member_id"] or "" for row in table(rows, "findings")) == ([GONE] if named else ["", GONE])
 
 
 # who did not join again

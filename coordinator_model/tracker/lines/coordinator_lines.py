@@ -42,6 +42,8 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     _removed_by_reason(g, event, cause)
     if cause == reasons.GROUP_OVER_CAPACITY:
         troubles.over_capacity(g, event)
+    elif event.reason == reasons.EXPIRY_THREAD and not trigger.member_id:
+        troubles.session_timeout(g, event)
     running = view.open
     if running is not None and running.joined_ms < 0 and not running.exact:
         # Requests showed the rebalance first: the line confirms it and gives the exact time.
@@ -310,6 +312,9 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
     if trigger is None and not member_id and cause == reasons.MEMBER_LEFT:  # 4.x names no member that was removed by instance id
         converted = reasons.is_conversion(event.reason)  # the departure of the last member of the consumer protocol, also by its silence
         trigger = next((t for t in reversed(view.unclaimed) if converted or t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
+    if trigger is None and event.reason == reasons.EXPIRY_THREAD:  # the line before it names the member, since 0.11
+        before = view.unclaimed[-1:]
+        trigger = next((t for t in before if t.cause == cause and event.at_ms - t.at_ms <= SAME_STEP_MS), None)
     if trigger is not None:
         if cause != reasons.MEMBER_LEFT:  # Java writes the client's reason for leaving only on the member's own line
             trigger.cause = cause

@@ -64,6 +64,8 @@ _SHORT_NAMES: Final = {
 }
 """The loggers that matter, by the last part of their names. Messages of kafka.coordinator.group.GroupMetadataManager show it."""
 
+_EXPIRY_THREAD: Final = b"[executor-Heartbeat]"
+_BY_EXPIRY_THREAD: Final = b" (thread: executor-Heartbeat)"
 _JAVA_COORDINATOR: Final = b"[GroupCoordinator id="
 _SCALA_MANAGER: Final = b"[GroupMetadataManager brokerId="
 REQUEST: Final = b"Completed request:"
@@ -124,7 +126,17 @@ def as_own(text: bytes, moment: Any = None) -> bytes | None:
         logger = guessed_logger(message)
     if stamp is None:
         stamp = stamp_of_value(moment) if logger else None
-    return None if stamp is None else rebuilt(stamp, level, message, logger)
+    return None if stamp is None else rebuilt(stamp, level, with_thread(message, text), logger)
+
+
+def with_thread(message: bytes, line: bytes) -> bytes:
+    """A message that a rebalance begins, with the thread that wrote it where that alone tells why.
+
+    Coordinators before 2.1 write no reason. Sessions expire on a thread of their own: DelayedHeartbeat.onExpiration runs on the executor of
+    the purgatory "Heartbeat" (DelayedOperationPurgatory.scala; SystemTimer in Timer.scala names it `executor-` and so).
+    """
+    is_begin = message.startswith(_MARKS[0]) and b": Preparing to re" in message and b" (reason: " not in message
+    return message + _BY_EXPIRY_THREAD if _EXPIRY_THREAD in line and is_begin else message
 
 
 def begins_without_time(text: bytes) -> bool:
