@@ -243,12 +243,18 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
             names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
         ),
         "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
-        "how": remedies.UNDER_NEW_IDS if is_new else "",
+        "how": (remedies.UNDER_NEW_IDS if is_new else "") + _shares(shares),
         "remedy": remedies.AGAINST_NEW_IDS if is_new else remedy,
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
     figures = {"by_culprit": sum(shares.values()), "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
     _report(g, _texts(g).REBALANCE_STORM, burst, one, words, **figures)
+
+
+def _shares(by_client: dict[str, int]) -> str:
+    """How many of the rebalances each client began, if there are several."""
+    shown = ", ".join(f"{client} {count}" for client, count in list(by_client.items())[:NAMED_AT_MOST])
+    return f" ({shown}{', …' if len(by_client) > NAMED_AT_MOST else ''})" if len(by_client) > 1 else ""
 
 
 def _enumerated(names: list[str]) -> str:

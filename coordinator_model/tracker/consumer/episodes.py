@@ -259,6 +259,8 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
     causing = [one for one in view.changes if one.logged and (one.cause in members.END_KINDS or _may_raise(one, event.at_ms))]
+    if view.epoch < 0 and not (causing and rules.is_first_epoch(g, view, event.generation)):
+        forget_logged(g, view)  # the log begins late: its target is that of an epoch before them
     if event.generation > view.epoch and not view.group_type:
         raised(g, view, event._replace(at_ms=min([event.at_ms, *(one.at_ms for one in causing)])))  # the line about the epoch is missing
     forget_logged(g, view, searches=False)

@@ -104,6 +104,13 @@ def test_what_came_just_before_the_first_line_after_a_hole_belongs_to_it() -> No
     assert finding["generation"] == 33
 
 
+def test_a_session_that_ended_seconds_before_it_ended_before_the_hole() -> None:
+    story = logged().at(DAY).log(kinds.MEMBER_FAILED, member_id="b-1")
+    story.at(DAY + 5_000).log_preparing(33, JOINED.format("d-1"), "d-1").at(DAY + 5_100).log_stabilized(34, 2)
+    (finding,) = [row for row in table(story.rows(), "findings") if row["code"] == "SESSION_TIMEOUT"]
+    assert finding["generation"] == 1
+
+
 def test_what_came_long_before_does_not() -> None:
     """b-1 was removed, and the line about the rebalance that this began is missing."""
     story = next_day(logged().at(20_000).log(kinds.MEMBER_FAILED, member_id="b-1"), 33)
