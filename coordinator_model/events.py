@@ -50,7 +50,7 @@ GROUPS_CLEANED: Final = "GROUPS_CLEANED"  # no group: coordinator_partition lost
 COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # no group; coordinator_partition; generation: the leader epoch
 COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text; state: what it tells, as below
-COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
+COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text; state: TROUBLE if it is one
 
 # What a CONSUMER_GROUP_LOG line tells, where it tells a step of a group.
 JOINED: Final = "JOINED"  # member_id; static: instance_id
@@ -67,6 +67,9 @@ TOPICS_UPDATED: Final = "TOPICS_UPDATED"  # a member subscribes to other topics
 READ_BACK: Final = "READ_BACK"  # member_count
 GIVEN_UP: Final = "GIVEN_UP"  # generation: the epoch
 REFUSED: Final = "REFUSED"  # a client of the classic protocol cannot join; the line names none
+OWNED: Final = "OWNED"  # a static member cannot join: answer_member_id has its instance_id
+FENCED: Final = "FENCED"  # a static member is refused: answer_member_id has its instance_id
+TROUBLE: Final = "TROUBLE"  # an error or a warning of the coordinator about the group; also of a COORDINATOR_NOTE
 
 # Types of groups that have heartbeats of their own, as `Event.protocol_type` of a line that only they have.
 SHARE: Final = "share"  # KIP-932

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, consumer_catalogue
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, remedies
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
 from coordinator_model.errors import Error
@@ -24,10 +24,14 @@ LONGEST_MS: Final = 600_000
 
 RESTARTED_AT_LEAST: Final = 3
 STORM_AT_LEAST: Final = 5
-"""Rebalances of one client in one burst: restarts, rounds of a cooperative protocol and scale-outs have fewer."""
-STORM_OF_SEVERAL_AT_LEAST: Final = 10
+"""Rebalances in one burst by clients that came back, or went, OFTEN; or by members that came in the place of others that had not left."""
+REPLACED_AT_LEAST: Final = 10
+"""Such members where no line shows how many members there are: several processes that start may have one client.id."""
 OFTEN: Final = 3
-"""Who came back so often, or left, has a part in a storm of several clients: two restarts in a row are none."""
+"""Two restarts of all clients in a row are no storm."""
+NEARLY_ALL: Final = 0.8
+"""Who began so many of its rebalances is named as the culprit of a storm."""
+NAMED_AT_MOST: Final = 4
 
 _RESTARTS: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT})
 _DEPARTURES: Final = _RESTARTS | {reasons.POLL_TIMEOUT, reasons.REBALANCE_TIMEOUT}
@@ -41,8 +45,11 @@ _SINK_TASK: Final = "connector-consumer-"
 
 
 def add(g: Emitter, past: PastRebalance, reason: str = "") -> None:
-    """Adds a rebalance that was written, or a round of one, if a client's own doing began it. `reason`: as the lines have it."""
-    burst = g.view.burst
+    """Adds a rebalance, or a round of one, if a client's own doing began it. `reason`: as the lines have it.
+
+    One that still ran when it was added is added again when it is written.
+    """
+    burst = g.view.burst = [one for one in g.view.burst if (one.started_ms, one.generation) != (past.started_ms, past.generation)]
     if burst and (past.started_ms > burst[-1].started_ms + QUIET_MS or past.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
     if past.cause == reasons.ASSIGNMENT_NOT_STORED or _is_own_doing(g, past, reason):
@@ -80,7 +87,7 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         culprit.client_id,
         culprit.client_host,
         sign,
-        rebalance.ended_ms - rebalance.started_ms,
+        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else 0,
         -1 if price.unavailable_ms is None else price.unavailable_ms,
         -1 if price.moved is None else price.moved,
         rebalance.from_state is State.EMPTY,
@@ -88,6 +95,7 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         rebalance.stopped.get(culprit.member_id, -1),
         unheard_ms,
         _error_of(culprit),
+        (rebalance.count_before, rebalance.count_after),
     )
 
 
@@ -105,10 +113,10 @@ def next_ms(g: Emitter) -> int:
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
-    """Judges a burst that is over. `flush`: nothing more will come."""
+    """Judges a burst that is over. `flush`: nothing more will come, also of a rebalance that still runs."""
     view = g.view
     written = not view.closing and view.open is None and (view.consumer is None or view.consumer.is_written())
-    if view.burst and written and (flush or view.burst[-1].started_ms + QUIET_MS < now_ms):
+    if view.burst and (flush or (written and view.burst[-1].started_ms + QUIET_MS < now_ms)):
         _judge(g)
 
 
@@ -134,18 +142,28 @@ def _judge_clients(g: Emitter, burst: list[PastRebalance]) -> None:
         first = next(number for number, past in enumerate(told) if past.cause in _RESTARTS)
         _report_rolling_restart(g, told[first:], restarted)
         return
-    counts = Counter(map(_client, burst))
-    often = sorted(client for client in counts if _cycles(burst, client) >= OFTEN)
-    own = [number for number, past in enumerate(burst) if _client(past) in often]
-    if len(often) > 1 and len(own) >= STORM_OF_SEVERAL_AT_LEAST:
-        _report_storm(g, burst[own[0] : own[-1] + 1], often, len(own))
-        return
-    client, _ = max(counts.items(), key=lambda item: (item[1], item[0]))
-    own = [number for number, past in enumerate(burst) if _client(past) == client]
-    if burst[own[0]].cause == reasons.MEMBER_JOINED:
-        own = own[1:]  # its first join is not yet a storm
-    if len(own) >= STORM_AT_LEAST:
-        _report_storm(g, burst[own[0] : own[-1] + 1], [client], len(own))
+    storm = _storm(burst)
+    if storm:
+        _report_storm(g, storm)
+
+
+def _storm(burst: list[PastRebalance]) -> list[PastRebalance]:
+    """The rebalances of a storm, if it is one: clients come back, or go, again and again, whichever of them.
+
+    The first one that only comes is part of a storm of several clients. Of one client it is the join with which its storm could begin.
+    """
+    vanished = _vanished(burst)
+    own = {client: [past for past in burst if _client(past) == client] for client in map(_client, burst)}
+    often = [client for client, rows in own.items() if _cycles(rows, vanished) >= OFTEN]
+    again = [past for client in often for past in own[client][own[client][0].cause == reasons.MEMBER_JOINED :]]
+    if len(again) < STORM_AT_LEAST:
+        replaced = sum(max(_came_back(rows, vanished) - len(_departures(rows)), 0) for rows in own.values())
+        if replaced < (REPLACED_AT_LEAST if vanished is None else STORM_AT_LEAST):
+            return []
+        often = [client for client, rows in own.items() if _came_back(rows, vanished)]
+    taken = again if len(often) == 1 else [past for client in often for past in own[client]]
+    first, last = min(past.started_ms for past in taken), max(past.started_ms for past in taken)
+    return [past for past in burst if first <= past.started_ms <= last]
 
 
 def _restarted(departures: list[PastRebalance]) -> dict[str, str]:
@@ -155,11 +173,30 @@ def _restarted(departures: list[PastRebalance]) -> dict[str, str]:
     return {past.member_id: past.client_id for past in counted}
 
 
-def _cycles(burst: list[PastRebalance], client: tuple[str, str]) -> int:
-    """How often a client came back, or left."""
-    causes = [past.cause for past in burst if _client(past) == client]
-    came = causes.count(reasons.MEMBER_JOINED) - (causes[0] == reasons.MEMBER_JOINED)
-    return max(came, sum(cause in _DEPARTURES for cause in causes))
+def _departures(rows: list[PastRebalance]) -> list[PastRebalance]:
+    return [past for past in rows if past.cause in _DEPARTURES]
+
+
+def _joins(rows: list[PastRebalance]) -> list[PastRebalance]:
+    return [past for past in rows if past.cause == reasons.MEMBER_JOINED]
+
+
+def _vanished(burst: list[PastRebalance]) -> int | None:
+    """How many members went that began no rebalance by it: others came in their place. None: no line shows how many members there are."""
+    before, after = burst[0].members[0], burst[-1].members[1]
+    return max(len(_joins(burst)) - len(_departures(burst)) - (after - before), 0) if min(before, after) >= 0 else None
+
+
+def _came_back(rows: list[PastRebalance], vanished: int | None) -> int:
+    """How often a client came again. Several processes that have its client.id may start: they come, and nobody had gone before."""
+    came = len(_joins(rows)) - (rows[0].cause == reasons.MEMBER_JOINED)
+    return came if vanished is None else min(came, len(_departures(rows)) + vanished)
+
+
+def _cycles(rows: list[PastRebalance], vanished: int | None) -> int:
+    """How often a client came back, went, or asked for a rebalance. It goes only if it has come: else several have its client.id."""
+    gone = min(len(_departures(rows)), len(_joins(rows)) + 1)
+    return max(_came_back(rows, vanished), gone, len(rows) - len(_departures(rows)) - len(_joins(rows)))
 
 
 def _from_departure_to_join(burst: list[PastRebalance]) -> list[PastRebalance]:
@@ -186,33 +223,53 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: d
     _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)
 
 
-def _report_storm(g: Emitter, burst: list[PastRebalance], clients: list[tuple[str, str]], count: int) -> None:
-    """Clients join and depart again and again: the group does little else than rebalance."""
+def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
+    """Clients join and depart again and again: the group does little else than rebalance. Names a client that began nearly all of it."""
     counted = Counter(past.cause for past in burst)
     causes = sorted(counted, key=lambda cause: (-counted[cause], cause))
-    most = counted[causes[0]]
-    common = causes[: 1 if 2 * most > len(burst) else 2]
+    common = causes[: 1 if 2 * counted[causes[0]] > len(burst) else 2]
+    by_client = Counter(map(_client, burst))
+    clients = sorted(by_client, key=lambda client: (-by_client[client], client))
+    if by_client[clients[0]] >= NEARLY_ALL * len(burst):
+        clients = clients[:1]
     names = [client_id or host for client_id, host in clients]
-    remedy = catalogue.AGAINST_STORMS.get(causes[0], catalogue.AGAINST_CRASH_LOOPS)
+    shares = dict(zip(names, (by_client[client] for client in clients), strict=True))
+    is_new = not _departures(burst) and causes == [reasons.MEMBER_JOINED]
+    remedy = (
+        remedies.AGAINST_STORMS_OF_SEVERAL if len(clients) > 1 else remedies.AGAINST_STORMS.get(causes[0], remedies.AGAINST_CRASH_LOOPS)
+    )
     words = {
-        "culprit": " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
+        "culprit": _enumerated(
+            names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
+        ),
         "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
-        "remedy": remedy if len(clients) == 1 else catalogue.AGAINST_STORMS_OF_SEVERAL,
+        "how": (remedies.UNDER_NEW_IDS if is_new else "") + _shares(shares),
+        "remedy": remedies.AGAINST_NEW_IDS if is_new else remedy,
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
-    figures = {"by_culprit": count, "clients": names, "causes": dict(counted), "common_causes": common}
+    figures = {"by_culprit": sum(shares.values()), "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
     _report(g, _texts(g).REBALANCE_STORM, burst, one, words, **figures)
+
+
+def _shares(by_client: dict[str, int]) -> str:
+    """How many of the rebalances each client began, if there are several."""
+    shown = ", ".join(f"{client} {count}" for client, count in list(by_client.items())[:NAMED_AT_MOST])
+    return f" ({shown}{', …' if len(by_client) > NAMED_AT_MOST else ''})" if len(by_client) > 1 else ""
+
+
+def _enumerated(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _report_not_stored(g: Emitter, burst: list[PastRebalance]) -> None:
     """The coordinator could not write assignments, and let all members join again each time (storeGroup, classicGroupSync)."""
     errors = sorted({past.error for past in burst})
-    remedies = dict.fromkeys(catalogue.AGAINST_FAILED_WRITES.get(error, catalogue.AGAINST_MISSING_REPLICAS) for error in errors)
+    advice = dict.fromkeys(remedies.AGAINST_FAILED_WRITES.get(error, remedies.AGAINST_MISSING_REPLICAS) for error in errors)
     span = f"{len(burst)} rebalances in {seconds(burst[-1].started_ms - burst[0].started_ms)}"
     words = {
         "error": ", ".join(errors),
         "what": span if len(burst) > 1 else "one rebalance",
-        "remedy": " ".join(remedies),
+        "remedy": " ".join(advice),
     }
     _report(g, catalogue.ASSIGNMENT_NOT_STORED, burst, NOBODY, words, errors=errors)
 

@@ -35,6 +35,15 @@ SESSION_TIMEOUT: Final = Text(
     evidence="C R L",
     figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
 )
+SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
+    "SESSION_TIMEOUT",
+    "ERROR",
+    "The coordinator removed a member because it heard no heartbeat within the session timeout: the thread that wrote the line shows it. "
+    "No line says which member.",
+    "Find out which process stopped at that time, or its network (crash, SIGKILL, long pause of the JVM or the container, CPU limit): its "
+    "own log has a gap, or says that it was put out of the group. If it only paused, session.timeout.ms must be longer than the pause.",
+)
+"""SESSION_TIMEOUT where a coordinator before 2.1 names no member."""
 CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
 STATIC_STOP: Final = (
     "A static member does not leave when it is closed: if it was restarted, session.timeout.ms must be longer than a restart; if it is to "
@@ -101,10 +110,26 @@ GROUP_TOO_LARGE: Final = Text(
     evidence="R",
     figures=("session_timeout_ms", "protocols", "group_max_size", "refused_clients", "wanted", "members", "regex", "assignor"),
 )
+GROUP_OVER_CAPACITY: Final = Text(
+    "GROUP_TOO_LARGE",
+    "ERROR",
+    "The coordinator read the group back with more members than group.max.size allows: all members join again, and the last ones are "
+    "refused.",
+    "Run no more consumers than group.max.size allows, or raise it on the brokers, on all of them to the same value.",
+)
+"""GROUP_TOO_LARGE of a group that a coordinator has loaded."""
+COORDINATOR_ERROR: Final = Text(
+    "COORDINATOR_ERROR",
+    "WARNING",
+    "The coordinator reports: {words}.",
+    "Read the lines around it in the broker's log. The group's rebalances of that time may follow from it.",
+    row="The coordinator logged an error or a warning about the group that no other finding takes up; the same words once",
+    evidence="C",
+)
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
-    "The group waited {waited} for {whom}: {why}.",
+    "The group waited {waited}for {whom}: {why}.",
     "Until all have rejoined, no member gets its new assignment. {remedy} With the cooperative assignor the other members keep working "
     "meanwhile.",
     row="The group waited 5 s or more for a live member that rejoined last, for static members that did not return, or for members that "
@@ -126,15 +151,16 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
+    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{how}{bill}.",
     "{remedy} Until then the group goes on to rebalance, and partitions stand still each time.",
-    row="One client is behind five or more rebalances that follow one another within a minute each, or several clients that came back or "
-    "left three times each are behind ten. Only what clients do by themselves counts: not what Connect, Streams or a cooperative "
-    "assignor tells members to do, and not what a broker does. One row covers all of them; partitions count as without an owner from "
-    "when a lost member was last heard. Where no broker's log is read: clients joined ten generations, or were overtaken five times by the "
+    row="Clients come back, leave or ask for a rebalance three times each or more, or new members come in the place of others that had not "
+    "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
+    "are). Only what clients do by themselves counts: not what Connect, Streams or a cooperative assignor tells members to do, and not "
+    "what a broker does. One row covers all of them, and names a client if it began 80 % of them; partitions count as without an owner "
+    "from when a lost member was last heard. Where no broker's log is read: clients joined ten generations, or were overtaken five times by the "
     "next rebalance, within a minute each",
     evidence="C R L",
-    figures=(*_BILL, "by_culprit", "clients", "causes", "common_causes", "failed"),
+    figures=(*_BILL, "by_culprit", "by_client", "clients", "causes", "common_causes", "failed"),
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
@@ -147,17 +173,17 @@ ASSIGNMENT_NOT_STORED: Final = Text(
     evidence="C R",
     figures=(*_BILL, "errors"),
 )
-AGAINST_MISSING_REPLICAS: Final = (
-    "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
-    "offsets.commit.timeout.ms of the broker. A broker that is down, slow or out of disk space takes them away."
+LINES_MISSING: Final = Text(
+    "LINES_MISSING",
+    "INFO",
+    "{numbers} not in these lines: what the group did for {hole} is not known.",
+    "Get the coordinator's lines of that time: from the log files of this broker that were rotated or left out, or from the other brokers, "
+    "since another one may have coordinated the group. Until then durations, costs and members of that time are not known, and no sum "
+    "has them.",
+    row="The numbers of generations, or of epochs, prove that lines are missing. One row for each hole; it has the time of the line before",
+    evidence="C R",
+    figures=("first", "last", "hole_ms"),
 )
-AGAINST_FAILED_WRITES: Final = {
-    "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
-    "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
-    "log has the error.",
-}
-"""By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
-replicas."""
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
@@ -370,24 +396,3 @@ LOST_IN_A_MOVE: Final = (
     "The group had moved to another broker, which did not hear the member in time: find out why the coordinator moved (COORDINATOR_MOVED). "
     "The process itself need not have stopped."
 )
-
-AGAINST_CRASH_LOOPS: Final = (
-    "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
-)
-AGAINST_STORMS_OF_SEVERAL: Final = (
-    "Find out why these clients join again and again: a crash loop, a failing health check, a record that they cannot process; or, where "
-    "none of them left before, a client library that does not keep its member id, or a proxy before the brokers."
-)
-AGAINST_STORMS: Final = {
-    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "
-    "or its work between two polls takes too long.",
-    "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
-    "others.",
-    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "
-    "pattern.",
-    "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
-    "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
-    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one is restarted again and again: give each "
-    "its own, or find out why it ends.",
-}
-"""By the most common cause of the rebalances."""

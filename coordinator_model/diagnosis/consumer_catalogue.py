@@ -197,6 +197,6 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
+    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{how}{bill}.",
     "{remedy} Until then partitions move again and again, and stand still each time.",
 )

@@ -69,11 +69,14 @@ def first_time(g: Emitter, text: Text, member_id: str, generation: int) -> bool:
 
 
 def seconds(ms: int) -> str:
-    """A duration for people: 0.015 s, 8 s, 38.363 s, 1 min 16 s."""
+    """A duration for people: 0.015 s, 8 s, 38.363 s, 1 min 16 s, 30 h 51 min."""
     if ms < 60_000:
         return f"{ms / 1000:g} s"
-    minutes, rest = divmod(round(ms / 1000), 60)
-    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    if ms < 3_600_000:
+        minutes, rest = divmod(round(ms / 1000), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(ms / 60_000), 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def current(value: int) -> str:

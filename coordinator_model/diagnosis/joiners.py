@@ -33,10 +33,10 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
         return ""
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     dropped = _dropped(g, rebalance)
-    if not dropped and rebalance.count_before < 0:
+    absent = [] if dropped else _absent_static(g, rebalance, waited_ms) or rebalance.absent
+    if not dropped and not absent and rebalance.count_before < 0:
         return ""  # who was a member before is not known
-    absent = [] if dropped else _absent_static(g, rebalance, waited_ms)
-    if waited_ms >= SLOW_MS:
+    if waited_ms >= SLOW_MS or ((dropped or rebalance.absent) and rebalance.unannounced):  # it waited until the rebalance timeout
         _report(g, rebalance, dropped, absent)
     return dropped[0].member_id if dropped else absent[0] if absent else _answered_last(g, rebalance)
 
@@ -85,8 +85,9 @@ def _emit(
 ) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     whom = "this member" if len(members) == 1 else f"{len(members)} members"
-    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
-    details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
+    waited = f"{seconds(waited_ms)} " if waited_ms >= SLOW_MS else ""
+    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
+    details = {"join_ms": waited_ms if waited else None, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 
 

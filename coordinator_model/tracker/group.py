@@ -12,11 +12,22 @@ from itertools import islice
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import bursts, clients_alone, departures, incidents
+from coordinator_model.diagnosis import bursts, clients_alone, departures, incidents, troubles
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, phases, prediction, unended
+from coordinator_model.tracker import (
+    closing,
+    coordinators,
+    expiry,
+    failed_writes,
+    hindsight,
+    holes,
+    phases,
+    prediction,
+    rebalance_rows,
+    unended,
+)
 from coordinator_model.tracker.consumer import calm, following, migrations, undecided
 from coordinator_model.tracker.consumer import closing as consumer_closing
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
@@ -48,8 +59,10 @@ _BEYOND_REQUESTS: Final = frozenset(
 _SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.FIND_COORDINATOR: coordinators.on_find_coordinator,
     kinds.OFFSET_FETCH: request_lines.offset_fetch,
+    kinds.COORDINATOR_NOTE: troubles.note,
+    kinds.NO_MEMBER_REJOINED: troubles.note,
 }
-"""Answers that neither renew a session nor show which broker coordinates the group."""
+"""Lines that neither renew a session nor show which broker coordinates the group."""
 
 
 class GroupTracker:
@@ -123,6 +136,8 @@ class GroupTracker:
             following.observe(self, event)
             self._note_due()
             return
+        if event.source == kinds.COORDINATOR_SOURCE:
+            holes.note(self, event)
         handler(self, event)
         if failed:
             prediction.drop(self, event.at_ms)
@@ -233,6 +248,7 @@ class GroupTracker:
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         consumer_closing.close_due(self, self.view.horizon_ms, flush=True)
         consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
+        rebalance_rows.count_open(self)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
         clients_alone.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
@@ -291,6 +307,7 @@ class GroupTracker:
         """Another broker is the coordinator now. It starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""
         view = self.view
         signs = [ref(event)]
+        is_hole = not view.consumer_protocol and holes.note(self, event, moved=True)
         at_ms = max(event.received_ms, view.completed_ms)  # by then: the event itself may begin a rebalance
         phases.abandon(self, at_ms, signs)
         prediction.drop(self, at_ms)
@@ -309,7 +326,8 @@ class GroupTracker:
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:
-            phases.loaded(self, at_ms, signs, populated=bool(view.members) or (view.stored is None and view.member_count > 0))
+            populated = bool(view.members) or is_hole or (view.stored is None and view.member_count > 0)
+            phases.loaded(self, at_ms, signs, populated=populated)
 
 
 def _before(events: deque[Event], at_ms: int) -> Iterator[Event]:

@@ -20,6 +20,7 @@ from coordinator_model.view.view import Rebalance, RebalanceTrigger, View
 GROUP_LOADED: Final = "GROUP_LOADED"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
 OFFSETS_EXPIRED: Final = "OFFSETS_EXPIRED"
+LINES_MISSING: Final = rebalance_rows.LINES_MISSING
 
 TRIGGERS_KEPT: Final = 32
 UNCLAIMED_KEPT: Final = 4_096  # triggers without a rebalance yet: all members of a large group may depart at once

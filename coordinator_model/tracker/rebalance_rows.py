@@ -99,6 +99,14 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     )
 
 
+def count_open(g: Emitter) -> None:
+    """Counts a rebalance that runs: the input ends amid it, or it is part of a trouble that has to be told though it may never end."""
+    running = g.view.open
+    if running is not None and running.exact and running.cause:
+        culprit = _decided(g, running)
+        bursts.add(g, bursts.past_of(running, culprit, culprit.sign, cost.Cost(None, None, None)), culprit.reason)
+
+
 def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
     """Writes the transitions that are certain: at once where the coordinator logged them and why, else when the rebalance is written.
 
@@ -118,7 +126,8 @@ def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) 
     elif rebalance.outcome == EMPTIED:
         steps.append((rebalance.ended_ms, preparing, State.EMPTY, generation, ALL_MEMBERS_GONE))
     elif rebalance.next_state:
-        steps.append((rebalance.ended_ms, steps[-1][2], State(rebalance.next_state), generation, LINES_MISSING))
+        made = generation if generation >= 0 else rebalance.old_generation + 1
+        steps.append((rebalance.ended_ms, steps[-1][2], State(rebalance.next_state), made, LINES_MISSING))
     for number, step in enumerate(steps):
         if number >= rebalance.transitions_written:
             write_transition(g, *step, rebalance.evidence, culprit if number == 0 else None)

@@ -183,7 +183,18 @@ class Shard:
             users = state.instances.get(event.instance_id, {})
             for group_id in users:
                 self._resting.wake(group_id)
-        yield from ((group_id, since_ms) for group_id, since_ms in users.items() if state.partitions.get(group_id, -1) == partition)
+        if event.kind == kinds.INSTANCE_FENCED and partition < 0:  # Scala coordinators do not name it: the members' ids tell
+            yield from ((group_id, since_ms) for group_id, since_ms in users.items() if self._knows(group_id, event))
+        else:
+            yield from ((group_id, since_ms) for group_id, since_ms in users.items() if state.partitions.get(group_id, -1) == partition)
+
+    def _knows(self, group_id: str, event: Event) -> bool:
+        """Whether a group has, or had, a member that a line names."""
+        ids = {event.member_id, event.answer_member_id} - {""}
+        if any(not ids.isdisjoint((e.member_id, e.answer_member_id)) for e in self._waiting.get(group_id, ())):
+            return True
+        view = codec.decode_view(self._state.views[group_id]) if group_id in self._state.views else None
+        return view is not None and any(m in view.members or view.ended_membership(m) is not None for m in ids)
 
     # How far the logs of a group are complete.
 

@@ -73,6 +73,8 @@ class Round(Struct, array_like=True):
     at_once: bool = False  # the heartbeat that raised it computed the target, too
     other_metadata: bool = False  # the coordinator says that they are others
     without_topics: bool = False  # the coordinator says that no member subscribes to a topic any more
+    missing: int = -1  # the first epoch before it that no line has
+    known: tuple[int, Ref] | None = None  # the last line before those: when it was written, and where it stands
     target_ms: int = -1  # since when members could move on to it, where a target may come later than its epoch
 
     def called_ms(self) -> int:

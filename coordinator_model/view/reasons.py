@@ -29,6 +29,9 @@ REBALANCE_TIMEOUT: Final = "REBALANCE_TIMEOUT"  # consumer protocol: partitions 
 REGEX_RESOLVED: Final = "REGEX_RESOLVED"  # consumer protocol: a regular expression matches other topics than before
 UNKNOWN: Final = "UNKNOWN"
 
+EXPIRY_THREAD: Final = "executor-Heartbeat"
+"""The thread on which sessions expire, in place of a reason, which coordinators before 2.1 do not write."""
+
 # How a membership ends, where that is not one of the causes above.
 LEFT: Final = "LEFT"
 REPLACED: Final = "REPLACED"
@@ -131,7 +134,7 @@ def of_coordinator(reason: str) -> str:  # noqa: PLR0911 - a table in the form o
     client = client_reason(reason)
     if text.startswith("adding new member") or (text.startswith(("member ", "static member ")) and "joining group" in text):
         return MEMBER_JOINED
-    if "on heartbeat expiration" in text:
+    if "on heartbeat expiration" in text or reason == EXPIRY_THREAD:
         return SESSION_TIMEOUT
     if "leavegroup" in text:
         return of_leave(client, by_admin=False)

@@ -97,6 +97,7 @@ class Rebalance(Struct, array_like=True):
     decided: RebalanceTrigger | None = None  # what began it, once a row has said so
     unannounced: bool = False  # the coordinator logged the end of its join phase, and its beginning is missing
     waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
+    absent: list[str] = []  # a static leader that did not join again in time, by the coordinator's word
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
 
 
@@ -151,6 +152,7 @@ class PastRebalance(Struct, array_like=True):
     gone_ms: int = -1  # when the member that departed stopped
     unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
     error: str = ""  # with which the assignment before was not stored
+    members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
 
 
 class PendingFinding(Struct, array_like=True):
@@ -255,6 +257,8 @@ class View(Struct, array_like=True):
     assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
     said: Said | None = None  # by clients, while no broker has spoken of the group
     told_open: dict[str, Any] | None = None  # the row that was told of the rebalance that is open
+    line_ms: int = -1  # the last line of a broker that named a generation
+    line: Ref | None = None  # and its place
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
     def identity(self, member_id: str) -> tuple[str, str, str]:

@@ -17,8 +17,8 @@ TOLD_ONCE: Final = "TOLD_ONCE"
 _NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d)")
 """A number in a sentence, as opposed to one inside a name, an address or a version."""
 
-_MINUTES: Final = re.compile(r"(?<![\w.])(\d+) min(?: (\d+) s)?\b")
-_ROUNDED: Final = " s"  # marks a number of seconds that may be rounded
+_MINUTES: Final = re.compile(r"(?<![\w.])(?:(\d+) h(?: (\d+) min)?|(\d+) min(?: (\d+) s)?)\b")
+_ROUNDED: Final = {" s": 0.5, " min": 30}  # marks a number of seconds that may be rounded, by how many
 
 _NAMES: Final = ("member_id", "client_id", "client_host", "group_id")
 _TEXTS: Final = [
@@ -84,7 +84,8 @@ def _in_words(row: Row, details: dict[str, Any]) -> list[str]:
 
 
 def _in_minutes(duration: re.Match[str]) -> str:
-    return f"{int(duration[1]) * 60 + int(duration[2] or 0)}{_ROUNDED}"
+    hours, of_hour, minutes, of_minute = (int(number or 0) for number in duration.groups())
+    return f"{(hours * 60 + of_hour) * 60} min" if duration[1] else f"{minutes * 60 + of_minute} s"
 
 
 def _texts_of(value: Any) -> Iterator[str]:
@@ -112,8 +113,10 @@ def _numbers_of(value: Any) -> set[float]:
 
 def _stands(number: str, shown: set[float]) -> bool:
     """Whether a number stands there: as it is, as seconds of milliseconds, or as what follows from two (a difference, a share)."""
-    if number.endswith(_ROUNDED):  # minutes leave the fractions of seconds out
-        least, most = ((float(number.removesuffix(_ROUNDED)) + half) * _SECOND_MS for half in (-0.5, 0.5))
+    amount, mark, unit = number.partition(" ")
+    if mark:  # minutes leave the fractions of seconds out, hours the seconds
+        half = _ROUNDED[mark + unit]
+        least, most = ((float(amount) + more) * _SECOND_MS for more in (-half, half))
         return any(least <= value <= most for value in shown | {one - other for one in shown for other in shown})
     value = float(number)
     if value in shown or round(value * _SECOND_MS, 3) in shown:

@@ -1,6 +1,6 @@
 -- In which state a group was, and how many members it had: a row for each change of state, which holds from `since` until before `next_at`
 -- (null: until now). Of several changes in one millisecond the last one holds. `members`: those after the last rebalance that ended in that
--- time or before; 0 without members, null if not known.
+-- time or before; 0 without members, null if not known. One that did not complete says nothing where its own number is not known.
 WITH spans AS (
   SELECT
     t.cluster, t.group_id, t.to_state AS state, t.generation, t.occurred_at AS since,
@@ -14,7 +14,7 @@ sizes AS (
     r.cluster, r.group_id, r.members_after, r.ended_at,
     row_number() OVER (PARTITION BY r.cluster, r.group_id ORDER BY r.ended_at, r.started_at, coalesce(r.generation, -1)) AS place
   FROM rebalances_now AS r
-  WHERE r.members_after IS NOT NULL
+  WHERE r.members_after IS NOT NULL OR r.outcome = 'COMPLETED'
 ),
 in_order AS (
   SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, coalesce(s.next_at, TIMESTAMP '9999-12-31 00:00:00') AS moment,

@@ -149,6 +149,13 @@ def test_who_began_a_rebalance_by_going_is_gone(*, empty: bool) -> None:
     assert told(story, "left") == (["a-1", "b-1"] if empty else ["b-1"],)
 
 
+def test_who_left_by_the_reason_and_the_count_is_gone_though_no_line_reports_it() -> None:
+    story = logged().at(20_000).log_preparing(1, "removing member b-1 on LeaveGroup", "b-1").at(20_100).log_stabilized(2, 1)
+    rows = story.at(20_110).log_assignment(2, "a-1", 1).rows(until=90_000)
+    assert [(row["member_id"], row["end_kind"]) for row in table(rows, "member_sessions")] == [("b-1", "LEFT")]
+    assert table(rows, "rebalances")[-1]["left"] == ["b-1"]
+
+
 # owners that no line showed
 
 

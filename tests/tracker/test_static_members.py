@@ -257,6 +257,20 @@ def test_a_fencing_line_names_the_partition_and_the_instance_and_no_group(groups
     assert [row["group_id"] for row in table(rows, "findings")] == told
 
 
+@pytest.mark.parametrize("handled", [False, True])
+@pytest.mark.parametrize(("holder", "told"), [("payments-1", ["payments"]), ("nobody-1", [])])
+def test_where_a_fencing_line_names_no_partition_the_members_that_it_names_tell(holder: str, told: list[str], *, handled: bool) -> None:
+    """Scala coordinators name neither. Two groups use the instance id."""
+    stories = [fenced(group, 7) for group in ("orders", "payments")]
+    events = [event for story in stories for event in story.events]
+    fields = {"group_id": "", "member_id": "b-0", "instance_id": "i-b", "answer_member_id": holder}
+    line = stories[0].at(900_000).log(kinds.INSTANCE_FENCED, **fields)
+    shard, rows = Shard(), []
+    for batch in [[*events, *stories[1].heard(600_000)], [line.events[-1]]] if handled else [[*events, line.events[-1]]]:
+        rows += shard.observe(batch)
+    assert [row["group_id"] for row in table([*rows, *shard.observe(line.heard(960_000))], "findings")] == told
+
+
 def test_a_fencing_line_of_another_instance_or_from_before_its_first_use_is_nobodys() -> None:
     for uses, since in (("i-c", 0), ("i-b", 20_000)):
         story = fenced("orders", 7, uses, since)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coordinator_model import events
 from coordinator_model.diagnosis import bursts, consumer_findings
-from coordinator_model.tracker.consumer import members
+from coordinator_model.tracker.consumer import doubtful_epochs, members
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
@@ -29,6 +29,8 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     owners_known = episode.partitions >= 0 and not episode.unheard and episode.members_before >= 0
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
     waited_ms = _interval_wait_ms(episode)
+    # Else the line about the computed target is the first about its epoch: it was raised at some time before.
+    start_seen = not episode.polled and (first.logged or first.stored or view.heard or bool(first.cause))
     g.emit(
         REBALANCES,
         generation=or_none(last.epoch),
@@ -37,7 +39,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         ended_at=episode.ended_ms,
         join_ms=None,
         sync_ms=None,
-        total_ms=episode.ended_ms - first.at_ms if episode.end_seen else None,
+        total_ms=episode.ended_ms - first.at_ms if episode.end_seen and (start_seen or episode.polled) else None,
         outcome=ABANDONED if episode.cut_off else EMPTIED if episode.is_empty else COMPLETED,
         **culprit_of(view, first),
         reason=None,
@@ -57,7 +59,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         first_fetch_member_id=None,
         joined_unnamed=0,
         left_unnamed=0,
-        start_seen=not episode.polled,
+        start_seen=start_seen,
         group_protocol=view.group_type or PROTOCOL,
         first_epoch=or_none(first.epoch),
         rounds=len(episode.rounds) if not episode.polled else None,
@@ -69,6 +71,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     if slowest is not None:
         consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])
     for number, one in enumerate(episode.rounds):
+        doubtful_epochs.report(g, one)
         if not episode.polled:
             _write_round(g, view, episode, one)
         _add_to_burst(g, view, episode, number)

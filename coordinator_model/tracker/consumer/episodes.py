@@ -21,7 +21,7 @@ from coordinator_model.tracker.consumer.without_logs import client_words, lost_l
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Revocation, Round
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import ref
+from coordinator_model.view.rows import Ref, ref
 
 SAME_OPERATION_MS: Final = 1_000
 """The line with the cause and the line with the epoch are written by one operation of the coordinator."""
@@ -144,7 +144,14 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         one = round_of(view, event.generation)
     is_logged = event.state != kinds.TARGET_COMPUTED or not all(change.doubtful for change in changes)
     if one is None:
+        departed = len([change for change in changes if change.cause in members.END_KINDS])
+        is_line = event.source == COORDINATOR_SOURCE
+        missing = doubtful_epochs.skips_in_lines(g, view, event.generation, departed) if is_line else -1
+        known = _skip(g, view, event.at_ms, changes) if missing >= 0 else None
         one = _begin_round(g, view, event.at_ms, event.generation, logged=is_logged)
+        one.missing, one.known = missing, known
+    if event.source == COORDINATOR_SOURCE:
+        g.view.line_ms, g.view.line = event.at_ms, ref(event)
     one.at_ms, one.logged = min(one.at_ms, event.at_ms), is_logged  # a request may have shown it before
     if not is_logged and view.episode is not None and one is view.episode.rounds[0]:
         view.episode.members_before = -1  # who came with it may be counted already
@@ -207,11 +214,17 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
     if lags:  # its own epoch may be one of those that no answer has yet
         waiting, own = [*waiting, *([own] if own is not None else [])], None
         is_order_known = is_order_known and len(waiting) >= epoch - view.epoch
+    missing = doubtful_epochs.skips_in_answers(view, epoch)
+    if missing >= 0:
+        known = _skip(g, view, event.at_ms, view.changes)
+        view.epoch, waiting = epoch - 1, []
     while view.epoch < epoch:
         change = own if own is not None and view.epoch + 1 == epoch else waiting.pop(0) if waiting else None
         if change is not None and change in view.changes:
             view.changes.remove(change)
         one = _begin_round(g, view, change.at_ms if change is not None else event.at_ms, view.epoch + 1, logged=False)
+        if missing >= 0:
+            one.missing, one.known = missing, known
         one.signs.append(ref(event))
         if lags:
             one.target_ms = max(one.at_ms, event.received_ms)  # it computed the target
@@ -246,14 +259,16 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
     causing = [one for one in view.changes if one.logged and (one.cause in members.END_KINDS or _may_raise(one, event.at_ms))]
-    follows = view.epoch >= 0 or (bool(causing) and rules.is_first_epoch(g, view, event.generation))  # else the log begins late
-    if event.generation > view.epoch and follows and not view.group_type:
+    if view.epoch < 0 and not (causing and rules.is_first_epoch(g, view, event.generation)):
+        forget_logged(g, view)  # the log begins late: its target is that of an epoch before them
+    if event.generation > view.epoch and not view.group_type:
         raised(g, view, event._replace(at_ms=min([event.at_ms, *(one.at_ms for one in causing)])))  # the line about the epoch is missing
     forget_logged(g, view, searches=False)
     episode, one = view.episode, round_of(view, event.generation)
     if episode is None or one is None:
         return
-    one.computed_ms = event.at_ms
+    one.computed_ms = g.view.line_ms = event.at_ms
+    g.view.line = ref(event)
     lost_lines.note_computed(view, one, event)
     if rules.since_4_3(g, view):
         one.target_ms = event.at_ms
@@ -262,6 +277,16 @@ def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> Non
     episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
     if not view.heard and view.stored_epoch < 0 and is_alone(view):
         end(view, event.at_ms, end_seen=True)
+
+
+def found_at(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A coordinator gives the group up, at this epoch."""
+    missing = doubtful_epochs.skips_in_lines(g, view, event.generation + 1, 0)
+    if missing >= 0:
+        one = Round(event.generation + 1, event.at_ms, logged=True, missing=missing)
+        one.known = _skip(g, view, event.at_ms, [])
+        doubtful_epochs.report(g, one)
+    view.epoch = max(view.epoch, event.generation)
 
 
 def round_of(view: ConsumerView, epoch: int) -> Round | None:
@@ -323,6 +348,16 @@ def is_reconciled(member: ConsumerMember, epoch: int) -> bool:
 def _may_wait(episode: Episode, member: ConsumerMember) -> bool:
     """Whether a member may still get partitions that another one gave up: it is told with its next heartbeat."""
     return member.waits < 0 and any(number > member.caught_up for other, number in episode.freed.items() if other != member.member_id)
+
+
+def _skip(g: Emitter, view: ConsumerView, at_ms: int, changes: list[Change]) -> tuple[int, Ref] | None:
+    """Epochs are missing before this time: an episode that ran has ended unseen. Returns the last line before.
+
+    `changes`: what is known to come after.
+    """
+    if view.episode is not None:
+        end(view, view.episode.last_ms, end_seen=False)
+    return doubtful_epochs.lose_sight(g, view, at_ms - SAME_OPERATION_MS, {one.member_id for one in changes})
 
 
 def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) -> Round:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import consumer_findings, consumer_margins
+from coordinator_model.diagnosis import consumer_findings, consumer_margins, troubles
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
 from coordinator_model.tracker.consumer.without_logs import client_words, departed, lost_lines
@@ -111,7 +111,7 @@ def group_read_back(g: Emitter, view: ConsumerView, event: Event) -> None:
 def group_given_up(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A coordinator gave the group up, at this epoch."""
     episodes.forget_logged(g, view)
-    view.epoch = max(view.epoch, event.generation)
+    episodes.found_at(g, view, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
@@ -129,5 +129,8 @@ HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.READ_BACK: group_read_back,
     kinds.GIVEN_UP: group_given_up,
     kinds.REFUSED: consumer_findings.classic_member_refused,
+    kinds.OWNED: lambda g, _, event: troubles.instance_taken(g, event),
+    kinds.FENCED: lambda g, _, event: troubles.instance_taken(g, event),
+    kinds.TROUBLE: lambda g, _, event: troubles.note(g, event),
 }
 """By what the line tells (`Event.state`). Other lines change nothing."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import refusals
+from coordinator_model.diagnosis import refusals, troubles
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, membership, phases, rebalance_rows
@@ -19,6 +19,8 @@ from coordinator_model.view.view import RebalanceTrigger
 
 _AT_REST: Final = frozenset({State.EMPTY.value, State.COMPLETING_REBALANCE.value, State.STABLE.value})
 """States in which a member that is added begins a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""
+_TROUBLES: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.SYNC_TIMEOUT})
+"""Ends of memberships that are a trouble of the client: a finding tells each."""
 SAME_STEP_MS: Final = 100
 """Between the line that a member failed and the line of the rebalance that this begins: one thread writes both."""
 
@@ -36,6 +38,12 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     cause = reasons.of_coordinator(event.reason)
     membership.begins_the_next(g, event.member_id, cause, event.at_ms)
     trigger = _named_by_reason(g, event, cause)
+    view.generation = max(view.generation, event.generation)
+    _removed_by_reason(g, event, cause)
+    if cause == reasons.GROUP_OVER_CAPACITY:
+        troubles.over_capacity(g, event)
+    elif event.reason == reasons.EXPIRY_THREAD and not trigger.member_id:
+        troubles.session_timeout(g, event)
     running = view.open
     if running is not None and running.joined_ms < 0 and not running.exact:
         # Requests showed the rebalance first: the line confirms it and gives the exact time.
@@ -44,20 +52,30 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         running.evidence.append(ref(event))
         rebalance_rows.write_transitions(g, running)
         return
-    view.generation = max(view.generation, event.generation)
     if running is not None and trigger.cause == reasons.SYNC_TIMEOUT:
         running.waits = True
     if trigger.cause == reasons.ASSIGNMENT_NOT_STORED:
         phases.take_back(g, event.generation)
-    if trigger.cause == reasons.SYNC_TIMEOUT:
-        for entry in event.members or (MemberEntry(event.member_id, "", 0, "", None),):
-            if entry.member_id in view.members:  # no other line reports the removal
-                membership.remove(g, entry.member_id, event.at_ms, reasons.SYNC_TIMEOUT, [ref(event)])
     signs, cause = [ref(event)], trigger.cause
     phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=signs)
+    if cause == reasons.ASSIGNMENT_NOT_STORED:
+        rebalance_rows.count_open(g)
     if cause == reasons.MEMBER_JOINED and event.member_id:
         member = membership.add(g, event.member_id, event.at_ms)
         member.instance_id = event.instance_id or member.instance_id
+
+
+def _removed_by_reason(g: Emitter, event: Event, cause: str) -> None:
+    """Ends the memberships that the coordinator's reason says it ended. The line that says so too, if there is one, may be missing."""
+    view = g.view
+    for entry in (event.members or (MemberEntry(event.member_id, event.instance_id, 0, "", None),)) if cause in _TROUBLES else ():
+        unnamed = client_in(entry.member_id, "") in view.unnamed
+        is_one_of_them = (
+            view.complete and entry.member_id not in view.members and not unnamed
+        )  # by the coordinator's count: another one is gone
+        ended = membership.remove(g, entry.member_id, event.at_ms, cause, [ref(event)]) if entry.member_id else None
+        if ended is not None and is_one_of_them:
+            view.untold, view.complete = view.untold - 1, False
 
 
 def _preparing_without_reason(g: Emitter, event: Event) -> None:
@@ -125,6 +143,16 @@ def members_removed(g: Emitter, event: Event) -> None:
         ended = membership.remove(g, member_id, event.at_ms, cause, [ref(event)])
         if ended is not None and cause != reasons.JOIN_TIMEOUT:  # such a removal ends a join phase
             phases.add_trigger(g, membership.trigger_of(ended, cause, "", event.at_ms))
+
+
+def leader_not_rejoined(g: Emitter, event: Event) -> None:
+    """The leader is static, did not join again before the rebalance timeout, and keeps its place (maybeElectNewJoinedLeader)."""
+    running = g.view.open
+    if running is None or running.joined_ms >= 0:
+        running = phases.open_rebalance(g, event.at_ms, exact=False, signs=[])
+        running.unannounced = True
+    running.absent = [event.member_id]
+    running.evidence.append(ref(event))
 
 
 def member_id_issued(g: Emitter, event: Event) -> None:
@@ -246,6 +274,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.INSTANCE_FENCED: refusals.fenced_instance,
     kinds.MEMBERS_NOT_REJOINED: members_removed,
     kinds.MEMBERS_NOT_SYNCED: members_removed,
+    kinds.LEADER_NOT_REJOINED: leader_not_rejoined,
     kinds.MEMBER_LOADED: member_loaded,
     kinds.GROUP_LOADED: group_loaded,
     kinds.GROUP_UNLOADED: group_unloaded,
@@ -283,6 +312,9 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
     if trigger is None and not member_id and cause == reasons.MEMBER_LEFT:  # 4.x names no member that was removed by instance id
         converted = reasons.is_conversion(event.reason)  # the departure of the last member of the consumer protocol, also by its silence
         trigger = next((t for t in reversed(view.unclaimed) if converted or t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
+    if trigger is None and event.reason == reasons.EXPIRY_THREAD:  # the line before it names the member, since 0.11
+        before = view.unclaimed[-1:]
+        trigger = next((t for t in before if t.cause == cause and event.at_ms - t.at_ms <= SAME_STEP_MS), None)
     if trigger is not None:
         if cause != reasons.MEMBER_LEFT:  # Java writes the client's reason for leaving only on the member's own line
             trigger.cause = cause

@@ -6,7 +6,7 @@ from coordinator_model.diagnosis import departures, refusals, silences
 from coordinator_model.errors import Error
 from coordinator_model.events import PROMPT_MS, Event
 from coordinator_model.states import State
-from coordinator_model.tracker import expiry, membership, phases, rebalance_rows
+from coordinator_model.tracker import expiry, holes, membership, phases, rebalance_rows
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember, client_in
@@ -26,6 +26,7 @@ def join_group(g: Emitter, event: Event) -> None:
         _refused_join(g, event)
         return
     view = g.view
+    holes.note(g, event)
     if event.answer_generation == view.generation + 2:
         expiry.claim_all(g, event.received_ms)
     running = view.open

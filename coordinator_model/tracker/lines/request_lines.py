@@ -14,7 +14,7 @@ from coordinator_model.diagnosis import consumer_findings, margins, refusals, si
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import endings, failed_writes, membership, phases, rebalance_rows
+from coordinator_model.tracker import endings, failed_writes, holes, membership, phases, rebalance_rows
 from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.tracker.lines.join_requests import join_group
 from coordinator_model.view import reasons
@@ -173,6 +173,7 @@ def _follow_generation(g: Emitter, event: Event) -> None:
     if event.received_ms <= view.unloaded_ms:
         return
     if event.generation > view.generation or view.state in (None, State.EMPTY, State.DEAD):
+        holes.note(g, event)
         running = view.open
         if running is not None:
             phases.abandon(g, event.received_ms, [ref(event)])

@@ -15,7 +15,19 @@ import re
 from typing import Any, Final
 
 from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import LEVEL, LEVELS, LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
+from jobs.logs.envelopes.layouts import (
+    LEVEL,
+    LEVELS,
+    LOGGER,
+    NUMBERED,
+    REQUEST,
+    SHORT,
+    guessed_logger,
+    is_java,
+    is_known_logger,
+    rebuilt,
+    with_thread,
+)
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
@@ -76,7 +88,7 @@ def line_at(text: bytes, start: int, moment: Any) -> bytes | None:
         if not logger and (known is None or time is None):
             logger = guessed_logger(message)
     time = time or (None if moment is not None else last_time(behind))
-    return _whole(moment if time is None else time[0], known, message, logger)
+    return _whole(moment if time is None else time[0], known, with_thread(message, text), logger)
 
 
 def _whole(at: Any, level: bytes | None, message: bytes, logger: bytes) -> bytes | None:

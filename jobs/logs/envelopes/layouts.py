@@ -61,6 +61,8 @@ _SHORT_NAMES: Final = {
 }
 """The loggers that matter, by the last part of their names. Messages of kafka.coordinator.group.GroupMetadataManager show it."""
 
+_EXPIRY_THREAD: Final = b"[executor-Heartbeat]"
+_BY_EXPIRY_THREAD: Final = b" (thread: executor-Heartbeat)"
 _JAVA_COORDINATOR: Final = b"[GroupCoordinator id="
 _SCALA_MANAGER: Final = b"[GroupMetadataManager brokerId="
 REQUEST: Final = b"Completed request:"
@@ -80,6 +82,16 @@ def is_own(text: bytes) -> bool:
 def is_java(message: bytes) -> bool:
     """Whether the coordinator of Kafka 4 wrote a message."""
     return message.startswith(_JAVA_COORDINATOR)
+
+
+def with_thread(message: bytes, line: bytes) -> bytes:
+    """A message that a rebalance begins, with the thread that wrote it where that alone tells why.
+
+    Coordinators before 2.1 write no reason. Sessions expire on a thread of their own: DelayedHeartbeat.onExpiration runs on the executor of
+    the purgatory "Heartbeat" (DelayedOperationPurgatory.scala; SystemTimer in Timer.scala names it `executor-` and so).
+    """
+    is_begin = message.startswith(_MARKS[0]) and b": Preparing to re" in message and b" (reason: " not in message
+    return message + _BY_EXPIRY_THREAD if _EXPIRY_THREAD in line and is_begin else message
 
 
 def rebuilt(stamp: bytes, level: bytes | None, message: bytes, logger: bytes) -> bytes:

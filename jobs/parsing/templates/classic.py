@@ -32,6 +32,12 @@ REBALANCE: Final = (
     Template(e.PREPARING_REBALANCE, "2.1-3.9",
              "Preparing to rebalance group {group} in state {state} with old generation {generation} (__consumer_offsets-{partition}) (reason: {reason})",
              (f"Preparing to rebalance group a (b) c in state PreparingRebalance with old generation 0 (__consumer_offsets-9) (reason: Adding new member {M} with group instance id None; client reason: not provided)",)),
+    # The thread is none of the sentence: it stands around it, where the layout has it (jobs/logs/envelopes/layouts.py).
+    Template(e.PREPARING_REBALANCE, "0.11-2.0",
+             "Preparing to rebalance group {group} with old generation {generation} (__consumer_offsets-{partition}) (thread: {reason})",
+             ("Preparing to rebalance group orders with old generation 3 (__consumer_offsets-9) (thread: executor-Heartbeat)",)),
+    Template(e.PREPARING_REBALANCE, "0.9-0.10.2", "Preparing to restabilize group {group} with old generation {generation} (thread: {reason})",
+             ("Preparing to restabilize group orders with old generation 3 (thread: executor-Heartbeat)",)),
     Template(e.PREPARING_REBALANCE, "0.11-2.0",
              "Preparing to rebalance group {group} with old generation {generation} (__consumer_offsets-{partition})",
              ("Preparing to rebalance group a with old generation 1 (b) with old generation 3 (__consumer_offsets-9)",)),

@@ -29,7 +29,7 @@ def _log(text: str, *examples: str, tells: str = "", of: str = "") -> Template:
 
 def _refused(text: str, *examples: str) -> Template:
     """The group keeps its protocol, so the line is none about a group of the consumer protocol."""
-    return Template(e.COORDINATOR_NOTE, "Java", text, examples)
+    return Template(e.COORDINATOR_NOTE, "Java", text, examples, fixed={"state": e.TROUBLE})
 
 
 CONSUMER: Final = (
@@ -85,9 +85,9 @@ CONSUMER: Final = (
          f"[GroupId telemetry] Member {U} fenced from the group because the classic member failed to join within the rebalance timeout.",
          tells=e.STUCK),
     _log("[GroupId {group}] Member {member} fenced from the group because {text}",
-         f"[GroupId telemetry] Member {U} fenced from the group because it does something new."),
-    _log("[GroupId {group}] Static member {member} with instance id {instance} cannot join the group because the instance id is owned by member {new_member}."),
-    _log("[GroupId {group}] Static member {member} with instance id {instance} is fenced by existing member {new_member}."),
+         f"[GroupId telemetry] Member {U} fenced from the group because it does something new.", tells=e.TROUBLE),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} cannot join the group because the instance id is owned by member {new_member}.", tells=e.OWNED),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} is fenced by existing member {new_member}.", tells=e.FENCED),
     _log("[GroupId {group}] Dynamic member {member} has left group through explicit `LeaveGroup` request; client reason: {text}",
          tells=e.DEPARTED),
     _log("[GroupId {group}] Static member {member} with instance id {instance} has left group through explicit `LeaveGroup` request; client reason: {text}",
@@ -101,7 +101,7 @@ CONSUMER: Final = (
     _log("[GroupId {group}] Streams member {member} fenced from the group because the member session expired{text}",
          f"[GroupId flow] Streams member {U} fenced from the group because the member session expired..", tells=e.EXPIRED, of=e.STREAMS),
     _log("[GroupId {group}] Streams member {member} fenced from the group because {text}",
-         f"[GroupId flow] Streams member {U} fenced from the group because it does something new."),
+         f"[GroupId flow] Streams member {U} fenced from the group because it does something new.", tells=e.TROUBLE),
     _log("[GroupId={group}] Unloaded group metadata for group epoch {generation}.", tells=e.GIVEN_UP),
     _log("Loaded consumer group {group} with {count} members.", tells=e.READ_BACK),
     _log("Loaded share group {group} with {count} members.", tells=e.READ_BACK, of=e.SHARE),
@@ -113,9 +113,9 @@ CONSUMER: Final = (
     _refused("Cannot upgrade the classic group {group} to consumer group because {text}",
          "Cannot upgrade the classic group search to consumer group because the embedded consumer protocol is malformed: x."),
     _log("Cannot downgrade consumer group {group} to classic group because {text}",
-         "Cannot downgrade consumer group search to classic group because the online downgrade is disabled."),
+         "Cannot downgrade consumer group search to classic group because the online downgrade is disabled.", tells=e.TROUBLE),
     _log("Cannot downgrade the consumer group {group}: {text}",
-         "Cannot downgrade the consumer group search: fail to parse the Consumer Protocol consumer."),
+         "Cannot downgrade the consumer group search: fail to parse the Consumer Protocol consumer.", tells=e.TROUBLE),
     _log("Cannot join the consumer group {group} with the classic protocol because the group migration is disabled.", tells=e.REFUSED),  # 4.2.2, 4.3.1
     _log("Skip downgrading the consumer group {group} to classic group because it's empty."),
     _log("[GroupId {group}] Scanned {number} topics to refresh regular expressions {text}",

@@ -19,7 +19,8 @@ _TP: Final = "__consumer_offsets-{partition}"
 
 
 def _note(versions: str, text: str, *examples: str) -> Template:
-    return Template(e.COORDINATOR_NOTE, versions, text, examples)
+    is_trouble = ("ERROR" in versions or "WARN" in versions) and "{state}" not in text
+    return Template(e.COORDINATOR_NOTE, versions, text, examples, fixed={"state": e.TROUBLE} if is_trouble else {})
 
 
 OWNERSHIP: Final = (
@@ -104,8 +105,9 @@ NOTES: Final = (
           "The following offsets of the group orders were deleted: t-0, t-1. A total of 2 offsets were removed."),
     _note("0.11-3.9 WARN",
           "group: {group} with leader: {leader} has received offset commits from consumers as well as transactional producers. Mixing both types of offset commits will generally result in surprises and should be avoided."),
-    _note("0.9-3.9 ERROR", "Appending metadata message for group {group} generation {generation} failed {text}",
-          "Appending metadata message for group orders generation 5 failed due to unexpected error: org.apache.kafka.X"),
+    # An error whose consequence the next line tells: the assignment was not stored.
+    Template(e.COORDINATOR_NOTE, "0.9-3.9 ERROR", "Appending metadata message for group {group} generation {generation} failed {text}",
+             ("Appending metadata message for group orders generation 5 failed due to unexpected error: org.apache.kafka.X",)),
     _note("0.9-3.9 DEBUG", "Metadata from group {group} with generation {generation} failed when appending to log due to {text}",
           "Metadata from group orders with generation 5 failed when appending to log due to org.apache.kafka.X"),
     _note("0.9-3.9 DEBUG",
