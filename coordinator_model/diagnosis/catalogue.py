@@ -157,8 +157,8 @@ REBALANCE_STORM: Final = Text(
     "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
     "are). Only what clients do by themselves counts: not what Connect, Streams or a cooperative assignor tells members to do, and not "
     "what a broker does. One row covers all of them, and names a client if it began 80 % of them; partitions count as without an owner "
-    "from when a lost member was last heard. Where no broker's log is read: clients joined ten generations, or were overtaken five times by the "
-    "next rebalance, within a minute each",
+    "from when a lost member was last heard. Where no broker's log is read: clients joined ten generations, or the next rebalance overtook "
+    "them five times, within a minute each",
     evidence="C R L",
     figures=(*_BILL, "by_culprit", "by_client", "clients", "causes", "common_causes", "failed"),
 )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import client_catalogue
-from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, STORM_AT_LEAST, STORM_OF_SEVERAL_AT_LEAST
+from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, STORM_AT_LEAST
 from coordinator_model.diagnosis.client_catalogue import SETTINGS, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.events import Event
@@ -208,7 +208,7 @@ def _judge_rounds(g: Emitter, said: Said) -> None:
     assert rounds is not None
     count = max([rounds.count, *rounds.joined.values()])
     failed = max(rounds.failed.values(), default=0)
-    if count < STORM_OF_SEVERAL_AT_LEAST and failed < STORM_AT_LEAST:
+    if count < REPLACED_AT_LEAST and failed < STORM_AT_LEAST:
         return
     names, span_ms = sorted(rounds.clients), rounds.last_ms - rounds.first_ms
     member_id, client_id, settings = rounds.clients[names[0]]

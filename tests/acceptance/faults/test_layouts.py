@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def at(text):
