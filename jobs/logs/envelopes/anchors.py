@@ -15,7 +15,19 @@ import re
 from typing import Any, Final
 
 from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import LEVEL, LEVELS, LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
+from jobs.logs.envelopes.layouts import (
+    ANY_TIME_SIGN,
+    LEVEL,
+    LEVELS,
+    LOGGER,
+    NUMBERED,
+    REQUEST,
+    SHORT,
+    guessed_logger,
+    is_java,
+    is_known_logger,
+    rebuilt,
+)
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
@@ -32,10 +44,11 @@ ANCHOR: Final = re.compile(
 
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
+_TIME_BYTES: Final = 40
 _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
-_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
+_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\]|(?:</\w+>)+)?")  # behind the logger: the thread, or tags of HTML
 _FIRST_LEVEL: Final = re.compile(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
 _TIME_NEXT: Final = re.compile(rb"[ \t]*\]?[:|-]?[ \t]*(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
 _BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
@@ -128,8 +141,10 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
     marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
+    if ANY_TIME_SIGN.search(head) is None and (time := last_time(message[-_TIME_BYTES:])) is not None and message.endswith(time[0]):
+        message, behind = message.removesuffix(time[0]), time[0]
     while (end := message.rstrip(b" \t,;")) != (bare := _without_mark(end, marks)):
-        message = bare
+        message = bare.rstrip(b" \t")
     return head, message, logger, behind
 
 
