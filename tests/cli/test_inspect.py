@@ -137,9 +137,9 @@ def test_a_beginning(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("line", "reason", "step"), [
-    (b"06:00:00,000 INFO [GroupCoordinator 1]: Stabilized group g generation 2 (__consumer_offsets-3) with 1 members", "NO_TIMESTAMP", "a date"),
-    (coordinator(1).partition(b" (kafka.")[0], "TRUNCATED", "--log-format '[%d] %p %m%n'"),
-    (coordinator(1).replace(b"INFO [", b"INFO something [").partition(b" (kafka.")[0], "MALFORMED", "--log-format"),
+    (b"06:00:00,000 INFO [GroupCoordinator 1]: Stabilized group g generation 2 (__consumer_offsets-3)", "NO_TIMESTAMP", "a date"),
+    (coordinator(1).partition(b" (org.")[0], "TRUNCATED", "--log-format '[%d] %p %m%n'"),
+    (coordinator(1).replace(b"INFO [", b"INFO something [").partition(b" (org.")[0], "MALFORMED", "--log-format"),
     (coordinator(1).replace(b"Stabilized", b"Destabilized"), "UNKNOWN_TEMPLATE", "Please report"),
 ])  # fmt: skip
 def test_what_to_do_about_a_line_is_said(capsys, tmp_path, line, reason, step):
