@@ -50,12 +50,12 @@ _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + 
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
 _BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\]|(?:</\w+>)+)?")  # behind the logger: the thread, or tags of HTML
 _FIRST_LEVEL: Final = re.compile(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
-_TIME_NEXT: Final = re.compile(rb"[ \t]*\]?[:|-]?[ \t]*(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
+_TIME_NEXT: Final = re.compile(rb"[ \t]{0,16}\]?[:|-]?[ \t]{0,16}(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
 _BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
 _NEAR: Final = re.compile(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
 """What stands between a time and the level of a line."""
 _QUOTED: Final = re.compile(rb"[\"'(]\[?\d{4}[-/]")  # code, or prose
-_SEPARATOR: Final = re.compile(rb"[ \t]*[\])>]?:?[ \t]*(?:[-|][ \t]+)?")
+_SEPARATOR: Final = re.compile(rb"[ \t]{0,16}[\])>]?:?[ \t]{0,16}(?:[-|][ \t]+)?")
 _THREAD: Final = re.compile(_BRACKETS + rb"[ \t]+(?=[^ \t])")
 _FIRST: Final = rb"(" + LOGGER + rb"|" + NUMBERED + rb"|" + SHORT + rb")(?::[\d?]+)?[ \t]*"
 _LOGGER_FIRST: Final = re.compile(

@@ -42,7 +42,7 @@ _LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level")
 _SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"WARN", b"INFO", b"INFO", b"DEBUG")))  # of syslog, RFC 5424
 
 _SHORTEST: Final = 20  # characters of a line
-_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]{0,32}"')
 """Where an object begins, or a string or a member of an object."""
 _MOST_BYTES: Final = 16 << 20
 _NAMES: Final = "|".join(map(re.escape, TEXT_FIELDS)).encode()
