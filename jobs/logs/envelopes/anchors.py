@@ -70,6 +70,11 @@ _MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
 """What people put around a line that they copy, such as the frame of k9s."""
 
 
+def has_place(text: bytes) -> bool:
+    """Whether a known message or a level stands anywhere in a text, such as an entry of JSON."""
+    return _FIRST_LEVEL.search(text) is not None or ANCHOR.search(text) is not None
+
+
 def place_of(text: bytes) -> int:
     """Where a message begins that is known, else the first level; -1 if there is neither."""
     found = ANCHOR.search(text) or _FIRST_LEVEL.search(text, 0, _HEAD_BYTES)
