@@ -31,13 +31,13 @@ from jobs.logs.envelopes.layouts import (
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
-    rb"[\[CKTSRAGg](?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
+    rb"[\[CKTSRAGLg](?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
     rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d"
     rb"|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
     rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
     rb"|(?<=C)ompleted request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)|(?<=K)afka version ?: \d|(?<=T)erminating process due to signal "
     rb"|(?<=S)hutdown broker because all log dirs |(?:(?<=S)kipping recovery|(?<=R)ecovering|(?<=A)ttempting recovery) (?:of|for all|\d+) "
-    rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id )",
+    rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id |(?:(?<=L)oaded|(?<=S)tatic) member MemberMetadata\()",
     re.DOTALL,
 )
 """How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
