@@ -23,7 +23,7 @@ class Mark:
     first_line: int = 0  # lines before the log, in a file that holds several
     newest_ms: int = NEVER  # time of the newest line before it, outliers aside
     inside_line: bool = False  # the last line had no end when it was read: what follows up to \n is its rest
-    inside_pieces: str = ""  # streams of containers of which later pieces of a line follow, whose first one is before the mark
+    inside_pieces: str = ""  # streams of whose line later pieces follow the mark, and the time that stands alone in the line before it
     damage_told: bool = False
     # Which kind of log it is: lines so far, by kind. The first lines count in advance.
     requests: int = 0

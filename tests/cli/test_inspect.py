@@ -134,3 +134,19 @@ def test_a_beginning(capsys, tmp_path):
     code, out, _ = inspect(capsys, tmp_path, "--lines", "100")
     assert code == 0
     assert "the first " in out
+
+
+@pytest.mark.parametrize(("line", "reason", "step"), [
+    (b"06:00:00,000 INFO [GroupCoordinator 1]: Stabilized group g generation 2 (__consumer_offsets-3)", "NO_TIMESTAMP", "a date"),
+    (coordinator(1).partition(b" (org.")[0], "TRUNCATED", "--log-format '[%d] %p %m%n'"),
+    (coordinator(1).replace(b"INFO [", b"INFO something [").partition(b" (org.")[0], "MALFORMED", "--log-format"),
+    (coordinator(1).replace(b"Stabilized", b"Destabilized"), "UNKNOWN_TEMPLATE", "Please report"),
+])  # fmt: skip
+def test_what_to_do_about_a_line_is_said(capsys, tmp_path, line, reason, step):
+    """Only a line that is whole is worth a report. A file of lines that cannot be read is a log, and its lines are shown as they stand."""
+    write(tmp_path / "copied.txt", [line])
+    _, out, _ = inspect(capsys, tmp_path)
+    [said] = [text for text in out.splitlines() if text.startswith(f"  {reason} 1: ")]
+    assert step in said
+    assert ("Please report" in said) == (reason == "UNKNOWN_TEMPLATE")
+    assert f"    copied.txt:1: {line.decode()}" in out.splitlines()

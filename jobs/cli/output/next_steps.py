@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _NO_TIME: Final = (
-    "a line needs its date and its time: configure a pattern with both, or copy the time that a container puts before it"
+    "a line needs a date and a time: configure a pattern with both, or copy the time that a container puts before it"
     " (`kubectl logs --timestamps`); if both are there in another form, name the pattern of the log: --log-format '%d{…} %p %m (%c)%n'"
 )
 _TIME: Final = "the time of such a line is damaged, or far from those of the lines around it"

@@ -57,6 +57,7 @@ _BOUND: Final = (
 
 _THREAD: Final = b"[thrd:"
 _JAVA: Final = (b"[Consumer ", b"[Worker ")
+_SIGNS: Final = tuple(sign.decode() for sign in (_THREAD, *_JAVA))
 
 
 class _Words(NamedTuple):
@@ -116,7 +117,9 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
 
 
 def _of_client(entry: dict[str, Any], moment: Any, find: Find) -> bytes | None:
-    message = next((entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)), "")
+    texts = [entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)]
+    signed = (text for text in (*texts, *entry.values()) if isinstance(text, str) and any(sign in text for sign in _SIGNS))
+    message = next(signed, texts[0] if texts else "")
     facility, name = entry.get("fac"), entry.get("name", "")
     if isinstance(facility, str) and isinstance(name, str) and message.startswith("[thrd:"):
         message = f"{facility} [{name}] {message}"  # node-rdkafka and confluent-kafka-javascript: {severity, fac, message, name}

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
 from jobs.logs.envelopes.layouts import (
+    ANY_TIME_SIGN,
     LEVEL,
     LEVELS,
     LOGGER,
@@ -31,30 +32,31 @@ from jobs.logs.envelopes.layouts import (
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
-    rb"[\[CKTSRAGg](?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
+    rb"[\[CKTSRAGLg](?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
     rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d"
     rb"|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
     rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
     rb"|(?<=C)ompleted request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)|(?<=K)afka version ?: \d|(?<=T)erminating process due to signal "
     rb"|(?<=S)hutdown broker because all log dirs |(?:(?<=S)kipping recovery|(?<=R)ecovering|(?<=A)ttempting recovery) (?:of|for all|\d+) "
-    rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id )",
+    rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id |(?:(?<=L)oaded|(?<=S)tatic) member MemberMetadata\()",
     re.DOTALL,
 )
 """How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
 
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
+_TIME_BYTES: Final = 40
 _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
-_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
+_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\]|(?:</\w+>)+)?")  # behind the logger: the thread, or tags of HTML
 _FIRST_LEVEL: Final = re.compile(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
-_TIME_NEXT: Final = re.compile(rb"[ \t]*\]?[:|-]?[ \t]*(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
+_TIME_NEXT: Final = re.compile(rb"[ \t]{0,16}\]?[:|-]?[ \t]{0,16}(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
 _BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
 _NEAR: Final = re.compile(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
 """What stands between a time and the level of a line."""
 _QUOTED: Final = re.compile(rb"[\"'(]\[?\d{4}[-/]")  # code, or prose
-_SEPARATOR: Final = re.compile(rb"[ \t]*[\])>]?:?[ \t]*(?:[-|][ \t]+)?")
+_SEPARATOR: Final = re.compile(rb"[ \t]{0,16}[\])>]?:?[ \t]{0,16}(?:[-|][ \t]+)?")
 _THREAD: Final = re.compile(_BRACKETS + rb"[ \t]+(?=[^ \t])")
 _FIRST: Final = rb"(" + LOGGER + rb"|" + NUMBERED + rb"|" + SHORT + rb")(?::[\d?]+)?[ \t]*"
 _LOGGER_FIRST: Final = re.compile(
@@ -67,6 +69,11 @@ _RUN: Final = re.compile(rb"[ \t]{2,}|\t")
 _PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
 _MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
 """What people put around a line that they copy, such as the frame of k9s."""
+
+
+def has_place(text: bytes) -> bool:
+    """Whether a known message or a level stands anywhere in a text, such as an entry of JSON."""
+    return _FIRST_LEVEL.search(text) is not None or ANCHOR.search(text) is not None
 
 
 def place_of(text: bytes) -> int:
@@ -140,8 +147,10 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
     marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
+    if ANY_TIME_SIGN.search(head) is None and (time := last_time(message[-_TIME_BYTES:])) is not None and message.endswith(time[0]):
+        message, behind = message.removesuffix(time[0]), time[0]
     while (end := message.rstrip(b" \t,;")) != (bare := _without_mark(end, marks)):
-        message = bare
+        message = bare.rstrip(b" \t")
     return head, message, logger, behind
 
 

@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import msgspec
 
-from jobs.logs.envelopes.anchors import ANCHOR, place_of
+from jobs.logs.envelopes.anchors import ANCHOR
 from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, LEVELS, REQUEST, guessed_logger, is_own, rebuilt
+from jobs.logs.envelopes.layouts import LEVELS, REQUEST, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
     "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
@@ -42,7 +42,7 @@ _LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level")
 _SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"WARN", b"INFO", b"INFO", b"DEBUG")))  # of syslog, RFC 5424
 
 _SHORTEST: Final = 20  # characters of a line
-_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]{0,32}"')
 """Where an object begins, or a string or a member of an object."""
 _MOST_BYTES: Final = 16 << 20
 _NAMES: Final = "|".join(map(re.escape, TEXT_FIELDS)).encode()
@@ -66,15 +66,6 @@ class _Usual(msgspec.Struct):
 
 
 _decode_usual: Final = msgspec.json.Decoder(_Usual).decode
-_NESTING_FIELDS: Final = ("_source", "jsonPayload", "attributes", "content", "result", "properties", "data", "original")
-_KNOWN_FIELDS: Final = tuple(dict.fromkeys((*TEXT_FIELDS, *_NESTING_FIELDS, *_LOGGER_FIELDS)))
-_Known: Final = msgspec.defstruct(
-    "_Known",
-    [(f"f{number}", Any, None) for number in range(len(_KNOWN_FIELDS))],
-    rename={f"f{number}": name for number, name in enumerate(_KNOWN_FIELDS)},
-)
-"""The fields in which a line without a known beginning, or its logger, may stand."""
-_decode_known: Final = msgspec.json.Decoder(_Known).decode
 
 
 def own_line_of_json(text: bytes) -> bytes | None:
@@ -89,19 +80,6 @@ def own_line_of_json(text: bytes) -> bytes | None:
             if is_own(line):
                 return _unescaped(line) if b"\\" in line else line
     return None
-
-
-def holds_no_line(text: bytes) -> bool:
-    """Whether `line_of_json` would surely find nothing: JSON whose only text is one that no line begins with, as of a stack trace."""
-    try:
-        values = msgspec.structs.astuple(_decode_known(text))
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return False
-    value = values[0] if values[1] is None else values[1]
-    if not isinstance(value, str) or values.count(None) != len(values) - 1:
-        return False
-    line = _first_line(value)
-    return ANY_TIME_SIGN.search(line) is None and place_of(line) < 0 and b"\x1b" not in line
 
 
 def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | None = None) -> bytes | None:

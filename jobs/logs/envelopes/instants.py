@@ -45,7 +45,7 @@ _READ: Final = tuple(re.compile(form) for form in _FORMS)
 _WRITTEN: Final = re.compile(
     rb"(?<![\w./])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
 )
-_LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,:](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
+_LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
 _NEAR_EPOCH: Final = re.compile(rb"(?<![\w.])(\d{13})\]?[ \t]+(?:\Z|\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b)")
 _EPOCHS: Final = re.compile(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
 _USUAL: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")

@@ -56,6 +56,7 @@ _SHORT_NAMES: Final = {
     b"ZooKeeperClient": b"kafka.zookeeper.ZooKeeperClient",
     b"FetchSessionHandler": b"org.apache.kafka.clients.FetchSessionHandler",
     b"ReplicationControlManager": b"org.apache.kafka.controller.ReplicationControlManager",
+    b"AppInfoParser": b"org.apache.kafka.common.utils.AppInfoParser",
     b"KafkaController": b"kafka.controller.KafkaController",
     b"logger": b"kafka.request.logger",
 }

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jobs.logs.envelopes.anchors import ANCHOR, line_at, place_of
-from jobs.logs.envelopes.entries import holds_no_line, line_of_json, own_line_of_json
+from jobs.logs.envelopes.anchors import ANCHOR, has_place, line_at, place_of
+from jobs.logs.envelopes.entries import line_of_json, own_line_of_json
 from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, OWN_START, is_own, uncoloured
 from jobs.logs.envelopes.patterns import Layout
 from jobs.logs.envelopes.rows import line_of_csv
@@ -56,8 +56,8 @@ class Unwrapper:
             if line[:1] == b"{":
                 if (own := own_line_of_json(line)) is not None:
                     return own
-                if ANCHOR.search(line) is None and holds_no_line(line):
-                    return line
+                if b'level"' not in line and b'severity"' not in line and not has_place(line):
+                    return line  # such as most entries of stack traces
             elif ANY_TIME_SIGN.search(line) is None:
                 return line  # such as most lines of stack traces
         found = self._find(line, None, _MOST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -83,3 +84,55 @@ def test_a_brokers_line_in_anything(line, layout, names):
 @given(line=st.sampled_from(CONSUMERS), names=NESTED)
 def test_a_clients_line_in_anything(line, names):
     assert of_client(wrapped(line, names)) == of_client(line)
+
+
+SAYS = "[Consumer clientId=c-7, groupId=orders] consumer poll timeout has expired. This means the time"
+COORDINATOR = "[GroupCoordinator 3]: Member c-1 in group orders has failed, removing it from the group"
+LOGGER = "kafka.coordinator.group.GroupCoordinator"
+AT = "2025-03-01 13:50:29"
+EPOCH_MS = 1_740_837_029_000
+
+
+@pytest.mark.parametrize("around", [
+    "2025.03.01 13:50:29.000000 [ 32591 ] {{}} <Warning> Storage (t1): {}", "25/03/01 13:50:29 WARN ConsumerCoordinator: {}",
+    "2025-03-01 13:50:29 WARNING org.apache.kafka.clients.X handlePollTimeoutExpiry {}", "01/Mar/2025:13:50:29 {}",
+    "01 Mar 2025 13:50:29 WARN {}", "Mar 1, 2025 1:50:29 PM {}", "Sat Mar  1 13:50:29 2025 {}", "2025 Mar 01 13:50:29 | {}",
+    "20250301-13:50:29 {}", "13:50:29,000 2025-03-01 {}", "2025-03-01T14:50:29.000+0100 {}", "1740837029000 WARN {}",
+    "2025-03-01 19:20:29 2025-03-01 13:50:29,000 WARN   ||  {}   [org.apache.kafka.clients.consumer.internals.X]",
+    "{} 2025-03-01 13:50:29,000", "2025-03-01 13:50:29,000\tWARN\t\t{}", '{{"ours": "{}", "timestamp": "2025-03-01T13:50:29Z"}}',
+])  # fmt: skip
+def test_dates_and_layouts(around):
+    for words, told in ((SAYS, of_client), (f"{COORDINATOR} ({LOGGER})", of_broker)):
+        at, row = told(around.format(words).encode())
+        assert (at, row["verdict"], row["group_id"]) == (EPOCH_MS, "event", "orders")
+
+
+@pytest.mark.parametrize("around", ["13:50:29.123 {}", "[13:50:29 WARN] {}", "03/01/25 13:50:29 WARN {}", "3/1/2025 1:50:29 PM {}", "{}"])
+def test_what_is_no_date_and_time(around):
+    assert of_client(around.format(SAYS).encode())[0] is None
+    assert of_broker(around.format(f"{COORDINATOR} ({LOGGER})").encode())[0] is None
+
+
+@pytest.mark.parametrize("line", [
+    f"[{AT},000] INFO   {COORDINATOR}   ({LOGGER})", f"[{AT},000] INFO {COORDINATOR.replace('group ', 'group   ')} ({LOGGER})",
+    f"[{AT},000]\tINFO\t{COORDINATOR}\t({LOGGER})", f"[{AT},000] INFO [thread] {COORDINATOR} ({LOGGER})",
+    f"[{AT},000] INFO {COORDINATOR} ({LOGGER})`", f"[{AT},000] INFO {COORDINATOR} ({LOGGER})</code></pre>",
+    f"[{AT},000] INFO {LOGGER} fail - server=3 - {COORDINATOR}", f"{AT},000 | INFO | {LOGGER} | {COORDINATOR.replace(' has', '  has  ')}",
+])  # fmt: skip
+def test_runs_of_blanks_and_marks_around_kafkas_own_pattern(line):
+    at, row = of_broker(line.encode())
+    assert (at, row["verdict"], row["group_id"], row["member_id"]) == (EPOCH_MS, "event", "orders", "c-1")
+
+
+def test_blanks_in_a_name_stay():
+    line = f"[{AT},000] INFO {COORDINATOR.replace('orders', 'my  orders')} ({LOGGER})".encode()
+    assert of_broker(line)[1]["group_id"] == "my  orders"
+
+
+@pytest.mark.parametrize("line", [
+    f"{AT},000 ? {COORDINATOR}; and more",
+    f"[{AT},000] INFO what is this {COORDINATOR} of no logger",
+    f"[{AT},000] INFO [GroupCoordinator 3]: A new sentence. ({LOGGER})",
+])  # fmt: skip
+def test_what_looks_like_a_coordinators_line_is_never_unrelated(line):
+    assert of_broker(line.encode())[1]["verdict"] == "quarantine"

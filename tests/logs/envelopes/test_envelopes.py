@@ -9,7 +9,7 @@ import pytest
 
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.mark import KeptLines
-from tests.logs.envelopes.wrapping import ALL, CONTAINERS, EXACT_PATTERNS, STAMP, in_json, in_pattern, real_lines
+from tests.logs.envelopes.wrapping import ALL, CONTAINERS, EXACT_PATTERNS, PATTERNS, STAMP, in_json, in_pattern, real_lines
 from tests.logs.reading import read, reader, rows
 
 OWN = b"[2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group g (kafka.coordinator.group.GroupCoordinator)"
@@ -197,3 +197,12 @@ def test_a_usual_field_is_read_whatever_the_other_holds(others):
         fields = {"host": {"name": "a"}, **others, name: f"{line.decode()}\n"}
         assert unwrapped(json.dumps(fields).encode()) == line
         assert unwrapped(json.dumps({"_source": fields}).encode()) == line
+
+
+@pytest.mark.parametrize("name", ["Confluent for Kubernetes", "bars", "ttcc", "no thread"])
+def test_every_line_of_a_coordinator_is_found_where_the_logger_stands_before_it(name):
+    """Some sentences of GroupMetadata have no prefix, so their own beginnings have to be known."""
+    for log in ("kafka-3.9.1/broker-1/server.log", "kafka-4.2.0/broker-2/server.log"):
+        for line in real_lines(log, most=5_000):
+            if b"coordinator.group." in line and line.endswith(b")"):
+                assert unwrapped(PATTERNS[name](line)) == line
