@@ -46,15 +46,18 @@ class LogReader:
         final: bool = True,
         jumps: JumpLimits = JUMP_LIMITS,
         limits: LineLimits = LINE_LIMITS,
+        is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Begins at `mark`, or at the start. `final`: a last line without its end is a line."""
+        """Begins at `mark`, or at the start. `final`: a last line without its end is a line. `is_elsewhere`: see Share (survey)."""
         self.mark = replace(mark, groups=dict(mark.groups), levels=dict(mark.levels)) if mark else Mark()
         self._times = times
         self._judge = judge(self.mark)
         self._jumps = jumps
         self._fold = False
         bare, candidates = self._judge.bare, self._judge.candidates
-        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, bare=bare, candidates=candidates)
+        self._buffer = LineBuffer(
+            open_bytes, self.mark, final=final, limits=limits, bare=bare, candidates=candidates, is_elsewhere=is_elsewhere
+        )
         self._seconds: list[int] = []
 
     def close(self) -> None:

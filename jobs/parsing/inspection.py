@@ -168,8 +168,10 @@ class Inspector(SurveyedSlicer):
         for stream in self.streams:
             log = self._logs[id(stream)]
             log.understood = stream.understood
-            log.lines = stream.reached.line - stream.section.line
+            log.lines = stream.reached.own_lines - stream.section.line
             log.last_ms = stream.newest_ms if stream.newest_ms != NEVER else None
+            if stream.is_empty and not log.lines:
+                result.logs.remove(log)
             if stream.reader is not None:
                 stream.reader.close()
 

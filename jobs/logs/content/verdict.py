@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
-from jobs.logs.clients.envelopes import client_line
+from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
 from jobs.logs.clients.judge import is_consumer_line
 from jobs.logs.envelopes import unwrapped
 
@@ -64,3 +64,14 @@ def own_line(line: bytes) -> bytes:
         return b""
     is_own = bare.endswith(b")") and _LOGGER.fullmatch(bare, bare.rfind(b"(") + 1, len(bare) - 1) is not None
     return bare if is_own or _SENTENCE.search(bare) is not None else b""
+
+
+def is_of_client(line: bytes, *, kept: bool = False) -> bool:
+    """Whether a client wrote a line of a file in which brokers write, too. `kept`: and it is one that says why it joins or leaves."""
+    if line.endswith(b")") and _LOGGER.fullmatch(line, line.rfind(b"(") + 1, len(line) - 1) is not None:
+        return False
+    if _LIKELY_CLIENT.search(line) is None:
+        return False
+    bare = client_line(line)
+    said = is_consumer_line(bare) or (not kept and (_CLIENT.search(line) or SIGNED.match(bare, 0, SIGNED_WITHIN)) is not None)
+    return said and not own_line(line)

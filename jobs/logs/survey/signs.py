@@ -40,7 +40,7 @@ _COORDINATOR: Final = re.compile(
 _MADE: Final = re.compile(
     rb"\[GroupCoordinator (?:id=)?(\d{1,10})[\] ][^\n]{0,80}?Stabilized group ([^\n]{1,255}?) generation (\d{1,10})\b"
 )
-_JOINED: Final = re.compile(
+JOINED: Final = re.compile(
     rb'KeyName\\*":\\*"JOIN_GROUP\\*"[^\n]{0,80}?"groupId\\*":\\*"([^"\\\n]{1,255})\\*"[^\n]*?"response\\*":\{[^\n]{0,80}?'
     rb'"errorCode\\*":0,[^\n]{0,80}?"generationId\\*":(\d{1,10}),[^\n]*?"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'
 )
@@ -107,7 +107,7 @@ class Signs:
             for node, group, generation in _MADE.findall(text):
                 self.made.setdefault((group, generation), set()).add(int(node))
         if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
-            for group, generation, address in _JOINED.findall(text):
+            for group, generation, address in JOINED.findall(text):
                 self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
 
 

@@ -8,12 +8,13 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jobs.logs.bytes import LogBytes, PlainBytes, read_past
 from jobs.logs.formats.unpacked import UnpackedSource
+from jobs.logs.survey.containers import Share, SharedBytes
 
 _BLOCK_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 16 << 20
@@ -32,6 +33,13 @@ class View(NamedTuple):
 
     newest_first: bool = False
     width: int = 0  # of the terminal that wrapped its lines; 0: none did
+    share: Share | None = None  # which of its lines; None: all
+
+    @staticmethod
+    def of_stored(stored: Sequence[Any]) -> View:
+        """From JSON."""
+        newest_first, width, share = stored
+        return View(newest_first, width, Share(share[0], share[1], tuple(share[2])) if share else None)
 
 
 AS_IT_IS: Final = View()
@@ -40,8 +48,10 @@ AS_IT_IS: Final = View()
 def viewed(log: LogBytes, view: View) -> LogBytes:
     """A file as a view shows it."""
     if view.newest_first:
-        return _Seen(log, _reversed_records)
-    return _Seen(log, lambda own: _joined_lines(own, view.width)) if view.width else log
+        log = _Seen(log, _reversed_records)
+    elif view.width:
+        log = _Seen(log, lambda own: _joined_lines(own, view.width))
+    return log if view.share is None else SharedBytes(log, view.share)
 
 
 class _Seen(LogBytes):

@@ -1,0 +1,178 @@
+"""Tells apart who wrote the lines of one file: `docker compose logs`, `kubectl logs` of several pods, stern, a journal, `grep -r`.
+
+What stands before a line names its container, pod, unit or file. Each is read as a log of its own, because containers are in order only
+each by itself, may have clocks of different zones, and are brokers' or clients'. Where nothing stands before the lines, or a container has
+lines of brokers and of clients, what a line says tells the two apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from jobs.logs.bytes import LogBytes
+from jobs.logs.content.verdict import is_of_client, own_line
+from jobs.logs.envelopes import PREFIXES
+
+_NAMING: Final = ("compose", "stern", "kubectl prefix", "journal", "journal iso", "journal unix", "journal full", "syslog", "grep")
+"""The prefixes that say who wrote a line."""
+_NAMED: Final = re.compile(
+    rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:"
+    + b"|".join(PREFIXES[name].pattern.replace(b"(?P<time>", b"(?:") for name in _NAMING)
+    + b")",
+    re.DOTALL,
+)
+_POD: Final = re.compile(rb'"(?:pod|container)(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
+"""Where collectors' JSON has it."""
+_POD_WITHIN: Final = 64 << 10  # bytes
+_NO_NAME: Final = re.compile(
+    rb"\x1b\[[0-9;]*m|\xef\xbb\xbf|<\d{1,3}>1?|\[(?=pod/)|\Apod/|\[[\w.-]*\]:|[\[\]|]|:(?:\d+:)?\s*\Z"
+    rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\S+(?: [A-Z]{3,5}(?= ))?|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\A\d{10}\.\d{6}"
+)
+_IN_BRACKETS: Final = (b"[pod/",)
+_LEVELS: Final = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL"})
+_WORDS: Final = 2  # of a name: host and program, pod and container
+_MOST: Final = 64  # containers of a file: each is read by itself
+_FIRST_LINES: Final = 8  # of a block
+_SIGNS: Final = (
+    b"groupId=",
+    b"thrd:",
+    b"oined group",
+    b"Heartbeat",
+    b"eaving ",
+    b"; groupId: ",
+    b"; group: ",
+    b"consumergroup/",
+    b"poll timeout",
+)
+"""What blocks with lines of clients have, beside brokers' lines: found much faster than the lines."""
+_BROKER_SIGNS: Final = (b"kafka.", b"GroupCoordinator", b"GroupMetadataManager", b"Completed request:")
+_TAB: Final = b"\t"
+
+
+def container_of(line: bytes) -> str:
+    """Who wrote a line, by what stands before it; empty if nothing does."""
+    match = _NAMED.match(line)
+    if match is None:
+        pod = _POD.search(line, 0, _POD_WITHIN) if line[:1] == b"{" else None
+        return pod[1].decode() if pod is not None else ""
+    if line[:1] == b"[" and not line.startswith(_IN_BRACKETS):
+        return ""  # a thread may stand there
+    name = " ".join(_NO_NAME.sub(b" ", match[0]).decode("utf-8", "replace").split()[:_WORDS]).removeprefix("pod/")
+    return "" if name in _LEVELS else name
+
+
+class Share(NamedTuple):
+    """The lines of a file that are one log: those of a container, or those that no known container wrote (empty)."""
+
+    container: str = ""
+    clients: bool | None = None  # whether clients' lines or the others; None: all
+    known: tuple[str, ...] = ()  # all containers that have logs of their own
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether it accounts for lines that are nobody's."""
+        return not self.container and not self.clients
+
+    def has(self, line: bytes) -> bool:
+        """Whether a line is of this log."""
+        if not line.strip():
+            return self.has_rest
+        if self.container and self.container.rpartition(" ")[2].encode() not in line:
+            return False
+        name = container_of(line) if self.known else ""
+        is_own = (name if name in self.known else "") == self.container
+        return is_own and (self.clients is None or is_of_client(line) == self.clients)
+
+    def shown(self, line: bytes) -> bytes:
+        """A line, or blanks in its place: tabs where another log has it, spaces where it is of a container that is not known to log here."""
+        if not self.has(line):
+            return _TAB * len(line)
+        if self.container or not line.strip() or not self.known or not container_of(line):
+            return line if line.strip() else b" " * len(line)
+        return line if (own_line(line) if self.clients is False else is_of_client(line)) else b" " * len(line)
+
+    def is_elsewhere(self, line: bytes) -> bool:
+        """Whether another log accounts for a line, as it is shown."""
+        return not line.strip(_TAB) and not (self.has_rest and not line)
+
+
+class SharedBytes(LogBytes):
+    """A file of which only the lines of a share are shown: offsets and numbers of lines stay as they are."""
+
+    def __init__(self, log: LogBytes, share: Share) -> None:
+        super().__init__(log.signature, log.close)
+        self._log = log
+        self._share = share
+        self._rest = b""
+        self._ended = False
+
+    def head(self) -> bytes:
+        """That of the file, by which the file is recognised."""
+        return self._log.head()
+
+    def read(self, size: int) -> bytes:
+        """The next lines."""
+        while not self._ended:
+            data = self._log.read(size)
+            self.damage, self._ended = self._log.damage, not data
+            whole, end, self._rest = (self._rest + data).rpartition(b"\n") if data else (self._rest, b"", b"")
+            if whole or end:
+                return b"\n".join(map(self._share.shown, whole.split(b"\n"))) + end
+        return b""
+
+    def skip(self, size: int) -> bool:
+        """Moves on to where a line begins."""
+        return self._log.skip(size)
+
+    def file_position(self) -> int:
+        """That of the file."""
+        return self._log.file_position()
+
+
+@dataclass
+class Containers:
+    """Finds out from the blocks of a file which logs are in it."""
+
+    _names: set[str] = field(default_factory=set)
+    _writers: set[tuple[str, bool]] = field(default_factory=set)  # whose lines about groups there are: container, whether a client
+
+    def watch(self, blocks: Iterable[tuple[int, bytes]], most_bytes: int) -> Iterator[tuple[int, bytes]]:
+        """Looks at the first blocks of a file as they pass, up to about so many bytes."""
+        for block in blocks:
+            if block[0] < most_bytes and len(self._names) <= _MOST:
+                self._look_at(block[1])
+            yield block
+
+    def _look_at(self, text: bytes) -> None:
+        is_named = any(map(container_of, text[1 : 1 << 16].split(b"\n", _FIRST_LINES)[:_FIRST_LINES]))
+        has_clients = any(sign in text for sign in _SIGNS)
+        if not is_named and not has_clients and ("", False) in self._writers:
+            return
+        for line in text.split(b"\n"):
+            name = container_of(line) if is_named else ""
+            self._names.add(name)
+            if (name, False) not in self._writers and any(sign in line for sign in _BROKER_SIGNS) and own_line(line):
+                self._writers.add((name, False))
+            elif has_clients and (name, True) not in self._writers and is_of_client(line, kept=True):
+                self._writers.add((name, True))
+
+    def shares(self) -> list[Share]:
+        """The logs in the file, the rest last; none if it is one log, whoever wrote it."""
+        if len(self._names) > _MOST:
+            self._writers = {("", is_client) for _, is_client in self._writers}
+        known = tuple(sorted({name for name, _ in self._writers} - {""}))
+        if not self._writers or (len(self._writers) < 2 and len(self._names - {""}) < 2):
+            return []
+        of = {name: sorted(client for one, client in self._writers if one == name) for name in known}
+        shares = [Share(name, client if len(of[name]) > 1 else None, known) for name in known for client in of[name]]
+        has_brokers = any(not client for _, client in self._writers)
+        return [*shares, Share("", True, known), Share("", False, known)] if has_brokers else [*shares, Share("", None, known)]
+
+    def is_client(self, share: Share) -> bool:
+        """Whether a log in the file is one of clients."""
+        if share.clients is not None:
+            return share.clients
+        return (share.container, False) not in self._writers if share.container else True
