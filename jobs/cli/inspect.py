@@ -56,8 +56,16 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         raise UserError(f"no such file or folder: {path}")
     settings = load(config, timezones=timezones, log_format=log_format)
     unwrap = Unwrapper(layouts_named(settings.log_format, settings.log_formats))
-    zones = dict(settings.timezones)
-    inspector = Inspector(path, SlicerSettings(settings.timezone, zones, slice_lines=min(most, _SLICE_LINES), unwrap=unwrap))
+    inspector = Inspector(
+        path,
+        SlicerSettings(
+            settings.timezone,
+            dict(settings.timezones),
+            settings.zones_asked,
+            slice_lines=min(most, _SLICE_LINES),
+            unwrap=unwrap,
+        ),
+    )
     for lines in inspector.work(most):
         if form == "text" and stdout().is_terminal:
             click.echo(f"\r{lines:,} lines", nl=False, err=True)

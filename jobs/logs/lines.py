@@ -192,7 +192,7 @@ class LineBuffer:
         first = len(self.lines)
         for index in candidates:
             line = taken[index]
-            left = bare(line) if line else line
+            left = line if not line or line.isspace() else bare(line)
             if left is not line:
                 taken[index] = left
                 self._taken_off[first + index] = len(line) - len(left)

@@ -256,8 +256,7 @@ class LogReader:
             millis = seconds(line[SECOND])
             at = minute + millis if minute is not None and millis is not None else times.read(line, newest)
             if at is None:
-                fault = untimed(line, fault)
-                if fault:
+                if fault := untimed(line, fault) if fault or not line.isspace() else "":
                     kept.add(number + index, None, line, fault)
                 continue
             if at > bound:

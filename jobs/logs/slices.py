@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -28,6 +28,7 @@ class SlicerSettings:
 
     timezone: str = DEFAULT_ZONE  # of timestamps
     timezones: Mapping[str, str] = field(default_factory=dict)  # where it differs: by cluster, broker, folder, container; `clients`
+    zones_asked: Collection[str] = ()  # names in `timezones` that a log must have
     slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
     slice_bytes: int = 64 << 20  # of text in a slice, about
     tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this

@@ -36,6 +36,8 @@ class ClientTimes(LocalTimes):
 
     def read(self, line: bytes, near_ms: int) -> int | None:
         """The time of a line, epoch ms; None if it has none."""
+        if line[:1] == b"\t":
+            return None
         epoch = _EPOCH.match(line)
         if epoch is not None:
             return int(epoch[1]) * 1_000 + int(epoch[2])

@@ -24,6 +24,8 @@ _LOGGER: Final = re.compile(
 )
 """Loggers that only a broker has. Those of kafka-python are in small letters; clients have `clients` and `common` too."""
 _SENTENCE: Final = re.compile(rb"\[GroupCoordinator |\[GroupMetadataManager |Completed request:(?:\{|RequestHeader\()")
+_ONLY_BROKERS: Final = re.compile(rb"\[Group(?:Coordinator|MetadataManager) |Completed request:|\[ReplicaFetcher |LoggingSignalHandler\)")
+"""What only brokers write, in damaged lines and with loggers that clients have. Their releases both write in the same words."""
 _CLIENT: Final = re.compile(
     rb"\[(?:Consumer|Worker) (?:[^\]]{0,300}, )?clientId=|\b(?:Consumer|Distributed)Config values:"
     rb"|%[0-7]\|\d{9,11}\.\d{3}\|[A-Z_0-9]{2,32}\|"
@@ -75,3 +77,8 @@ def is_of_client(line: bytes, *, kept: bool = False) -> bool:
     bare = client_line(line)
     said = is_consumer_line(bare) or (not kept and (_CLIENT.search(line) or SIGNED.match(bare, 0, SIGNED_WITHIN)) is not None)
     return said and not own_line(line)
+
+
+def is_of_broker(line: bytes) -> bool:
+    """Whether a line of a file in which clients write, too, is surely a broker's: also a damaged one."""
+    return _ONLY_BROKERS.search(line) is not None or bool(own_line(line))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from jobs.logs.bytes import LogBytes
-from jobs.logs.content.verdict import is_of_client, own_line
+from jobs.logs.content.verdict import is_of_broker, is_of_client, own_line
 from jobs.logs.envelopes import PREFIXES
 
 _NAMING: Final = ("compose", "stern", "kubectl prefix", "journal", "journal iso", "journal unix", "journal full", "syslog", "grep")
@@ -34,7 +34,7 @@ _NO_NAME: Final = re.compile(
 _IN_BRACKETS: Final = (b"[pod/",)
 _LEVELS: Final = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL"})
 _WORDS: Final = 2  # of a name: host and program, pod and container
-_MOST: Final = 64  # containers of a file: each is read by itself
+_MOST: Final = 256  # containers of a file: each is read by itself
 _FIRST_LINES: Final = 8  # of a block
 _SIGNS: Final = (
     b"groupId=",
@@ -50,6 +50,7 @@ _SIGNS: Final = (
 """What blocks with lines of clients have, beside brokers' lines: found much faster than the lines."""
 _BROKER_SIGNS: Final = (b"kafka.", b"GroupCoordinator", b"GroupMetadataManager", b"Completed request:")
 _TAB: Final = b"\t"
+_HIDDEN: Final = bytes(10 if c == 10 else 9 for c in range(256))  # each character but a line end becomes a tab
 
 
 def container_of(line: bytes) -> str:
@@ -80,23 +81,24 @@ class Share(NamedTuple):
         """Whether a line is of this log."""
         if not line.strip():
             return self.has_rest
-        if self.container and self.container.rpartition(" ")[2].encode() not in line:
-            return False
         name = container_of(line) if self.known else ""
         is_own = (name if name in self.known else "") == self.container
         return is_own and (self.clients is None or is_of_client(line) == self.clients)
 
     def shown(self, line: bytes) -> bytes:
-        """A line, or blanks in its place: tabs where another log has it, spaces where it is of a container that is not known to log here."""
+        """A line, or blanks in its place: tabs where another log has it, spaces where it is surely of no broker or client."""
         if not self.has(line):
             return _TAB * len(line)
-        if self.container or not line.strip() or not self.known or not container_of(line):
-            return line if line.strip() else b" " * len(line)
-        return line if (own_line(line) if self.clients is False else is_of_client(line)) else b" " * len(line)
+        is_shown = not line.isspace()
+        if self.clients is False:
+            is_shown = is_of_broker(line)
+        elif not self.container and self.clients is None:
+            is_shown = is_shown and (not container_of(line) or is_of_client(line))
+        return line if is_shown else b" " * len(line)
 
     def is_elsewhere(self, line: bytes) -> bool:
         """Whether another log accounts for a line, as it is shown."""
-        return not line.strip(_TAB) and not (self.has_rest and not line)
+        return (line[:1] == _TAB and line.isspace()) or (not line and not self.has_rest)
 
 
 class SharedBytes(LogBytes):
@@ -106,6 +108,7 @@ class SharedBytes(LogBytes):
         super().__init__(log.signature, log.close)
         self._log = log
         self._share = share
+        self._sign = share.container.rpartition(" ")[2].encode()  # which all of its lines have
         self._rest = b""
         self._ended = False
 
@@ -120,8 +123,20 @@ class SharedBytes(LogBytes):
             self.damage, self._ended = self._log.damage, not data
             whole, end, self._rest = (self._rest + data).rpartition(b"\n") if data else (self._rest, b"", b"")
             if whole or end:
-                return b"\n".join(map(self._share.shown, whole.split(b"\n"))) + end
+                return self._shown(whole) + end
         return b""
+
+    def _shown(self, text: bytes) -> bytes:
+        if not self._sign:
+            return b"\n".join(map(self._share.shown, text.split(b"\n")))
+        parts: list[bytes] = []
+        done, found = 0, text.find(self._sign)
+        while found >= 0:
+            start, end = text.rfind(b"\n", 0, found) + 1, text.find(b"\n", found)
+            end = len(text) if end < 0 else end
+            parts += text[done:start].translate(_HIDDEN), self._share.shown(text[start:end])
+            done, found = end, text.find(self._sign, end)
+        return b"".join((*parts, text[done:].translate(_HIDDEN)))
 
     def skip(self, size: int) -> bool:
         """Moves on to where a line begins."""

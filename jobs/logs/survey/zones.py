@@ -43,11 +43,12 @@ _GENERATION: Final = re.compile(
     rb"|Joined group '(.+?)' \(generation (\d+)\)|Joined group (.+?) as member .+ in generation (\d+)"
     rb"|joined[^;]{0,80}; group: (.+?), .*?generation: (\d+)"
 )
-"""Group and generation, in the words of coordinators, Java's client, kafka-python, aiokafka, kafka-go and franz-go (jobs/parsing/templates)."""
+"""Group and generation, in the words of coordinators, Java's client, kafka-python, aiokafka, kafka-go and franz-go."""
 _LEAVES: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group")
 _MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
 """What is unique in a member's id."""
 _EXACT: Final = re.compile(EXACT_TIME)
+_HIDDEN: Final = re.compile(rb"\n\t+(?=\n)")  # lines of another log in the file
 _END_BYTES: Final = 64 << 10
 _UTC: Final = LocalTimes("UTC")
 
@@ -68,7 +69,7 @@ class Moments:
         """Looks at the first blocks of a log as they pass, up to about so many bytes."""
         for block in blocks:
             if block[0] < most_bytes:
-                self._look_at(block[1])
+                self._look_at(_HIDDEN.sub(b"", block[1]) if b"\n\t" in block[1] else block[1])
             yield block
 
     def _look_at(self, text: bytes) -> None:
@@ -162,11 +163,14 @@ class Dated:
         default_factory=Counter
     )  # events by the quarters by which the log is ahead of UTC; None: as its zone
     is_told: bool = False  # its lines show the zone
+    doubt: str = ""  # the zone that its lines show instead of the one that a user named
 
     def take(self, quarters: int | None) -> None:
         """Reads it in the zone that its lines show."""
         self.is_told = True
-        if quarters is not None:
+        if quarters is not None and self.is_named:
+            self.doubt = zone_ahead(quarters)
+        elif quarters is not None:
             self.zone = zone_ahead(quarters)
 
     def vote(self, known: Mapping[bytes, Sequence[int]]) -> None:
@@ -183,32 +187,36 @@ def find_zones(logs: Sequence[Dated]) -> None:
     """Finds the zones of the logs of a cluster: those of brokers first, then those of clients beside them."""
     for log in logs:
         shown = log.moments.shown()
-        if shown is not None and not log.is_named:
+        if shown is not None:
             is_same = all(at - _utc(at, log.zone) == shown * _QUARTER_MS for at in log.moments.span or ())
             log.take(None if is_same else shown)
+    names_brokers = any(log.is_named and not log.is_client for log in logs)
     for of_clients in (False, True):
         known: dict[bytes, list[int]] = {}
         for log in logs:
+            is_known = log.is_told or (of_clients and not log.is_client) or (not of_clients and log.is_named and not names_brokers)
             for key, times in log.moments.exact.items():
                 known.setdefault(key, []).extend(times)
-            for key, times in log.moments.local.items() if log.is_told or log.is_named or (not log.is_client and of_clients) else ():
+            for key, times in log.moments.local.items() if is_known else ():
                 known.setdefault(key, []).extend(_utc(at, log.zone) for at in times)
-        unknown = [log for log in logs if log.is_client == of_clients and not log.is_told and not log.is_named]
-        for log in unknown:
+        now = [log for log in logs if log.is_client == of_clients and not log.is_told]
+        for log in now:
             log.vote(known)
+        unknown = [log for log in now if not log.is_named]
         _decide(unknown)
+        _decide([log for log in now if log.is_named and log.votes])
         if of_clients:
             _part_those_apart(unknown, [log for log in logs if not log.is_client])
 
 
 def _decide(logs: Sequence[Dated]) -> None:
-    every: Counter[int | None] = sum((log.votes for log in logs), Counter())
+    every: Counter[int | None] = sum({id(log.moments): log.votes for log in logs}.values(), Counter())
     for log in logs:
         votes = log.votes or every
         (most, count), *_ = votes.most_common(1) or [(None, 0)]
         if count and _TO_ONE * (votes.total() - count) <= count and every[most] >= _LEAST:
             log.take(most)
-        elif most is not None and log.is_client and log.moments.span:
+        elif most is not None and log.is_client and log.moments.span and not log.is_named:
             log.zone = UNCLEAR
 
 
@@ -237,25 +245,27 @@ def zone_notes(zone: str, logs: Sequence[tuple[str, Dated]]) -> list[str]:
     notes = []
     for is_client, who in ((False, "brokers"), (True, CLIENTS)):
         own = [(name, one) for name, one in logs if one.is_client == is_client and one.moments.has_lines]
-        for found in sorted({one.zone for _, one in own if not one.is_named} - {zone}):
-            names = {name for name, one in own if one.zone == found}
-            is_all = "" in names or all(one.zone == found for _, one in own)
-            option = ",".join(f"{name.rpartition(' ')[2]}=" for name in sorted(names)) if not is_all else f"{CLIENTS}=" if is_client else ""
+        for found, is_doubt in sorted({(one.doubt or one.zone, bool(one.doubt)) for _, one in own if one.doubt or not one.is_named}):
+            names = {name for name, one in own if found == (one.doubt or one.zone)}
+            is_all = "" in names or all(found == (one.doubt or one.zone) for _, one in own)
             whose = f"the {who}' times" if is_all else f"the times of {', '.join(sorted(names))}"
-            told = ",".join(f"{part}{'ZONE' if found == UNCLEAR else found}" for part in option.split(","))
+            to = ([CLIENTS] if is_client else [""]) if is_all else sorted(name.rpartition(" ")[2] for name in names)
+            option = "--timezone " + ",".join(f"{name}={found}".lstrip("=") for name in to)
             if found == UNCLEAR:
-                notes.append(
-                    f"{whose} cannot be compared with the others': their lines are left out until --timezone {told} names the zone"
-                )
-            else:
-                notes.append(f"{whose} are read as {found}, as lines about the same moments show: --timezone {told} says so for good")
+                named = option.replace(UNCLEAR, "ZONE")
+                notes.append(f"{whose} cannot be compared with the others': their lines are left out until {named} names the zone")
+            elif is_doubt:
+                notes.append(f"check --timezone: lines about the same moments show that {whose} are of {found} ({option})")
+            elif found != zone:
+                notes.append(f"{whose} are read as {found}, as lines about the same moments show: {option} says so for good")
     clients = [one for _, one in logs if one.is_client and one.moments.span]
     if (
         clients
-        and any(not one.is_client for _, one in logs)
+        and any(not one.is_client and one.moments.span for _, one in logs)
         and not any(one.is_told or one.is_named or one.zone != zone for one in clients)
     ):
         notes.append(
-            f"no line shows in which zone the clients' times are: they are read as the brokers' ({zone}); --timezone clients=ZONE names another"
+            f"no line shows in which zone the clients' times are: they are read as the brokers' ({zone});"
+            " --timezone clients=ZONE names another"
         )
     return notes
