@@ -34,8 +34,20 @@ _KEPT: Final = 5_000  # events of a log
 _TIMES_KEPT: Final = 8  # of an event
 _SAMPLED: Final = 500  # lines that have two times
 
-_SIGNS: Final = (b"Stabilized group ", b" for generation ", b"oined", b"LeaveGroup", b"left the ", b"eaving ", b"leave group")
-_EVENT: Final = re.compile(rb"Stabilized group |Assignment received from leader |[Jj]oined|LeaveGroup|left the |[Ll]eaving |leave group")
+_SIGNS: Final = (
+    b"Stabilized group ",
+    b" for generation ",
+    b"oined",
+    b"LeaveGroup",
+    b"left the ",
+    b"eaving ",
+    b"leave group",
+    b" member id ",
+    b"given member-id",
+)
+_EVENT: Final = re.compile(
+    rb"Stabilized group |Assignment received from leader |[Jj]oined|LeaveGroup|left the |[Ll]eaving |leave group|new member id |given member-id"
+)
 _GENERATION: Final = re.compile(
     rb"Stabilized group (.+?) generation (\d+)|Assignment received from leader.*? for group (.+?) for generation (\d+)"
     rb"|groupId=([^\]]+)\] Successfully joined group with generation (?:Generation\{generationId=)?(\d+)"
@@ -44,7 +56,8 @@ _GENERATION: Final = re.compile(
     rb"|joined[^;]{0,80}; group: (.+?), .*?generation: (\d+)"
 )
 """Group and generation, in the words of coordinators, Java's client, kafka-python, aiokafka, kafka-go and franz-go."""
-_LEAVES: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group")
+_OF_MEMBER: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group|(new member id |given member-id)")
+"""That a member leaves, or (a group) got its id: `Created a new member id …`, `need to re-join with the given member-id: …`."""
 _MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
 """What is unique in a member's id."""
 _EXACT: Final = re.compile(EXACT_TIME)
@@ -135,8 +148,9 @@ def _event(line: bytes) -> bytes:
     if made is not None:
         group, generation = [part for part in made.groups() if part is not None][:2]
         return b"%s %s" % (group, generation)
-    member = _MEMBER.search(line) if _LEAVES.search(line) is not None else None
-    return b"" if member is None else member[0]
+    said = _OF_MEMBER.search(line)
+    member = _MEMBER.search(line) if said is not None else None
+    return b"" if said is None or member is None else member[0] + (b" new" if said[1] else b"")
 
 
 def _quarters(apart: int) -> int | None:
