@@ -111,18 +111,6 @@ class Slicer:
         self._leave([(stream, path) for stream, path in former if stream.file is None], unread)
         self.streams.sort(key=lambda s: s.key)
         self.troubles.at_scan(unread)
-        self._check_names()
-
-    def _check_names(self) -> None:
-        """UserError: a zone is given to what no log is of."""
-        names = (
-            {name for stream in self.streams for name in (*stream.names, stream.cluster, stream.folder[0])}
-            if self.settings.zones_asked
-            else set()
-        )
-        unknown = sorted(set(self.settings.zones_asked) - names - {CLIENTS})
-        if unknown and self.streams:
-            raise UserError(f"--timezone {unknown[0]}=…: no log here is of {unknown[0]}, but of {', '.join(sorted(names))}")
 
     @staticmethod
     def _leave(gone: Sequence[tuple[Stream, Path]], unread: dict[Path, str]) -> None:

@@ -37,7 +37,10 @@ def test_a_wrong_zone_is_noticed_where_other_lines_have_absolute_times(capsys):
     """librdkafka writes epoch seconds; the brokers of the recording wrote New York's time."""
     _, out, _ = inspect(capsys, RECORDING)
     said = " ".join(out.split())
-    assert "the brokers' times are 5 h before those of application logs with absolute times: their zone is perhaps UTC-05:00" in said
+    assert "all times are read as UTC-05:00, as lines about the same moments show: --timezone UTC-05:00 says so for good" in said
+    assert "--lakehouse LAKE --once --timezone UTC-05:00 " in said
+    _, out, _ = inspect(capsys, RECORDING, "--timezone", "Europe/Berlin")
+    assert "the brokers' times seem to be of UTC-05:00" in out
 
 
 def test_every_line_of_the_recording_is_counted_as_a_run_counts_it(capsys):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.logs.log_makers import write
-from tests.logs.mixing import events_of, logs_of, moved, shuffled
+from tests.logs.survey.mixing import events_of, logs_of, moved, shuffled
 
 pytestmark = pytest.mark.slow
 

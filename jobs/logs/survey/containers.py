@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from jobs.logs.bytes import LogBytes
 from jobs.logs.content.verdict import is_of_broker, is_of_client, own_line
 from jobs.logs.envelopes import PREFIXES
+from jobs.logs.survey.block_times import has_requests_alone
 
 _NAMING: Final = ("compose", "stern", "kubectl prefix", "journal", "journal iso", "journal unix", "journal full", "syslog", "grep")
 """The prefixes that say who wrote a line."""
@@ -162,6 +163,8 @@ class Containers:
             yield block
 
     def _look_at(self, text: bytes) -> None:
+        if ("", False) in self._writers and has_requests_alone(text):
+            return
         is_named = any(map(container_of, text[1 : 1 << 16].split(b"\n", _FIRST_LINES)[:_FIRST_LINES]))
         has_clients = any(sign in text for sign in _SIGNS)
         if not is_named and not has_clients and ("", False) in self._writers:

@@ -73,6 +73,7 @@ class Signs:
     coordinators: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
+    joins: list[bytes] = field(default_factory=list)  # the lines that say so, until they are taken
 
     def watch(self, blocks: Iterable[Block], most_bytes: int) -> Iterator[Block]:
         """Takes the signs of the first blocks of a log as they pass, up to about so many bytes."""
@@ -107,8 +108,10 @@ class Signs:
             for node, group, generation in _MADE.findall(text):
                 self.made.setdefault((group, generation), set()).add(int(node))
         if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
-            for group, generation, address in JOINED.findall(text):
+            for match in JOINED.finditer(text):
+                group, generation, address = match.groups()
                 self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
+                self.joins.append(text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.end())])
 
 
 def signs_of(log: LogBytes, most_bytes: int) -> Signs:
@@ -116,6 +119,7 @@ def signs_of(log: LogBytes, most_bytes: int) -> Signs:
     signs = Signs()
     for _, block in takewhile(lambda block: block[0] < most_bytes, blocks_of(log)):
         signs.look_at(block)
+        signs.joins.clear()
     return signs
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
@@ -23,6 +24,8 @@ from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
 from jobs.logs.workers import Workers
+
+_NAMED: Final = 5  # containers of a file
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Surveyor:
     ) -> None:
         """`streams`: the logs that are known. `owners`: of the logs by the place they had. `workers`: those that there are by then."""
         self.notes: list[str] = []
+        self.zones: list[str] = []  # that lines show, as a user would name them
         self.signs: dict[str, list[Signs]] = {}  # by cluster
         self._streams = streams
         self._owners = owners
@@ -98,7 +102,7 @@ class Surveyor:
 
     def _logs_in(self, file: LogFile, fingerprint: Fingerprint) -> Iterator[_Found]:
         is_client = file.broker == CLIENTS
-        found = _Found(file, fingerprint, Signs(), self._moments(is_client=is_client), file.broker, is_client)
+        found = self._found(file, fingerprint, file.broker, is_client=is_client)
         look = self._look(found)
         if look is None:  # the slicer says why where it reads the file
             yield found
@@ -113,13 +117,14 @@ class Surveyor:
             folder = share.container if share.container in brokers else min(brokers, default=DEFAULT_BROKER if is_client else file.broker)
             if len(brokers) == 1 and "/" in file.origin and not is_client:
                 folder = file.broker
-            moments = self._moments(is_client=is_clients)
-            one = replace(found, signs=Signs(), moments=moments, folder=folder, is_client=is_clients, view=view._replace(share=share))
+            one = self._found(file, fingerprint, folder, is_client=is_clients, view=view._replace(share=share))
             inner = self._look(one)
             yield from self._sections(one, inner[0] if inner is not None else WHOLE)
 
-    def _moments(self, *, is_client: bool) -> Moments:
-        return Moments(is_client=is_client, unwrap=self._settings.unwrap)
+    def _found(self, file: LogFile, fingerprint: Fingerprint, folder: str, *, is_client: bool, view: View = AS_IT_IS) -> _Found:
+        signs = Signs()
+        moments = Moments(signs.joins, is_client=is_client, unwrap=self._settings.unwrap)
+        return _Found(file, fingerprint, signs, moments, folder, is_client, view=view)
 
     def _look(self, one: _Found) -> tuple[tuple[Section, ...], Wraps, Containers] | None:
         """Looks through a log, as it is viewed, and takes its signs; None if it cannot be opened."""
@@ -129,11 +134,12 @@ class Surveyor:
             return None
         wraps, containers, most_bytes = Wraps(), Containers(), self._settings.survey_bytes
         search = SectionSearch(self._settings.zone(one.file.cluster))
-        blocks = one.moments.watch(blocks_of(log), most_bytes)
+        blocks = blocks_of(log) if one.is_client else one.signs.watch(blocks_of(log), most_bytes)
+        blocks = one.moments.watch(blocks, most_bytes)
         if one.view.share is None:
             blocks = wraps.watch(containers.watch(blocks, most_bytes))
         try:
-            for offset, block in blocks if one.is_client else one.signs.watch(blocks, most_bytes):
+            for offset, block in blocks:
                 line_end = offset + len(block) - 1
                 if one.is_client:
                     if line_end > most_bytes:
@@ -169,7 +175,12 @@ class Surveyor:
             if one.is_client and not one.is_told and not one.is_named and one.zone == zone and len(before) == 1:
                 one.zone = min(before) or zone
             stream.found = one.zone if one.zone != zone and not one.is_named else ""
-        self.notes += zone_notes(zone, [(stream.container, one) for stream, one in zip(streams, dated, strict=True)])
+        several = len({log.cluster for log in (*self._streams, *streams)}) > 1
+        for said, option in zone_notes(
+            zone, cluster if several else "", [(stream.container, one) for stream, one in zip(streams, dated, strict=True)]
+        ):
+            self.notes.append(said)
+            self.zones += [option] if option else []
 
     def _look_over(self, path: Path, fingerprint: Fingerprint, log: LogBytes, line_end: int, search: SectionSearch) -> bool:
         """Looks at the times of a log from a line end on, with the help of the workers; False if they cannot help.
@@ -234,7 +245,8 @@ class Surveyor:
         brokers = sorted({broker for log, own in logs for broker in own.brokers if not log.is_client})
         containers = sorted({log.container for log, _ in logs if log.is_client} - {""})
         if containers or any(log.is_client and log.moments.has_lines for log, _ in logs):
-            brokers.append(f"{CLIENTS} ({', '.join(containers)})" if containers else CLIENTS)
+            more = f" and {len(containers) - _NAMED:,} more" if len(containers) > _NAMED else ""
+            brokers.append(f"{CLIENTS} ({', '.join(containers[:_NAMED])}{more})" if containers else CLIENTS)
         if len(logs) > 1 and not any(log.view.share for log, _ in logs):
             self.notes.append(f"{origin} holds {len(logs)} logs, one after the other, of {', '.join(brokers)}")
         elif len(brokers) > 1:

@@ -21,12 +21,13 @@ from jobs.logs.clients.times import ClientTimes
 from jobs.logs.envelopes import Unwrapper
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
-from jobs.logs.survey.block_times import TIME
+from jobs.logs.survey.block_times import TIME, has_requests_alone
 from jobs.logs.survey.signs import JOINED
 from jobs.logs.times import NEVER, LocalTimes
 
 _QUARTER_MS: Final = 900_000
 _NEAR_MS: Final = 5_000  # between the lines of two logs about one event, apart from their zones
+_AGREEING_MS: Final = 120_000  # logs of the same incident begin and end within this time of each other
 _FARTHEST: Final = 14 * 4  # quarters of an hour from UTC
 _LEAST: Final = 2  # lines that agree
 _TO_ONE: Final = 20  # lines that agree, to one that does not: one of these may be chance
@@ -35,18 +36,12 @@ _TIMES_KEPT: Final = 8  # of an event
 _SAMPLED: Final = 500  # lines that have two times
 
 _SIGNS: Final = (
-    b"Stabilized group ",
-    b" for generation ",
-    b"oined",
-    b"LeaveGroup",
-    b"left the ",
-    b"eaving ",
-    b"leave group",
-    b" member id ",
-    b"given member-id",
+    *(b"Stabilized group ", b" for generation ", b"oined", b"LeaveGroup"),
+    *(b"left the ", b"eaving ", b"leave group", b"ember-id", b"ember id "),
 )
 _EVENT: Final = re.compile(
-    rb"Stabilized group |Assignment received from leader |[Jj]oined|LeaveGroup|left the |[Ll]eaving |leave group|new member id |given member-id"
+    rb"Stabilized group |Assignment received from leader |[Jj]oined|LeaveGroup|left the |[Ll]eaving |leave group"
+    rb"|new member id |given member-id"
 )
 _GENERATION: Final = re.compile(
     rb"Stabilized group (.+?) generation (\d+)|Assignment received from leader.*? for group (.+?) for generation (\d+)"
@@ -62,17 +57,22 @@ _MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=e
 """What is unique in a member's id."""
 _EXACT: Final = re.compile(EXACT_TIME)
 _HIDDEN: Final = re.compile(rb"\n\t+(?=\n)")  # lines of another log in the file
-_END_BYTES: Final = 64 << 10
+_DATE: Final = re.compile(TIME.pattern + rb"|%\d\|\d{9,11}\.\d{3}\|")
+_FIRST_BYTES: Final = 4 << 10
+_END_BYTES: Final = 16 << 10
 _UTC: Final = LocalTimes("UTC")
 
 
 class Moments:
     """When a log says that things happened of which other logs tell as well: epoch ms, `local` ones as if its zone were UTC."""
 
-    def __init__(self, *, is_client: bool, unwrap: Unwrapper) -> None:
+    def __init__(self, joins: list[bytes], *, is_client: bool, unwrap: Unwrapper) -> None:
+        """`joins`: requests to join in the block that is looked at, which somebody else finds."""
+        self._joins = joins
         self.local: dict[bytes, list[int]] = {}
         self.exact: dict[bytes, list[int]] = {}
         self.span: tuple[int, int] | None = None  # of local times
+        self.exact_span: tuple[int, int] | None = None
         self.ahead: Counter[int | None] = Counter()  # quarters of an hour by which lines are ahead of the exact time before them
         self._bare = client_line if is_client else unwrap
         times = ClientTimes if is_client else LocalTimes
@@ -86,15 +86,19 @@ class Moments:
             yield block
 
     def _look_at(self, text: bytes) -> None:
-        if self.ahead.total() < _SAMPLED and _EXACT.search(text, 0, 1 << 16) is not None:
+        if self.ahead.total() < _SAMPLED and _EXACT.search(text, 0, _FIRST_BYTES) is not None:
             for line in text[1 : 1 << 16].split(b"\n")[:-1]:
                 self._compare(line)
         for line in _dated_ends(text):
             self._read(line)
-        starts = [match.start() for match in _EVENT.finditer(text)] if any(sign in text for sign in _SIGNS) else []
-        starts += [match.start() for match in JOINED.finditer(text)] if b"JOIN_GROUP" in text else []
-        for start in starts if len(self.local) + len(self.exact) < _KEPT else ():
-            line = text[text.rfind(b"\n", 0, start) + 1 : text.find(b"\n", start)]
+        starts = (
+            [match.start() for match in _EVENT.finditer(text)]
+            if not has_requests_alone(text) and any(sign in text for sign in _SIGNS)
+            else []
+        )
+        lines = [text[text.rfind(b"\n", 0, start) + 1 : text.find(b"\n", start)] for start in starts] + self._joins
+        self._joins.clear()
+        for line in lines if len(self.local) + len(self.exact) < _KEPT else ():
             key = _event(line)
             at, is_exact = self._read(line) if key else (None, False)
             if at is not None:
@@ -107,9 +111,10 @@ class Moments:
         bare = self._bare(line)
         at = self._times.read(bare, NEVER)
         is_exact = at is not None and self._others.read(bare, NEVER) == at
-        if at is not None and not is_exact:
-            first, last = self.span or (at, at)
-            self.span = min(first, at), max(last, at)
+        if at is not None and is_exact:
+            self.exact_span = _widened(self.exact_span, at)
+        elif at is not None:
+            self.span = _widened(self.span, at)
         return at, is_exact
 
     def _compare(self, line: bytes) -> None:
@@ -123,7 +128,7 @@ class Moments:
     @property
     def has_lines(self) -> bool:
         """Whether some line has a time."""
-        return bool(self.span or self.exact)
+        return bool(self.span or self.exact_span)
 
     def shown(self) -> int | None:
         """The quarters of an hour by which the log is ahead of UTC, as the exact times before nearly all of its lines show; else None."""
@@ -133,10 +138,15 @@ class Moments:
         return most[0][0]
 
 
+def _widened(span: tuple[int, int] | None, at: int) -> tuple[int, int]:
+    first, last = span or (at, at)
+    return min(first, at), max(last, at)
+
+
 def _dated_ends(text: bytes) -> Iterator[bytes]:
     """The first and the last line of a text that has a date."""
-    first = TIME.search(text)
-    last = None if first is None else deque(TIME.finditer(text, max(first.start(), len(text) - _END_BYTES)), 1)
+    first = _DATE.search(text)
+    last = None if first is None else deque(_DATE.finditer(text, max(first.start(), len(text) - _END_BYTES)), 1)
     for match in (first, *(last or ())):
         if match is not None:
             yield text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.start())]
@@ -219,8 +229,9 @@ def find_zones(logs: Sequence[Dated]) -> None:
         unknown = [log for log in now if not log.is_named]
         _decide(unknown)
         _decide([log for log in now if log.is_named and log.votes])
-        if of_clients:
-            _part_those_apart(unknown, [log for log in logs if not log.is_client])
+    clients, brokers = ([log for log in logs if log.is_client == is_client] for is_client in (True, False))
+    _part_those_apart([log for log in clients if not log.is_named and not log.is_told], brokers)
+    _doubt_brokers(brokers, [log.moments.exact_span for log in clients if log.moments.exact_span])
 
 
 def _decide(logs: Sequence[Dated]) -> None:
@@ -247,6 +258,19 @@ def _part_those_apart(clients: Sequence[Dated], brokers: Sequence[Dated]) -> Non
             log.zone = UNCLEAR if _QUARTER_MS - _NEAR_MS < apart <= 2 * _FARTHEST * _QUARTER_MS else log.zone
 
 
+def _doubt_brokers(brokers: Sequence[Dated], exact: Sequence[tuple[int, int]]) -> None:
+    """Logs of one incident begin and end at about the same times: brokers that do so hours apart from clients may be of another zone."""
+    spans = [(_utc(log.moments.span[0], log.zone), _utc(log.moments.span[1], log.zone)) for log in brokers if log.moments.span]
+    if not spans or not exact or any(log.is_told for log in brokers):
+        return
+    apart = [least(one[end] for one in spans) - least(one[end] for one in exact) for end, least in ((0, min), (1, max))]
+    quarters = {round(one / _QUARTER_MS) for one in apart}
+    if len(quarters) == 1 and all(abs(one - round(one / _QUARTER_MS) * _QUARTER_MS) <= _AGREEING_MS for one in apart) and quarters != {0}:
+        for log in brokers:
+            at = log.moments.span[0] if log.moments.span else 0
+            log.doubt = zone_ahead(round((at - _utc(at, log.zone)) / _QUARTER_MS) + next(iter(quarters)))
+
+
 def _utc(local_ms: int, zone: str) -> int:
     local = datetime.fromtimestamp(local_ms / 1_000, timezone.utc).replace(tzinfo=zone_named(zone))
     offset = local.utcoffset()
@@ -254,32 +278,36 @@ def _utc(local_ms: int, zone: str) -> int:
     return local_ms - round(offset.total_seconds() * 1_000)
 
 
-def zone_notes(zone: str, logs: Sequence[tuple[str, Dated]]) -> list[str]:
-    """What a user should know of the zones of logs, each with its container. `zone`: that of their cluster."""
+def zone_notes(zone: str, cluster: str, logs: Sequence[tuple[str, Dated]]) -> list[tuple[str, str]]:
+    """What a user should know of the zones of logs, each with its container, and the value of --timezone that says so for good.
+
+    `zone`: that of their cluster. `cluster`: its name, if there are others.
+    """
+    every = [(name, one, one.doubt or one.zone) for name, one in logs if one.moments.has_lines]
+    kinds: list[tuple[str, list[str], bool | None]] = [("the brokers'", [cluster], False), (f"the {CLIENTS}'", [CLIENTS], True)]
+    if len({(shown, one.is_named, one.is_told) for _, one, shown in every}) == 1 and len({one.is_client for _, one, _ in every}) > 1:
+        kinds = [("all", [cluster], None)]
     notes = []
-    for is_client, who in ((False, "brokers"), (True, CLIENTS)):
-        own = [(name, one) for name, one in logs if one.is_client == is_client and one.moments.has_lines]
-        for found, is_doubt in sorted({(one.doubt or one.zone, bool(one.doubt)) for _, one in own if one.doubt or not one.is_named}):
-            names = {name for name, one in own if found == (one.doubt or one.zone)}
-            is_all = "" in names or all(found == (one.doubt or one.zone) for _, one in own)
-            whose = f"the {who}' times" if is_all else f"the times of {', '.join(sorted(names))}"
-            to = ([CLIENTS] if is_client else [""]) if is_all else sorted(name.rpartition(" ")[2] for name in names)
-            option = "--timezone " + ",".join(f"{name}={found}".lstrip("=") for name in to)
+    for who, name_of_all, is_client in kinds:
+        own = [one for one in every if is_client in (None, one[1].is_client)]
+        for found, is_doubt in sorted(
+            {(shown, bool(one.doubt)) for _, one, shown in own if one.doubt or not one.is_named} - {(zone, False)}
+        ):
+            names = {name for name, _, shown in own if shown == found}
+            is_all = "" in names or all(shown == found for _, _, shown in own)
+            whose = f"{who} times" if is_all else f"the times of {', '.join(sorted(names))}"
+            to = name_of_all if is_all else sorted(name.rpartition(" ")[2] for name in names)
+            option = ",".join(f"{name}={'ZONE' if found == UNCLEAR else found}".lstrip("=") for name in to)
             if found == UNCLEAR:
-                named = option.replace(UNCLEAR, "ZONE")
-                notes.append(f"{whose} cannot be compared with the others': their lines are left out until {named} names the zone")
+                said = f"{whose} cannot be compared with the others': their lines are left out until --timezone {option} names the zone"
             elif is_doubt:
-                notes.append(f"check --timezone: lines about the same moments show that {whose} are of {found} ({option})")
-            elif found != zone:
-                notes.append(f"{whose} are read as {found}, as lines about the same moments show: {option} says so for good")
+                said = f"check --timezone: beside the other logs, {whose} seem to be of {found} (--timezone {option})"
+            else:
+                said = f"{whose} are read as {found}, as lines about the same moments show: --timezone {option} says so for good"
+            notes.append((said, "" if is_doubt else option))
     clients = [one for _, one in logs if one.is_client and one.moments.span]
-    if (
-        clients
-        and any(not one.is_client and one.moments.span for _, one in logs)
-        and not any(one.is_told or one.is_named or one.zone != zone for one in clients)
-    ):
-        notes.append(
-            f"no line shows in which zone the clients' times are: they are read as the brokers' ({zone});"
-            " --timezone clients=ZONE names another"
-        )
+    has_brokers = any(not one.is_client and one.moments.span for _, one in logs)
+    if clients and has_brokers and not any(one.is_told or one.is_named or one.zone != zone for one in clients):
+        said = f"no line shows in which zone the clients' times are: they are read as the brokers' ({zone})"
+        notes.append((f"{said}; --timezone {CLIENTS}=ZONE names another", ""))
     return notes

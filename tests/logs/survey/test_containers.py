@@ -12,8 +12,8 @@ from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Containers, Share, SharedBytes, container_of
 from tests.logs.log_makers import coordinator, request, stamp, write
-from tests.logs.mixing import moved, shuffled
 from tests.logs.spooling import Consumer, run
+from tests.logs.survey.mixing import moved, shuffled
 
 OWN = b"[2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group g generation 5 (kafka.coordinator.group.GroupCoordinator)"
 

@@ -10,8 +10,8 @@ import pytest
 from jobs.common.errors import UserError
 from jobs.logs.spool import Spool, SpoolSettings
 from tests.logs.log_makers import START_MS, stamp, write
-from tests.logs.mixing import moved
 from tests.logs.spooling import Consumer, at_ms, run
+from tests.logs.survey.mixing import moved
 from tests.logs.survey.test_containers import joined, stabilized
 
 AHEAD = "the clients' times are read as UTC+09:00, as lines about the same moments show: --timezone clients=UTC+09:00 says so for good"
@@ -108,9 +108,7 @@ def test_it_is_said_if_lines_show_another_than_the_user_named(tmp_path):
     lay(tmp_path, BROKER, in_zone(CLIENT, 9))
     times, notes = told(tmp_path, timezones={"clients": "Asia/Bangkok", "b1": "UTC"})
     assert times == [7_200_020, 7_260_020, 7_320_020]
-    assert notes == [
-        "check --timezone: lines about the same moments show that the clients' times are of UTC+09:00 (--timezone clients=UTC+09:00)"
-    ]
+    assert notes == ["check --timezone: beside the other logs, the clients' times seem to be of UTC+09:00 (--timezone clients=UTC+09:00)"]
 
 
 def test_brokers_are_compared_with_clients_whose_zone_is_named(tmp_path):
@@ -184,6 +182,26 @@ def test_an_exact_time_that_is_late_shows_nothing(tmp_path):
     raw = [exact(stabilized(0, 0)).split(b" ")[0] + b" " + stabilized(i * 60_000, i) for i in range(20)]
     write(tmp_path / "in/b1/server.log", raw)
     assert told(tmp_path)[1] == []
+
+
+def test_brokers_whose_logs_begin_and_end_hours_apart_from_exact_ones(tmp_path):
+    """librdkafka writes epoch seconds. Without `debug=cgrp` it tells of no moment that a broker tells of too: that is a doubt, no more."""
+    poll = "Application maximum poll interval (1ms) exceeded by 1ms (adjust max.poll.interval.ms): leaving group"
+    clients = [f"%4|{START_MS // 1_000 + at}.000|MAXPOLL|a#consumer-1| [thrd:main]: {poll}".encode() for at in (5, 110)]
+    lay(tmp_path, in_zone(BROKER, -3), clients)
+    assert told(tmp_path) == (
+        [5_000, 110_000],
+        ["check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"],
+    )
+
+
+def test_both_of_one_zone_that_was_not_named(tmp_path):
+    native = [f'%7|{START_MS // 1_000 + at}.020|JOINGROUP|a#consumer-1| [thrd:main]: Group "g": x'.encode() for at in (0, 60)]
+    exact = [f"2026-11-21T06:0{n}:00.020Z INFO Successfully joined group g with generation {n + 1}".encode() for n in (0, 1)]
+    lay(tmp_path, in_zone(BROKER, -3), in_zone(CLIENT, -3), [*native, *exact])
+    times, notes = told(tmp_path)
+    assert times == [0, 20, 20, 60_020, 60_020, 120_020] or notes
+    assert notes == ["all times are read as UTC-03:00, as lines about the same moments show: --timezone UTC-03:00 says so for good"]
 
 
 def test_a_zone_that_was_found_is_kept(tmp_path):
