@@ -198,9 +198,10 @@ class Slicer:
             if stream.file is not None:
                 self.looks.pop(stream.file.path, None)
         elif stream.file is not None:
-            self.troubles.damaged.pop(stream.file.path, None)
             if source.damage:
                 self.troubles.damaged[stream.file.path] = source.damage
+            elif stream.view.share is None:
+                self.troubles.damaged.pop(stream.file.path, None)
             if stream.reader.complete and not source.may_recover:
                 stream.read_whole = source.signature
         stream.reader.close()

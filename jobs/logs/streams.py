@@ -77,15 +77,10 @@ class Stream:
         return self.cluster, self.broker, self.origin, self.section.line, str(self.view.share or "")
 
     @property
-    def container(self) -> str:
-        """The container that wrote it, in a file that has lines of several."""
-        return self.view.share.container if self.view.share is not None else ""
-
-    @property
     def names(self) -> list[str]:
         """By which a user may name its zone, the narrowest first: of its container, broker and folders below the cluster."""
         folders = self.origin.split("/")[-2::-1]
-        names = [self.container, *re.split(r"[ /]", self.container), *self.brokers, *folders, self.folder[1]]
+        names = [self.view.container, *re.split(r"[ /]", self.view.container), *self.brokers, *folders, self.folder[1]]
         return [name for name in dict.fromkeys(names) if name not in ("", self.cluster, self.folder[0])]
 
     @property

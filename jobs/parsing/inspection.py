@@ -121,7 +121,7 @@ class Inspector(SurveyedSlicer):
         self._take_signs()
         for stream in self.streams:
             first_line = stream.section.line + 1
-            log = SeenLog(stream.cluster, stream.brokers, stream.origin, first_line, stream.signature.size, stream.container)
+            log = SeenLog(stream.cluster, stream.brokers, stream.origin, first_line, stream.signature.size, stream.view.container)
             log.first_ms = stream.due_ms if stream.has_more and stream.due_ms != NEVER else None
             self._logs[id(stream)] = log
             result.logs.append(log)

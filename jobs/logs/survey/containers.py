@@ -8,7 +8,6 @@ lines of brokers and of clients, what a line says tells the two apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -121,7 +120,7 @@ class SharedBytes(LogBytes):
         """The next lines."""
         while not self._ended:
             data = self._log.read(size)
-            self.damage, self._ended = self._log.damage, not data
+            self.damage, self._ended = self._log.damage if self._share.has_rest else "", not data  # it is told once
             whole, end, self._rest = (self._rest + data).rpartition(b"\n") if data else (self._rest, b"", b"")
             if whole or end:
                 return self._shown(whole) + end
@@ -155,15 +154,9 @@ class Containers:
     _names: set[str] = field(default_factory=set)
     _writers: set[tuple[str, bool]] = field(default_factory=set)  # whose lines about groups there are: container, whether a client
 
-    def watch(self, blocks: Iterable[tuple[int, bytes]], most_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """Looks at the first blocks of a file as they pass, up to about so many bytes."""
-        for block in blocks:
-            if block[0] < most_bytes and len(self._names) <= _MOST:
-                self._look_at(block[1])
-            yield block
-
-    def _look_at(self, text: bytes) -> None:
-        if ("", False) in self._writers and has_requests_alone(text):
+    def look_at(self, text: bytes) -> None:
+        """Looks at a block of lines."""
+        if len(self._names) > _MOST or (("", False) in self._writers and has_requests_alone(text)):
             return
         is_named = any(map(container_of, text[1 : 1 << 16].split(b"\n", _FIRST_LINES)[:_FIRST_LINES]))
         has_clients = any(sign in text for sign in _SIGNS)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
 from jobs.logs.bytes import LogBytes
-from jobs.logs.survey.block_times import TIME, Block, blocks_of
+from jobs.logs.survey.block_times import TIME, blocks_of
 
 _KEPT: Final = 20_000  # generations of a log
 _MAJORITY: Final = 9  # to one: a group that was made anew has its first generations twice
@@ -74,13 +74,6 @@ class Signs:
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
     joins: list[bytes] = field(default_factory=list)  # the lines that say so, until they are taken
-
-    def watch(self, blocks: Iterable[Block], most_bytes: int) -> Iterator[Block]:
-        """Takes the signs of the first blocks of a log as they pass, up to about so many bytes."""
-        for block in blocks:
-            if block[0] < most_bytes:
-                self.look_at(block[1])
-            yield block
 
     def look_at(self, text: bytes) -> None:
         """Takes the signs of whole lines."""

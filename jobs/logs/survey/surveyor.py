@@ -42,11 +42,6 @@ class _Found:
     end: int | None = None
     view: View = AS_IT_IS
 
-    @property
-    def container(self) -> str:
-        """The container that wrote it, in a file that has lines of several."""
-        return self.view.share.container if self.view.share is not None else ""
-
 
 class Surveyor:
     """Finds the logs in files that were not read before."""
@@ -134,12 +129,13 @@ class Surveyor:
             return None
         wraps, containers, most_bytes = Wraps(), Containers(), self._settings.survey_bytes
         search = SectionSearch(self._settings.zone(one.file.cluster))
-        blocks = blocks_of(log) if one.is_client else one.signs.watch(blocks_of(log), most_bytes)
-        blocks = one.moments.watch(blocks, most_bytes)
-        if one.view.share is None:
-            blocks = wraps.watch(containers.watch(blocks, most_bytes))
+        looks = [] if one.is_client else [one.signs.look_at]
+        looks += [one.moments.look_at, *([] if one.view.share else [containers.look_at])]
+        looks += [] if one.view.share or one.is_client else [wraps.look_at]
         try:
-            for offset, block in blocks:
+            for offset, block in blocks_of(log):
+                for look_at in looks if offset < most_bytes else ():
+                    look_at(block)
                 line_end = offset + len(block) - 1
                 if one.is_client:
                     if line_end > most_bytes:
@@ -177,7 +173,7 @@ class Surveyor:
             stream.found = one.zone if one.zone != zone and not one.is_named else ""
         several = len({log.cluster for log in (*self._streams, *streams)}) > 1
         for said, option in zone_notes(
-            zone, cluster if several else "", [(stream.container, one) for stream, one in zip(streams, dated, strict=True)]
+            zone, cluster if several else "", [(stream.view.container, one) for stream, one in zip(streams, dated, strict=True)]
         ):
             self.notes.append(said)
             self.zones += [option] if option else []
@@ -243,7 +239,7 @@ class Surveyor:
         """Notes whose logs are in a file, where its path does not say the same."""
         origin, folder = logs[0][0].file.origin, logs[0][0].file.broker
         brokers = sorted({broker for log, own in logs for broker in own.brokers if not log.is_client})
-        containers = sorted({log.container for log, _ in logs if log.is_client} - {""})
+        containers = sorted({log.view.container for log, _ in logs if log.is_client} - {""})
         if containers or any(log.is_client and log.moments.has_lines for log, _ in logs):
             more = f" and {len(containers) - _NAMED:,} more" if len(containers) > _NAMED else ""
             brokers.append(f"{CLIENTS} ({', '.join(containers[:_NAMED])}{more})" if containers else CLIENTS)

@@ -8,7 +8,7 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -34,6 +34,11 @@ class View(NamedTuple):
     newest_first: bool = False
     width: int = 0  # of the terminal that wrapped its lines; 0: none did
     share: Share | None = None  # which of its lines; None: all
+
+    @property
+    def container(self) -> str:
+        """The container whose lines they are, in a file that has lines of several."""
+        return self.share.container if self.share is not None else ""
 
     @staticmethod
     def of_stored(stored: Sequence[Any]) -> View:
@@ -182,15 +187,13 @@ class Wraps:
     _lines: list[bytes] = field(default_factory=list)
     _size: int = 0
 
-    def watch(self, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """Looks at the blocks of a log as they pass."""
-        for block in blocks:
-            if self._size <= _WRAPPED_BYTES:
-                lines = block[1].split(b"\n")[1:-1]
-                is_wide = max(map(len, lines), default=0) > _UTF8_BYTES * _WIDEST
-                self._size += _WRAPPED_BYTES + 1 if is_wide else len(block[1])
-                self._lines = self._lines + lines if self._size <= _WRAPPED_BYTES else []
-            yield block
+    def look_at(self, text: bytes) -> None:
+        """Looks at a block of lines."""
+        if self._size <= _WRAPPED_BYTES:
+            lines = text.split(b"\n")[1:-1]
+            is_wide = max(map(len, lines), default=0) > _UTF8_BYTES * _WIDEST
+            self._size += _WRAPPED_BYTES + 1 if is_wide else len(text)
+            self._lines = self._lines + lines if self._size <= _WRAPPED_BYTES else []
 
     def width(self) -> tuple[int, bool]:
         """The width of the terminal, and whether that is sure; 0 if none wrapped the lines.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Final
@@ -78,14 +78,9 @@ class Moments:
         times = ClientTimes if is_client else LocalTimes
         self._times, self._others = times("UTC"), times("Etc/GMT-1")
 
-    def watch(self, blocks: Iterable[tuple[int, bytes]], most_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """Looks at the first blocks of a log as they pass, up to about so many bytes."""
-        for block in blocks:
-            if block[0] < most_bytes:
-                self._look_at(_HIDDEN.sub(b"", block[1]) if b"\n\t" in block[1] else block[1])
-            yield block
-
-    def _look_at(self, text: bytes) -> None:
+    def look_at(self, text: bytes) -> None:
+        """Looks at a block of lines."""
+        text = _HIDDEN.sub(b"", text) if b"\n\t" in text else text
         if self.ahead.total() < _SAMPLED and _EXACT.search(text, 0, _FIRST_BYTES) is not None:
             for line in text[1 : 1 << 16].split(b"\n")[:-1]:
                 self._compare(line)
@@ -183,9 +178,7 @@ class Dated:
     moments: Moments
     zone: str
     is_named: bool
-    votes: Counter[int | None] = field(
-        default_factory=Counter
-    )  # events by the quarters by which the log is ahead of UTC; None: as its zone
+    votes: Counter[int | None] = field(default_factory=Counter)  # events by the quarters by which it is ahead of UTC; None: as its zone
     is_told: bool = False  # its lines show the zone
     doubt: str = ""  # the zone that its lines show instead of the one that a user named
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from datetime import timedelta
 
 import pytest
@@ -93,8 +95,8 @@ def test_each_line_is_of_one_share_and_none_moves(tmp_path, prefixed):
     text = b"\n".join(lines)
     (tmp_path / "all.log").write_bytes(text)
     found = Containers()
-    for _ in found.watch(blocks_of(open_log(tmp_path / "all.log")), 1 << 20):
-        pass
+    for _, block in blocks_of(open_log(tmp_path / "all.log")):
+        found.look_at(block)
     shares = found.shares()
     assert [(share.container, share.clients) for share in shares] == (
         [("kafka", None), ("pay-1", None), ("pay-2", None), ("", True), ("", False)] if prefixed else [("", True), ("", False)]
@@ -115,7 +117,7 @@ def test_a_file_of_one_writer_is_not_divided():
     found = Containers()
     for text in ([OWN] * 3, [b"kafka  | " + OWN] * 3, [joined(0, 1)] * 3, [b"  at kafka.X"]):
         found = Containers()
-        list(found.watch([(-1, b"\n" + b"\n".join(text) + b"\n")], 1 << 20))
+        found.look_at(b"\n" + b"\n".join(text) + b"\n")
         assert found.shares() == []
 
 
@@ -205,3 +207,29 @@ def test_a_share_knows_its_lines():
     assert share.has(b"a b " + OWN)
     assert not share.has(b"c b " + OWN)
     assert Share("", None, ("a b",)).shown(b"c b " + OWN).isspace()
+
+
+def test_a_file_that_is_cut_off_is_told_once(tmp_path):
+    path = write(tmp_path / "in/all.log", shuffled(containers(), 8, 5))
+    whole = gzip.compress(path.read_bytes())
+    path.unlink()
+    (tmp_path / "in/all.log.gz").write_bytes(whole[: len(whole) // 2])
+    spool = Spool(tmp_path / "in", tmp_path / "out")
+    consumer = Consumer()
+    for _ in spool.slices():
+        consumer.take(tmp_path / "out")
+    assert [row["fault"] for row in consumer.of("line") if row["fault"]] == ["DAMAGED_FILE"]
+    assert len(spool.troubles.summary()) == 1
+
+
+def test_an_export_of_several_pods_that_lists_its_newest_line_first(tmp_path):
+    lines = sorted(
+        (line for name, part in containers(hours=9).items() if name in ("kafka", "pay-1", "pay-2") for line in part),
+        key=lambda line: line[11:36],
+    )
+    both = sorted(lines, key=lambda line: int(re.search(rb"eneration (?:Generation{generationId=)?(\d+)", line)[1]), reverse=True)
+    write(tmp_path / "in/all.log", both)
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    assert len(rows_of(consumer)) == 120
+    assert {fault for _, _, _, _, fault, _ in rows_of(consumer)} == {None}
+    assert consumer.counts() == {"all.log": 120}
