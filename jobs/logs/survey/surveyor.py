@@ -175,7 +175,7 @@ class Surveyor:
         for said, option in zone_notes(
             zone, cluster if several else "", [(stream.view.container, one) for stream, one in zip(streams, dated, strict=True)]
         ):
-            self.notes.append(said)
+            self.notes.insert(0, said)  # they matter most
             self.zones += [option] if option else []
 
     def _look_over(self, path: Path, fingerprint: Fingerprint, log: LogBytes, line_end: int, search: SectionSearch) -> bool:
