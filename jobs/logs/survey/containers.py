@@ -31,7 +31,6 @@ _NO_NAME: Final = re.compile(
     rb"\x1b\[[0-9;]*m|\xef\xbb\xbf|<\d{1,3}>1?|\[(?=pod/)|\Apod/|\[[\w.-]*\]:|[\[\]|]|:(?:\d+:)?\s*\Z"
     rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\S+(?: [A-Z]{3,5}(?= ))?|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\A\d{10}\.\d{6}"
 )
-_IN_BRACKETS: Final = (b"[pod/",)
 _LEVELS: Final = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL"})
 _WORDS: Final = 2  # of a name: host and program, pod and container
 _MOST: Final = 256  # containers of a file: each is read by itself
@@ -59,10 +58,11 @@ def container_of(line: bytes) -> str:
     if match is None:
         pod = _POD.search(line, 0, _POD_WITHIN) if line[:1] == b"{" else None
         return pod[1].decode() if pod is not None else ""
-    if line[:1] == b"[" and not line.startswith(_IN_BRACKETS):
-        return ""  # a thread may stand there
-    name = " ".join(_NO_NAME.sub(b" ", match[0]).decode("utf-8", "replace").split()[:_WORDS]).removeprefix("pod/")
-    return "" if name in _LEVELS else name
+    before = match[0]
+    if (before[:1] == b"[" and not before.startswith(b"[pod/")) or (before[:1].isdigit() and b"|" not in before and b"[" not in before):
+        return ""  # what an application writes: a thread; a time and a logger, where a journal has the number of a process
+    words = _NO_NAME.sub(b" ", before).decode("utf-8", "replace").split()[:_WORDS]
+    return "" if _LEVELS & {word.upper() for word in words} else " ".join(words).removeprefix("pod/")
 
 
 class Share(NamedTuple):

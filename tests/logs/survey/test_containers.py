@@ -41,6 +41,8 @@ OWN = b"[2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group g 
         (b"broker-1/server.log:812:", "broker-1/server.log"),
         (b"[main] ", ""),  # a thread
         (b"INFO | ", ""),  # a level
+        (b"2026-11-21T06:09:19Z INFO kafka.consumer: ", ""),
+        (b"2026-11-21T06:09:19Z kafka.consumer: ", ""),  # a logger
     ],
 )
 def test_who_wrote_a_line(before, name):
