@@ -12,6 +12,7 @@ from jobs.logs.clients.judge import is_consumer_line
 from jobs.logs.envelopes import unwrapped
 
 SAMPLE_BYTES: Final = 64 << 10
+MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
 _LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""

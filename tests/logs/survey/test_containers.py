@@ -177,6 +177,14 @@ def test_clients_first_and_their_broker_far_behind(tmp_path):
     assert {row["broker"] for row in consumer.of("line")} == {"broker-1", "clients"}
 
 
+def test_a_database_first_and_all_others_far_behind(tmp_path):
+    parts = containers(lines=40)
+    write(tmp_path / "in/all.txt", parts["db"] * 60 + parts["pay-1"] + parts["kafka"])
+    assert sum(map(len, parts["db"] * 60)) > 64 << 10
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    assert {row["broker"] for row in consumer.of("line")} == {"broker-1", "clients"}
+
+
 def test_one_file_of_several_clients(tmp_path):
     parts = containers()
     native = [
