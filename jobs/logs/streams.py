@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -80,7 +79,7 @@ class Stream:
     def names(self) -> list[str]:
         """By which a user may name its zone, the narrowest first: of its container, broker and folders below the cluster."""
         folders = self.origin.split("/")[-2::-1]
-        names = [self.view.container, *re.split(r"[ /]", self.view.container), *self.brokers, *folders, self.folder[1]]
+        names = [self.view.container, *self.view.container.split("/"), *self.brokers, *folders, self.folder[1]]
         return [name for name in dict.fromkeys(names) if name not in ("", self.cluster, self.folder[0])]
 
     @property

@@ -62,7 +62,7 @@ def container_of(line: bytes) -> str:
     if (before[:1] == b"[" and not before.startswith(b"[pod/")) or (before[:1].isdigit() and b"|" not in before and b"[" not in before):
         return ""  # what an application writes: a thread; a time and a logger, where a journal has the number of a process
     words = _NO_NAME.sub(b" ", before).decode("utf-8", "replace").split()[:_WORDS]
-    return "" if _LEVELS & {word.upper() for word in words} else " ".join(words).removeprefix("pod/")
+    return "" if _LEVELS & {word.upper() for word in words} else "/".join(words).removeprefix("pod/")
 
 
 class Share(NamedTuple):
@@ -108,7 +108,7 @@ class SharedBytes(LogBytes):
         super().__init__(log.signature, log.close)
         self._log = log
         self._share = share
-        self._sign = share.container.rpartition(" ")[2].encode()  # which all of its lines have
+        self._sign = share.container.rpartition("/")[2].encode()  # which all of its lines have
         self._rest = b""
         self._ended = False
 

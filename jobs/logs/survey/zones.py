@@ -289,7 +289,7 @@ def zone_notes(zone: str, cluster: str, logs: Sequence[tuple[str, Dated]]) -> li
             names = {name for name, _, shown in own if shown == found}
             is_all = "" in names or all(shown == found for _, _, shown in own)
             whose = f"{who} times" if is_all else f"the times of {', '.join(sorted(names))}"
-            to = name_of_all if is_all else sorted(name.rpartition(" ")[2] for name in names)
+            to = name_of_all if is_all else sorted(names)
             option = ",".join(f"{name}={'ZONE' if found == UNCLEAR else found}".lstrip("=") for name in to)
             if found == UNCLEAR:
                 said = f"{whose} cannot be compared with the others': their lines are left out until --timezone {option} names the zone"

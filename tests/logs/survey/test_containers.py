@@ -30,13 +30,13 @@ OWN = b"[2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group g 
         (b"kafka-1  | 2026-11-21T06:09:19.456789012Z ", "kafka-1"),
         (b"[pod/kafka-0/kafka] ", "kafka-0/kafka"),
         (b"[pod/kafka-0/kafka] 2026-11-21T06:09:19.456789012Z ", "kafka-0/kafka"),
-        (b"kafka-0 kafka ", "kafka-0 kafka"),
-        (b"Nov 21 06:09:19 node-7 kafka-server-start.sh[812]: ", "node-7 kafka-server-start.sh"),
-        (b"2026-11-21T06:09:19+0000 node-7 payments[9]: ", "node-7 payments"),
-        (b"2026-11-21T06:09:19.123456+00:00 node-7 payments[10]: ", "node-7 payments"),
-        (b"1795241359.456789 node-7 payments[10]: ", "node-7 payments"),
-        (b"Sat 2026-11-21 06:09:19 UTC node-7 payments[10]: ", "node-7 payments"),
-        (b"<134>1 2026-11-21T06:09:19.456Z node-7 kafka 812 - - ", "node-7 kafka"),
+        (b"kafka-0 kafka ", "kafka-0/kafka"),
+        (b"Nov 21 06:09:19 node-7 kafka-server-start.sh[812]: ", "node-7/kafka-server-start.sh"),
+        (b"2026-11-21T06:09:19+0000 node-7 payments[9]: ", "node-7/payments"),
+        (b"2026-11-21T06:09:19.123456+00:00 node-7 payments[10]: ", "node-7/payments"),
+        (b"1795241359.456789 node-7 payments[10]: ", "node-7/payments"),
+        (b"Sat 2026-11-21 06:09:19 UTC node-7 payments[10]: ", "node-7/payments"),
+        (b"<134>1 2026-11-21T06:09:19.456Z node-7 kafka 812 - - ", "node-7/kafka"),
         (b"broker-1/server.log:", "broker-1/server.log"),
         (b"broker-1/server.log:812:", "broker-1/server.log"),
         (b"[main] ", ""),  # a thread
@@ -213,10 +213,10 @@ def test_brokers_of_several_containers_keep_the_names_of_their_nodes(tmp_path):
 
 
 def test_a_share_knows_its_lines():
-    share = Share("a b", None, ("a b",))
+    share = Share("a/b", None, ("a/b",))
     assert share.has(b"a b " + OWN)
     assert not share.has(b"c b " + OWN)
-    assert Share("", None, ("a b",)).shown(b"c b " + OWN).isspace()
+    assert Share("", None, ("a/b",)).shown(b"c b " + OWN).isspace()
 
 
 def test_a_file_that_is_cut_off_is_told_once(tmp_path):

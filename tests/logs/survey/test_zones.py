@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from jobs.common.errors import UserError
 from jobs.logs.spool import Spool, SpoolSettings
 from tests.logs.log_makers import START_MS, stamp, write
 from tests.logs.spooling import Consumer, at_ms, run
-from tests.logs.survey.mixing import moved
+from tests.logs.survey.mixing import moved, shuffled
 from tests.logs.survey.test_containers import joined, stabilized
 
 AHEAD = "the clients' times are read as UTC+09:00, as lines about the same moments show: --timezone clients=UTC+09:00 says so for good"
@@ -244,3 +245,48 @@ def test_a_zone_for_one_broker(tmp_path):
     assert {(row["broker"], at_ms(row) - START_MS) for row in consumer.of("line")} == {
         (broker, at) for broker in ("broker-1", "broker-2") for at in (0, 60_000, 120_000)
     }
+
+
+def strimzi(minute: int) -> str:
+    thread = "[data-plane-kafka-request-handler-1] GroupCoordinator:123"
+    sentence = f"[GroupCoordinator 2]: Stabilized group orders generation {minute} (__consumer_offsets-9) with 2 members"
+    return f"2026-11-21 06:{minute:02}:00 INFO  {thread} - {sentence}"
+
+
+def spring(minute: int) -> str:
+    logger = "o.a.k.c.c.internals.ConsumerCoordinator  : [Consumer clientId=o-1, groupId=orders]"
+    sentence = f"Successfully joined group with generation Generation{{generationId={minute}, memberId='o-1-0a1b2c3d', protocol='range'}}"
+    return f"2026-11-21 09:{minute:02}:00.012  INFO 1 --- [ntainer#0-0-C-1] {logger} {sentence}"
+
+
+FORMS = {
+    "stern": lambda pod, name, line: f"{pod} {name} {line}",
+    "kubectl": lambda pod, name, line: f"[pod/{pod}/{name}] {line}",
+    "kubectl with times": lambda pod, name, line: f"[pod/{pod}/{name}] 2026-11-21T10:00:00.123456789Z {line}",
+    "kubetail": lambda pod, _, line: f"[{pod}] {line}",
+    "Fluent Bit": lambda pod, name, line: json.dumps({"log": line, "kubernetes": {"pod_name": pod, "container_name": name}}),
+    "Filebeat": lambda pod, _, line: json.dumps(
+        {"@timestamp": "2026-11-21T10:00:00Z", "kubernetes": {"pod": {"name": pod}}, "message": line}
+    ),
+    "journal": lambda pod, name, line: f"Nov 21 06:00:00 {pod} {name}[12]: {line}",
+    "docker service": lambda pod, name, line: f"{name}.1.x7f3@{pod}    | {line}",
+    "grep": lambda pod, name, line: f"logs/{pod}/{name}.log:{line}",
+    "nothing": lambda _, __, line: line,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_patterns_in_all_that_tells_containers_apart(tmp_path, form):
+    """Strimzi's broker and Spring's client, three hours ahead, and a database."""
+    boxes = {
+        ("kafka-2", "kafka"): [strimzi(n) for n in range(1, 9)],
+        ("orders-6f7d9c-x2x", "app"): [spring(n) for n in range(1, 9)],
+        ("pg-0", "postgres"): [f"2026-11-21 07:{n:02}:00.1 UTC [1] LOG: checkpoint" for n in range(1, 9)],
+    }
+    logs = {pod: [FORMS[form](pod, name, line).encode() for line in lines] for (pod, name), lines in boxes.items()}
+    write(tmp_path / "in/all.txt", shuffled(logs, 5, 1 if form in ("kubetail", "nothing") else 4))
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    minutes = [n * 60_000 for n in range(1, 9)]
+    for broker, late in (("broker-2", 0), ("clients", 12)):
+        assert sorted(at_ms(row) - START_MS for row in consumer.of("line") if row["broker"] == broker) == [at + late for at in minutes]
+    assert consumer.counts() == {"all.txt": 24}
