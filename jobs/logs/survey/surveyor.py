@@ -10,8 +10,10 @@ from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
+from jobs.logs.clients.envelopes import client_line
+from jobs.logs.clients.times import ClientTimes
 from jobs.logs.files import DEFAULT_BROKER, LogFile
-from jobs.logs.record_judge import holds_records
+from jobs.logs.record_judge import RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
@@ -23,6 +25,7 @@ from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
+from jobs.logs.times import LocalTimes
 from jobs.logs.workers import Workers
 
 _NAMED: Final = 5  # containers of a file
@@ -92,7 +95,10 @@ class Surveyor:
             streams += [(Stream(*one, cluster=cluster), one[0]) for one in files if one[0].cluster == folder and _is_record(one[0])]
             for _, ones in groupby(owned, key=lambda pair: pair[0].file):
                 self._note(list(ones))
-            self._find_zones(cluster, new, every)
+            records = [self._found(*one, folder, is_client=True) for one in files if one[0].cluster == folder and _is_record(one[0])]
+            for one in records:
+                self._look(one)
+            self._find_zones(cluster, new, every, [Dated(False, one.moments, DEFAULT_ZONE, is_named=False) for one in records])
         return streams
 
     def _logs_in(self, file: LogFile, fingerprint: Fingerprint) -> Iterator[_Found]:
@@ -118,7 +124,9 @@ class Surveyor:
 
     def _found(self, file: LogFile, fingerprint: Fingerprint, folder: str, *, is_client: bool, view: View = AS_IT_IS) -> _Found:
         signs = Signs()
-        moments = Moments(signs.joins, is_client=is_client, unwrap=self._settings.unwrap)
+        is_record = _is_record(file)
+        bare = bytes if is_record else client_line if is_client else self._settings.unwrap
+        moments = Moments(signs.joins, bare, RecordTimes if is_record else ClientTimes if is_client else LocalTimes)
         return _Found(file, fingerprint, signs, moments, folder, is_client, view=view)
 
     def _look(self, one: _Found) -> tuple[tuple[Section, ...], Wraps, Containers] | None:
@@ -157,7 +165,7 @@ class Surveyor:
             end = starts[number + 1].offset if number + 1 < len(starts) else None
             yield replace(one, section=start, end=end, signs=_signs(one, start, end, self._settings.survey_bytes))
 
-    def _find_zones(self, cluster: str, streams: Sequence[Stream], logs: Sequence[_Found]) -> None:
+    def _find_zones(self, cluster: str, streams: Sequence[Stream], logs: Sequence[_Found], records: Sequence[Dated]) -> None:
         """Gives new logs the zones that their lines show, and clients without a word of it that of the clients before."""
         settings, zone = self._settings, self._settings.zone(cluster)
         before = {stream.found for stream in self._streams if stream.cluster == cluster and stream.broker == CLIENTS}
@@ -166,7 +174,7 @@ class Surveyor:
             named = settings.named_zone(stream)
             is_named = bool(named) or (not log.is_client and zone != DEFAULT_ZONE)
             dated.append(Dated(log.is_client, log.moments, named or zone, is_named=is_named))
-        find_zones(dated)
+        find_zones([*dated, *records])
         for stream, one in zip(streams, dated, strict=True):
             if one.is_client and not one.is_told and not one.is_named and one.zone == zone and len(before) == 1:
                 one.zone = min(before) or zone

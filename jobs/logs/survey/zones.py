@@ -8,17 +8,15 @@ own (`kubectl logs --timestamps`), each line shows the zone. What is not certain
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.common.times import zone_named
-from jobs.logs.clients.envelopes import client_line
-from jobs.logs.clients.times import ClientTimes
-from jobs.logs.envelopes import Unwrapper
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
 from jobs.logs.survey.block_times import TIME, has_requests_alone
@@ -37,11 +35,11 @@ _SAMPLED: Final = 500  # lines that have two times
 
 _SIGNS: Final = (
     *(b"Stabilized group ", b" for generation ", b"oined", b"LeaveGroup"),
-    *(b"left the ", b"eaving ", b"leave group", b"ember-id", b"ember id "),
+    *(b"left the ", b"eaving ", b"leave group", b"ember-id", b"ember id ", b'"AAIA'),
 )
 _EVENT: Final = re.compile(
     rb"Stabilized group |Assignment received from leader |[Jj]oined|LeaveGroup|left the |[Ll]eaving |leave group"
-    rb"|new member id |given member-id"
+    rb"|new member id |given member-id|\"AAIA"
 )
 _GENERATION: Final = re.compile(
     rb"Stabilized group (.+?) generation (\d+)|Assignment received from leader.*? for group (.+?) for generation (\d+)"
@@ -51,6 +49,8 @@ _GENERATION: Final = re.compile(
     rb"|joined[^;]{0,80}; group: (.+?), .*?generation: (\d+)"
 )
 """Group and generation, in the words of coordinators, Java's client, kafka-python, aiokafka, kafka-go and franz-go."""
+_RECORD: Final = re.compile(rb'"key": ?"(AAIA[\w+/=]+)", ?"value": ?"([\w+/=]+)"')
+"""A record of __consumer_offsets that the coordinator writes for each generation: GroupMetadataKey, version 2, and GroupMetadataValue."""
 _OF_MEMBER: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group|(new member id |given member-id)")
 """That a member leaves, or (a group) got its id: `Created a new member id …`, `need to re-join with the given member-id: …`."""
 _MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
@@ -66,16 +66,15 @@ _UTC: Final = LocalTimes("UTC")
 class Moments:
     """When a log says that things happened of which other logs tell as well: epoch ms, `local` ones as if its zone were UTC."""
 
-    def __init__(self, joins: list[bytes], *, is_client: bool, unwrap: Unwrapper) -> None:
-        """`joins`: requests to join in the block that is looked at, which somebody else finds."""
+    def __init__(self, joins: list[bytes], bare: Callable[[bytes], bytes], times: type[LocalTimes]) -> None:
+        """`joins`: requests to join in the block that is looked at, which somebody else finds. `bare`, `times`: of its kind of log."""
         self._joins = joins
         self.local: dict[bytes, list[int]] = {}
         self.exact: dict[bytes, list[int]] = {}
         self.span: tuple[int, int] | None = None  # of local times
         self.exact_span: tuple[int, int] | None = None
         self.ahead: Counter[int | None] = Counter()  # quarters of an hour by which lines are ahead of the exact time before them
-        self._bare = client_line if is_client else unwrap
-        times = ClientTimes if is_client else LocalTimes
+        self._bare = bare
         self._times, self._others = times("UTC"), times("Etc/GMT-1")
 
     def look_at(self, text: bytes) -> None:
@@ -153,9 +152,18 @@ def _event(line: bytes) -> bytes:
     if made is not None:
         group, generation = [part for part in made.groups() if part is not None][:2]
         return b"%s %s" % (group, generation)
+    record = _RECORD.search(line) if line[:1] == b"{" else None
+    if record is not None:
+        return _recorded(b64decode(record[1] + b"=="), b64decode(record[2] + b"=="))
     said = _OF_MEMBER.search(line)
     member = _MEMBER.search(line) if said is not None else None
     return b"" if said is None or member is None else member[0] + (b" new" if said[1] else b"")
+
+
+def _recorded(key: bytes, value: bytes) -> bytes:
+    """Behind two bytes of its version, the key has the group, the value the type of protocol and the generation."""
+    group, generation = key[4 : 4 + int.from_bytes(key[2:4], "big")], 4 + int.from_bytes(value[2:4], "big")
+    return b"%s %d" % (group, int.from_bytes(value[generation : generation + 4], "big"))
 
 
 def _quarters(apart: int) -> int | None:

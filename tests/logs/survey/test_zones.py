@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import timedelta
 from pathlib import Path
 
@@ -194,6 +195,22 @@ def test_brokers_whose_logs_begin_and_end_hours_apart_from_exact_ones(tmp_path):
         [5_000, 110_000],
         ["check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"],
     )
+
+
+def test_records_of_offsets_are_exact(tmp_path):
+    """The coordinator writes one for each generation."""
+    lines = ['{"format":"rebalance-offsets-1","from":"x","began":"2026-11-21T05:00:00Z"}']
+    for generation, at in ((1, 15), (2, 60_015), (3, 120_015)):
+        key = b64encode(b"\0\2\0\1g").decode()
+        value = b64encode(b"\0\3\0\10consumer" + generation.to_bytes(4, "big") + bytes(30)).decode()
+        lines.append(
+            json.dumps({"timestamp": START_MS + at, "partition": 9, "offset": at, "key": key, "value": value}, separators=(",", ":"))
+        )
+    write(tmp_path / "in/c/broker-1/server.log", in_zone(BROKER, -3))
+    write(tmp_path / "in/c/offsets/dump.jsonl", [line.encode() for line in lines])
+    assert told(tmp_path)[1] == [
+        "the brokers' times are read as UTC-03:00, as lines about the same moments show: --timezone UTC-03:00 says so for good"
+    ]
 
 
 def test_both_of_one_zone_that_was_not_named(tmp_path):
