@@ -47,14 +47,3 @@ class LineJudge(ABC):
     def context(self, line: bytes) -> str:  # noqa: ARG002
         """What earlier lines say about a kept line."""
         return ""
-
-
-class LeftOut(LineJudge):
-    """Keeps no line."""
-
-    def timed(self, line: bytes, fault: str) -> None:
-        """Skips a line."""
-
-    def untimed(self, line: bytes, fault: str) -> str:  # noqa: ARG002
-        """Skips a line."""
-        return ""

@@ -19,10 +19,10 @@ from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log, signature_of
-from jobs.logs.clients.judge import ClientJudge
+from jobs.logs.clients.judge import ClientJudge, LeftOut
 from jobs.logs.clients.times import ClientTimes
 from jobs.logs.files import LogFile
-from jobs.logs.judge import LeftOut, LineJudge
+from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
@@ -30,7 +30,7 @@ from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
 from jobs.logs.streams import Stream, stem
 from jobs.logs.survey.owners import Owners
-from jobs.logs.times import NEVER, LocalTimes, NoTimes
+from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Slicer:
         elif stream.broker == CLIENTS:
             judge, times = partial(ClientJudge, group=_group_folder(stream.origin)), ClientTimes
         if zone == UNCLEAR:
-            zone, judge, times = DEFAULT_ZONE, LeftOut, NoTimes
+            zone, judge = DEFAULT_ZONE, LeftOut
         return LogReader(
             stream.open,
             self._times.setdefault((times, zone), times(zone)),

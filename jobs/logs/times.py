@@ -109,16 +109,6 @@ class LocalTimes:
         return first, second
 
 
-class NoTimes(LocalTimes):
-    """Of lines whose zone is not known."""
-
-    def minute(self, text: bytes) -> None:
-        """Has no meaning."""
-
-    def read(self, line: bytes, near_ms: int) -> None:
-        """Has no meaning."""
-
-
 _UTC: Final = LocalTimes("UTC")
 
 

@@ -82,6 +82,12 @@ class ClientJudge(LineJudge):
             del groups[next(iter(groups))]
 
 
+class LeftOut(ClientJudge):
+    """Of a client whose time zone is not known: nothing is left of its lines."""
+
+    bare = staticmethod(lambda line: line[:0] + b" ")
+
+
 def is_consumer_line(line: bytes) -> bool:
     """Whether a consumer wrote a line that is kept: `[Consumer …groupId=…` and then a known sentence; or another client's (envelopes.py).
 
