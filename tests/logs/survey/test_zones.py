@@ -310,7 +310,7 @@ def test_other_patterns_in_all_that_tells_containers_apart(tmp_path, form):
 
 
 def test_lines_that_are_left_out_are_counted(tmp_path):
-    lay(tmp_path, BROKER, in_zone(CLIENT[:1], 9) + [b"", b"other line"])
+    lay(tmp_path, BROKER, [*in_zone(CLIENT[:1], 9), b"", b"other line"])
     consumer, _ = run(tmp_path / "in", tmp_path / "out")
     assert consumer.counts() == {"b1/server.log": 3, "clients/0.log": 3}
     assert [row["broker"] for row in consumer.of("line")] == ["b1"] * 3
