@@ -22,8 +22,10 @@ MOST_ROWS: Final = 1_000_000
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{3}|\.\d{6})?)?")
 _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)  # from its beginning to its end
 _NEWEST: Final = """
-    SELECT max(e.occurred_at) AS newest FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
+    SELECT coalesce(max(e.occurred_at) FILTER (WHERE e.broker <> 'clients'), max(e.occurred_at)) AS newest
+    FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
 """
+"""Clocks of applications are not those of brokers, and their zone may not be known: they do not say what `now` is."""
 _SPAN: Final = """
     SELECT min(e.occurred_at) AS oldest, max(e.occurred_at) AS newest
     FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)

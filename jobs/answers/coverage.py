@@ -80,6 +80,10 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
         for name in sorted(brokers)
         if begins.get(name, 0) - earliest > LATE_MS
     ]
+    if not brokers and not PSEUDO_BROKERS & sources.keys():
+        texts.append(
+            "no broker's log: without one nothing is known of rebalances. Each broker writes a server.log, or to its container's log"
+        )
     without_requests = sorted(name for name, own in brokers.items() if REQUEST_SOURCE not in own)
     without_coordinator = sorted(name for name, own in brokers.items() if COORDINATOR_SOURCE not in own)
     if without_requests:

@@ -41,7 +41,10 @@ VIEWS: Final = {
 
 KINDS: Final = {"f": "finding", "i": "incident", "r": "rebalance", "s": "membership", "t": "transition"}
 
-_LINES: Final = "SELECT e.position, epoch_ms(e.occurred_at) AS ms FROM group_events AS e WHERE e.origin = $origin"
+_LINES: Final = """
+    SELECT e.position, epoch_ms(e.occurred_at) AS ms FROM group_events AS e WHERE e.origin = $origin ORDER BY e.source <> 'clock'
+"""
+"""Lines come last: a clock may stand at the line of another container, and have another time."""
 _BEATS: Final = """
     SELECT unnest(e.positions) AS position, epoch_ms(e.received_at) + unnest(e.beats) AS ms
     FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)

@@ -45,7 +45,7 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
 
     It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`.
     """
-    from jobs.cli.output.inspect_text import render, to_json
+    from jobs.cli.output.inspect_text import command_line, render, to_json
     from jobs.logs.envelopes import Unwrapper
     from jobs.logs.envelopes.patterns import layouts_named
     from jobs.logs.files import left_out, left_out_in
@@ -56,8 +56,16 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         raise UserError(f"no such file or folder: {path}")
     settings = load(config, timezones=timezones, log_format=log_format)
     unwrap = Unwrapper(layouts_named(settings.log_format, settings.log_formats))
-    zones = dict(settings.timezones)
-    inspector = Inspector(path, SlicerSettings(settings.timezone, zones, slice_lines=min(most, _SLICE_LINES), unwrap=unwrap))
+    inspector = Inspector(
+        path,
+        SlicerSettings(
+            settings.timezone,
+            dict(settings.timezones),
+            settings.zones_asked,
+            slice_lines=min(most, _SLICE_LINES),
+            unwrap=unwrap,
+        ),
+    )
     for lines in inspector.work(most):
         if form == "text" and stdout().is_terminal:
             click.echo(f"\r{lines:,} lines", nl=False, err=True)
@@ -68,6 +76,10 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))
     else:
         render(result, str(path), settings.timezone, stdout())
+        typed = ",".join([*timezones, *result.zones])
+        given = [("--timezone", typed), ("--config", str(config or "")), ("--log-format", log_format or "")]
+        click.echo()
+        write(stdout(), printable(command_line(path, given), options.LINE_CHARS))
         if left := left_out_in(path):
             write(stdout(), printable(left, options.LINE_CHARS))
     if not any(log.understood for log in result.logs):

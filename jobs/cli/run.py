@@ -90,7 +90,7 @@ def run(
     from jobs.common.settings import load
     from jobs.logs.envelopes import layouts_named
 
-    _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None, zones=timezones)
+    _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None)
     if metrics_port is None:
         tell("without --metrics-port", "metrics_host")
     told = {"slice_lines": slice_lines, "lateness_ms": lateness_ms, "log_format": log_format}
@@ -125,7 +125,7 @@ def _tell_left_out(source: Path) -> None:
             write(stdout(), printable(left, options.LINE_CHARS))
 
 
-def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool, zones: Sequence[str]) -> None:
+def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool) -> None:
     """Says which options about the input have no effect."""
     from jobs.lakehouse.folder import Lakehouse
 
@@ -138,13 +138,6 @@ def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, o
     if source is None:
         tell("without --input: lines of a topic have times (`rebalance ship` has this option)", "timezones")
         tell("without --input: it is about the lines of log files", "log_format")
-    named = {cluster for text in zones if (cluster := text.rpartition("=")[0])}
-    if source is not None and source.exists() and named:
-        from jobs.logs.files import discover
-
-        present = {file.cluster for file in discover(source)}
-        for cluster in sorted(named - present):
-            tell(f"for cluster {cluster}: no log in {source} belongs to it, but to {', '.join(sorted(present)) or 'none'}", "timezones")
 
 
 def run_and_account(

@@ -105,7 +105,8 @@ timezones = click.option(
     "timezones",
     metavar="ZONE",
     multiple=True,
-    help="Time zone of the log timestamps, which carry none: ZONE for all clusters, CLUSTER=ZONE for one. Repeatable. [default: UTC]",
+    help="Time zone of the log timestamps, which carry none: ZONE for all, NAME=ZONE for a cluster, a broker, a folder, a container, or "
+    "`clients`. Several with commas; repeatable. [default: what the lines show, else UTC]",
 )
 lateness = click.option("--lateness-ms", type=int, metavar="N", help="How far the lines of one broker may be out of order. [default: 5000]")
 log_format = click.option(

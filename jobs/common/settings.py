@@ -10,7 +10,7 @@ track_files = 64
 kafka_version = ""        # release of brokers whose lines do not name it
 log_format = "auto"       # pattern of the brokers' lines, by its name; auto: each line shows it
 
-[timezones]               # by cluster
+[timezones]               # by cluster, broker, folder or container; `clients` for all logs of applications
 berlin = "Europe/Berlin"
 
 [log_formats]             # patterns of a log4j PatternLayout, by names for them
@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Meta
@@ -32,6 +31,7 @@ from msgspec import Meta
 from coordinator_model.specification.releases import release_numbers
 from jobs.common.alert_settings import AlertSettings, add_receivers, alert_settings
 from jobs.common.errors import SettingsError
+from jobs.common.times import zone_named
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +41,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Zone of the log timestamps, which carry no offset, of clusters that `timezones` does not name."""
 
     timezones: tuple[tuple[str, str], ...] = msgspec.field(name="[timezones]", default=())
-    """(cluster, zone), sorted: hashable, and the same in every process."""
+    """(name, zone), sorted: hashable, and the same in every process. By cluster, broker, folder or container; `clients` for theirs."""
+
+    zones_asked: tuple[str, ...] = msgspec.field(name="[asked]", default=())
+    """The names that the command line gives, sorted: a log must have each."""
 
     lateness_ms: Annotated[int, Meta(ge=0, le=3_600_000)] = 5_000
     """How far lines of one broker may be out of order: between its files, topics and partitions."""
@@ -76,8 +79,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     alerts: AlertSettings = msgspec.field(name="[alerts]", default=AlertSettings())
 
     def __post_init__(self) -> None:
-        for cluster, zone in (("", self.timezone), *self.timezones):
-            _check_zone(cluster, zone)
+        for name, zone in (("", self.timezone), *self.timezones):
+            _check_zone(name, zone)
         try:
             if self.kafka_version:
                 release_numbers(self.kafka_version)
@@ -100,7 +103,7 @@ def load(
     dashboard_url: str | None = None,
     **overrides: int | str | None,
 ) -> Settings:
-    """Settings from a TOML file, overridden by the command line: zones as ZONE or CLUSTER=ZONE, alerts as FORMAT=FILE, others."""
+    """Settings from a TOML file, overridden by the command line: zones as ZONE or NAME=ZONE,…, alerts as FORMAT=FILE, others."""
     file = _File()
     if path is not None:
         try:
@@ -113,21 +116,23 @@ def load(
         except ValueError as error:  # not UTF-8, not TOML, or with other tables
             raise SettingsError(f"{path} is no TOML file of settings: {error}") from None
     file.pipeline |= {name: value for name, value in overrides.items() if value is not None}
-    for text in timezones:
-        cluster, separator, zone = text.rpartition("=")
-        if separator and not cluster:
-            raise SettingsError(f"--timezone {text}: write ZONE or CLUSTER=ZONE")
+    asked = set()
+    for text in (part for option in timezones for part in option.split(",")):
+        name, separator, zone = text.strip().rpartition("=")
+        if separator and not name:
+            raise SettingsError(f"--timezone {text}: write ZONE or NAME=ZONE")
         if separator:
-            file.timezones[cluster] = zone
+            file.timezones[name] = zone
+            asked.add(name)
         else:
             file.pipeline["timezone"] = zone
     add_receivers(file.alerts, alerts, dashboard_url)
-    return _settings(file)
+    return msgspec.structs.replace(_settings(file), zones_asked=tuple(sorted(asked)))
 
 
 def _settings(file: _File) -> Settings:
-    for cluster, zone in file.timezones.items():
-        _check_zone(cluster, zone)
+    for name, zone in file.timezones.items():
+        _check_zone(name, zone)
     try:
         tables = {"[timezones]": sorted(file.timezones.items()), "[log_formats]": sorted(file.log_formats.items())}
         settings = msgspec.convert({**file.pipeline, **tables}, Settings)
@@ -136,9 +141,9 @@ def _settings(file: _File) -> Settings:
     return msgspec.structs.replace(settings, alerts=alert_settings(file.alerts))
 
 
-def _check_zone(cluster: str, zone: object) -> None:
-    where = f"timezone of cluster {cluster}" if cluster else "timezone"
+def _check_zone(name: str, zone: object) -> None:
+    where = f"timezone of {name}" if name else "timezone"
     try:
-        ZoneInfo(str(zone))
+        zone_named(str(zone))
     except (ValueError, OSError, KeyError):  # not a name; the name of a folder of zones; not found
         raise SettingsError(f"{where}: unknown time zone {zone!r} (use a name such as Europe/Berlin)") from None

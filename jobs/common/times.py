@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from jobs.common.errors import UserError
 from jobs.common.text import printable
@@ -12,6 +13,7 @@ from jobs.common.text import printable
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999: the last time that a table can hold, epoch ms."""
+_FIXED: Final = re.compile(r"UTC([+-])(\d\d):(\d\d)")
 SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d|w)")
 _UNITS: Final = {
     "ms": timedelta(milliseconds=1),
@@ -24,6 +26,15 @@ _UNITS: Final = {
 
 _TWO_UNITS: Final = ((172_800, 86_400, "d", 3_600, "h"), (3_600, 3_600, "h", 60, "min"), (60, 60, "min", 1, "s"))
 """From how many seconds on, the greater unit, the smaller one; each with its seconds."""
+
+
+def zone_named(name: str) -> tzinfo:
+    """The zone of a name in the time zone database, or of a fixed offset: UTC+09:00. ValueError, KeyError, OSError: there is none."""
+    fixed = _FIXED.fullmatch(name)
+    if fixed is None:
+        return ZoneInfo(name)
+    offset = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
+    return timezone(-offset if fixed[1] == "-" else offset)
 
 
 def milliseconds(span: timedelta) -> int:

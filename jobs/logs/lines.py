@@ -43,14 +43,16 @@ class LineBuffer:
         limits: LineLimits,
         bare: Callable[[bytes], bytes] | None = None,
         candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None,
+        is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`final`: a last line without its end is a line. `bare`, `candidates`: those of the judge."""
+        """`final`: a last line without its end is a line. `bare`, `candidates`: those of the judge. `is_elsewhere`: see Share."""
         self.mark = mark
         self.final = final
         self._open_bytes = open_bytes
         self._limits = limits
         self._bare = bare
         self._candidates = candidates
+        self._is_elsewhere = is_elsewhere
         self.block_of: Callable[[bytes], Block | None] | None = None  # makes a block of lines around which nothing stands
         self.source: LogBytes | None = None  # the file, if it is open
         self._reset()
@@ -200,7 +202,7 @@ class LineBuffer:
         first = len(self.lines)
         for index in candidates:
             line = taken[index]
-            left = bare(line) if line else line
+            left = line if not line or line.isspace() else bare(line)
             if left is not line:
                 self.written[first + index] = written[index]
                 taken[index] = left
@@ -216,6 +218,8 @@ class LineBuffer:
             size = sum(map(len, self.lines[start:end])) + count + _between(self._taken_off, start, end)
         self._ahead -= size
         size += _between(self._dropped, start, end)
+        if self._is_elsewhere is not None:
+            self.mark.elsewhere += sum(map(self._is_elsewhere, self.lines[start:end]))
         self.mark.line += count
         self.mark.inside_pieces = self._pieces if whole else self._inside.get(end, "")
         self.next = end

@@ -21,6 +21,7 @@ class Mark:
     offset: int = 0  # bytes, uncompressed
     line: int = 0  # lines before it
     first_line: int = 0  # lines before the log, in a file that holds several
+    elsewhere: int = 0  # of `line`: those that other logs of the file account for
     newest_ms: int = NEVER  # time of the newest line before it, outliers aside
     inside_line: bool = False  # the last line had no end when it was read: what follows up to \n is its rest
     inside_pieces: str = ""  # streams of whose line later pieces follow the mark, and the time that stands alone in the line before it
@@ -32,6 +33,11 @@ class Mark:
     after_other: bool = False  # the line before was one of another logger (or its continuation)
     groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client names (clients/groups.py)
     levels: dict[str, int] = field(default_factory=dict)  # of a request log: the metadata.version that each address of a broker told last
+
+    @property
+    def own_lines(self) -> int:
+        """Lines before it that this log accounts for."""
+        return self.line - self.elsewhere
 
     @property
     def is_request_log(self) -> bool:

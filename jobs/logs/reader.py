@@ -46,8 +46,9 @@ class LogReader:
         final: bool = True,
         jumps: JumpLimits = JUMP_LIMITS,
         limits: LineLimits = LINE_LIMITS,
+        is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Begins at `mark`, or at the start. `final`: a last line without its end is a line."""
+        """Begins at `mark`, or at the start. `final`: a last line without its end is a line. `is_elsewhere`: see Share (survey)."""
         self.mark = replace(mark, groups=dict(mark.groups), levels=dict(mark.levels)) if mark else Mark()
         self._times = times
         self._open = open_bytes
@@ -55,7 +56,9 @@ class LogReader:
         self._jumps = jumps
         self._fold = False
         bare, candidates = self._judge.bare, self._judge.candidates
-        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, bare=bare, candidates=candidates)
+        self._buffer = LineBuffer(
+            open_bytes, self.mark, final=final, limits=limits, bare=bare, candidates=candidates, is_elsewhere=is_elsewhere
+        )
         self._seconds: list[int] = []
 
     def close(self) -> None:
@@ -254,8 +257,7 @@ class LogReader:
             millis = seconds(line[SECOND])
             at = minute + millis if minute is not None and millis is not None else times.read(line, newest)
             if at is None:
-                fault = untimed(line, fault)
-                if fault:
+                if fault := untimed(line, fault) if fault or not line.isspace() else "":
                     kept.add(number + index, None, line, fault)
                 continue
             if at > bound:

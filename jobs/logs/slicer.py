@@ -19,14 +19,14 @@ from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log, signature_of
-from jobs.logs.clients.judge import ClientJudge
+from jobs.logs.clients.judge import ClientJudge, LeftOut
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
-from jobs.logs.slices import Slice, SlicerSettings, parts_of
+from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
 from jobs.logs.streams import Stream, stem
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
@@ -92,7 +92,7 @@ class Slicer:
         self.duplicates = []
         present: list[LogFile] = []
         arrived: list[LogFile] = []
-        owners = {stream.place: stream.owners for stream in self.streams if stream.owners is not None}
+        owners = {stream.place: stream.owners for stream in self.streams if stream.owners is not None and stream.broker != CLIENTS}
         for file, signature in candidates:
             head = heads[file.path]
             if any(_same_log(file, head, other, heads[other.path]) for other in present):
@@ -197,22 +197,25 @@ class Slicer:
             if stream.file is not None:
                 self.looks.pop(stream.file.path, None)
         elif stream.file is not None:
-            self.troubles.damaged.pop(stream.file.path, None)
             if source.damage:
                 self.troubles.damaged[stream.file.path] = source.damage
+            elif stream.view.share is None:
+                self.troubles.damaged.pop(stream.file.path, None)
             if stream.reader.complete and not source.may_recover:
                 stream.read_whole = source.signature
         stream.reader.close()
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
         """Reads a stream from its mark on."""
-        zone = stream.zone = self.settings.zone(stream.cluster)
+        zone = stream.zone = self.settings.zone_of(stream)
         judge: Callable[[Mark], LineJudge] = partial(BrokerJudge, unwrap=self.settings.unwrap)
         times: type[LocalTimes] = LocalTimes
         if holds_records(stream.broker, file.path.name):
             judge, times = RecordJudge, RecordTimes
         elif stream.broker == CLIENTS:
             judge = partial(ClientJudge, group=_group_folder(stream.origin))
+        if zone == UNCLEAR:
+            zone, judge = DEFAULT_ZONE, LeftOut
         return LogReader(
             stream.open,
             self._times.setdefault((times, zone), times(zone)),
@@ -221,6 +224,7 @@ class Slicer:
             final=not self.follows or stream.end is not None,
             jumps=JumpLimits(self.settings.tolerance_ms),
             limits=self.settings.limits,
+            is_elsewhere=stream.view.share.is_elsewhere if stream.view.share is not None else None,
         )
 
     def check_zones(self, instead: str) -> None:
@@ -229,7 +233,7 @@ class Slicer:
         `instead`: how to read all lines again.
         """
         for stream in self.streams:
-            zone = self.settings.zone(stream.cluster)
+            zone = self.settings.zone_of(stream)
             if stream.zone not in ("", zone) and stream.mark.line and not holds_records(stream.broker, stream.origin):
                 raise UserError(
                     f"the logs of cluster {stream.cluster} were read with time zone {stream.zone}, not {zone}, and their lines keep their "
@@ -336,7 +340,7 @@ class Slicer:
         reader = stream.reader
         assert reader is not None
         kept = slice_.kept
-        before, repeated_before = len(kept), kept.beats.count
+        before, repeated_before, elsewhere = len(kept), kept.beats.count, reader.mark.elsewhere
         count = reader.read(
             kept,
             until_ms=limit,
@@ -357,7 +361,7 @@ class Slicer:
         slice_.parts += parts_of(stream, kept, before)
         slice_.repeated[stream.key] += kept.beats.count - repeated_before
         slice_.sources[stream.key] = stream
-        slice_.lines_read += count
+        slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
         return True
 
     def _delay(self, stream: Stream) -> int:

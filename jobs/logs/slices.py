@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.lines import LINE_LIMITS, LineLimits
@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
 
 
+DEFAULT_ZONE: Final = "UTC"
+UNCLEAR: Final = "?"
+"""In the place of a zone: the lines that tell it contradict each other, or are too few. The log is left out until a user names it."""
+
+
 @dataclass(frozen=True)
 class SlicerSettings:
     """How logs are read and cut. Each time is in the unit of its name."""
 
-    timezone: str = "UTC"  # of brokers' timestamps
-    timezones: Mapping[str, str] = field(default_factory=dict)  # by cluster, where it differs
+    timezone: str = DEFAULT_ZONE  # of timestamps
+    timezones: Mapping[str, str] = field(default_factory=dict)  # where it differs: by cluster, broker, folder, container; `clients`
+    zones_asked: Collection[str] = ()  # names in `timezones` that a log must have
     slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
     slice_bytes: int = 64 << 20  # of text in a slice, about
     tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this
@@ -40,8 +46,16 @@ class SlicerSettings:
             raise ValueError("a slice has at least one line")
 
     def zone(self, cluster: str) -> str:
-        """The time zone of a cluster's brokers."""
+        """The time zone of a cluster's logs that have no other."""
         return self.timezones.get(cluster, self.timezone)
+
+    def named_zone(self, stream: Stream) -> str:
+        """The time zone that a user gave to a log by the name of its container, folder or broker; empty if none."""
+        return next((self.timezones[name] for name in stream.names if name in self.timezones), "")
+
+    def zone_of(self, stream: Stream) -> str:
+        """The time zone of a log: as a user named it, else as its lines show, else that of its cluster."""
+        return self.named_zone(stream) or stream.found or self.zone(stream.cluster)
 
 
 @dataclass

@@ -200,7 +200,7 @@ class Spool(SurveyedSlicer):
         os.utime(pending, (_FIRST_MTIME + number, _FIRST_MTIME + number))
         for stream in slice_.sources.values():
             assert stream.reader is not None
-            stream.clock_line = stream.reader.mark.line
+            stream.clock_line = stream.reader.mark.own_lines
         self._next_number = number + 1
         self._ended = last
         self._save_state(number)
@@ -261,9 +261,9 @@ class Spool(SurveyedSlicer):
         for key, stream in sorted(slice_.sources.items()):
             assert stream.reader is not None
             mark = stream.reader.mark
-            skipped = mark.line - stream.clock_line - kept[key] + slice_.damaged[key]
+            skipped = mark.own_lines - stream.clock_line - kept[key] + slice_.damaged[key]
             seconds = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
-            for broker in stream.brokers:
+            for broker in stream.brokers if skipped or not stream.is_empty else ():
                 row = _mark_row(stream.cluster, broker, CLOCK, mark.newest_ms)
                 lines = skipped if broker == stream.broker else 0
                 yield row | {"origin": stream.origin, "position": mark.line, "text": seconds, "lines": lines}
@@ -272,7 +272,7 @@ class Spool(SurveyedSlicer):
         """One END for every broker: its logs end here."""
         newest: dict[tuple[str, str], int] = {}
         for stream in self.streams:
-            for broker in stream.brokers if stream.file is not None else ():
+            for broker in stream.brokers if stream.file is not None and not stream.is_empty else ():
                 key = stream.cluster, broker
                 newest[key] = max(newest.get(key, NEVER), stream.newest_ms)
         for (cluster, broker), at_ms in sorted(newest.items()):

@@ -17,7 +17,7 @@ from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
 from jobs.logs.times import NEVER
 
-StreamKey = tuple[str, str, str, int]
+StreamKey = tuple[str, str, str, int, str]
 
 ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
 
@@ -62,8 +62,9 @@ class Stream:
         self.cut_off = False  # the file was gone, or could not be opened, when its next lines were due
         self.gone: Path | None = None  # the file, if it was gone then and has not come back
         self.waiting = False  # ... which is a jump in time that is still open
-        self.clock_line = self.mark.line  # lines that CLOCK and LINE records account for so far
+        self.clock_line = self.mark.own_lines  # lines that CLOCK and LINE records account for so far
         self.grown_at = 0.0  # monotonic seconds
+        self.found = ""  # time zone that its lines showed when it was found; empty: none
         self.zone = ""  # time zone in which its lines were read
         self.understood = False  # whether some line of it is one of a broker, a client or a record
         self.label = ""  # the name that a shipper gives it for good, whatever its files are called
@@ -71,8 +72,15 @@ class Stream:
 
     @property
     def key(self) -> StreamKey:
-        """Cluster, broker and origin, as its rows have them, and where in its file the log begins."""
-        return self.cluster, self.broker, self.origin, self.section.line
+        """Cluster, broker and origin, as its rows have them, where in its file the log begins, and whose lines of the file it has."""
+        return self.cluster, self.broker, self.origin, self.section.line, str(self.view.share or "")
+
+    @property
+    def names(self) -> list[str]:
+        """By which a user may name its zone, the narrowest first: of its container, broker and folders below the cluster."""
+        folders = self.origin.split("/")[-2::-1]
+        names = [self.view.container, *self.view.container.split("/"), *self.brokers, *folders, self.folder[1]]
+        return [name for name in dict.fromkeys(names) if name not in ("", self.cluster, self.folder[0])]
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -93,6 +101,11 @@ class Stream:
     def reached(self) -> Mark:
         """How far the log was read."""
         return self.reader.mark if self.reader else self.mark
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was read of it but lines of other logs in its file, or of nobody."""
+        return self.view.share is not None and self.newest_ms == NEVER
 
     @property
     def newest_ms(self) -> int:
@@ -121,7 +134,7 @@ class Stream:
         if not self.fingerprint.fits(log.head()):
             log.close()
             return LogBytes()
-        return viewed(log, self.view) if self.end is None else Part(log, self.end)
+        return viewed(log if self.end is None else Part(log, self.end), self.view)
 
     def look_ahead(self) -> None:
         """Finds out the time of the next line."""
@@ -155,6 +168,7 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
         "mark": asdict(stream.reached),
         "seen": stream.read_whole,
         "zone": stream.zone,
+        "found": stream.found,
         "understood": stream.understood,
     }
     if stream.owners is not None:
@@ -180,11 +194,11 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
         owners=Owners.of_stored(entry["owners"]) if "owners" in entry else None,
         section=Section(*entry.get("section", WHOLE[0])),
         end=entry.get("end"),
-        view=View(*entry.get("view", AS_IT_IS)),
+        view=View.of_stored(entry.get("view", AS_IT_IS)),
         cluster=entry["cluster"],
     )
     stream.speaker = entry.get("speaker", "")
-    stream.zone, stream.understood = entry["zone"], entry["understood"]
+    stream.zone, stream.found, stream.understood = entry["zone"], entry["found"], entry["understood"]
     stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
     return stream
 

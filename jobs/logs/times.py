@@ -9,9 +9,10 @@ A Z stands where the instant is known (jobs/logs/envelopes): the zone and the li
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
+
+from jobs.common.times import zone_named
 
 NEVER: Final = -(1 << 62)  # before any time: "nothing read yet"
 
@@ -56,7 +57,7 @@ class LocalTimes:
     """Whether times are beyond doubt. Times in text may be damaged."""
 
     def __init__(self, zone: str) -> None:
-        self._zone = ZoneInfo(zone)
+        self._zone = zone_named(zone)
         self._minutes: dict[bytes, int | None] = {}
         self._pairs: dict[bytes, tuple[int, int]] = {}
 
@@ -127,7 +128,7 @@ def looks_like_time(line: bytes) -> bool:
     return _MINUTE.fullmatch(line[MINUTE]) is not None and _SECOND.fullmatch(_local(line)[SECOND]) is not None
 
 
-def _utc_ms(local: datetime, zone: ZoneInfo, fold: int) -> int:
+def _utc_ms(local: datetime, zone: tzinfo, fold: int) -> int:
     offset = local.replace(tzinfo=zone, fold=fold).utcoffset()
     assert offset is not None
     return (local - _EPOCH - offset) // _MILLISECOND

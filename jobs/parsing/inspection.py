@@ -6,12 +6,12 @@ It reads the files as a run does and looks at every line that a run would keep.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.events import BROKER_SOURCE, CLIENTS
+from coordinator_model.events import BROKER_SOURCE
 from jobs.answers.coverage import BROKER_SOURCES, missing
 from jobs.logs.faults import as_written
 from jobs.logs.files import LogFile, discover
@@ -19,11 +19,9 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.surveyed import SurveyedSlicer
-from jobs.logs.times import EXACT, NEVER
+from jobs.logs.times import NEVER
 from jobs.parsing.recognition import recognise
 
-_QUARTER_MS: Final = 900_000
-_AGREEING_MS: Final = 120_000  # logs of the same incident begin and end within this time of each other
 _SAMPLES: Final = 3  # of each reason
 _SAMPLE_CHARACTERS: Final = 300
 
@@ -37,10 +35,10 @@ class SeenLog:
     origin: str
     first_line: int  # 1, unless the file holds several logs
     size: int  # bytes of the file on disk
+    container: str = ""  # that wrote it, in a file that has lines of several
     lines: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
-    absolute: bool = False  # its times need no zone
     understood: bool = False  # some line is one of a broker, a client or a record
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)  # source and kind of kept lines
     unknown: Counter[str] = field(default_factory=Counter)  # lines that are not understood, by reason
@@ -72,6 +70,7 @@ class Inspection:
 
     logs: list[SeenLog] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    zones: list[str] = field(default_factory=list)  # that lines show, as `--timezone` would name them
     copies: list[str] = field(default_factory=list)  # files that are skipped because another has the same content
     releases: dict[str, list[str]] = field(default_factory=dict)  # of Kafka, by cluster, as starting brokers log it
     clients: Counter[str] = field(default_factory=Counter)  # requests by name and version of the client's software
@@ -98,18 +97,6 @@ class Inspection:
                     found.setdefault(broker, set()).update(log.sources)
         return found
 
-    def zone_doubt(self, cluster: str) -> str:
-        """Why the brokers' zone may be wrong; empty if nothing tells."""
-        logs = [log for log in self.logs if log.cluster == cluster]
-        apart = zone_apart_ms([log for log in logs if log.sources & BROKER_SOURCES], [log for log in logs if log.absolute])
-        if not apart:
-            return ""
-        hours, minutes = divmod(abs(apart) // 60_000, 60)
-        return (
-            f"the brokers' times are {hours} h{f' {minutes} min' if minutes else ''} {'before' if apart > 0 else 'after'} those of"
-            f" application logs with absolute times: their zone is perhaps UTC{'-' if apart > 0 else '+'}{hours:02}:{minutes:02}"
-        )
-
     def missing(self, cluster: str) -> list[str]:
         """What a run could not answer for lack of evidence, a sentence each."""
         begins: dict[str, int] = {}
@@ -117,23 +104,6 @@ class Inspection:
             if log.cluster == cluster and log.first_ms is not None and log.sources & BROKER_SOURCES:
                 begins.update({broker: min(begins.get(broker, log.first_ms), log.first_ms) for broker in log.brokers})
         return missing(self.evidence(cluster), begins, self.unseen.get(cluster, ()))
-
-
-def zone_apart_ms(brokers: Sequence[SeenLog], absolute: Sequence[SeenLog]) -> int:
-    """How far the brokers' times are from those of logs of the same cluster whose times need no zone; 0 if they agree, or nothing tells.
-
-    A wrong zone moves all times by whole quarters of an hour.
-    """
-    spans = [
-        (min(log.first_ms for log in logs if log.first_ms is not None), max(log.last_ms for log in logs if log.last_ms is not None))
-        for logs in (brokers, absolute)
-        if any(log.first_ms is not None and log.last_ms is not None for log in logs)
-    ]
-    if len(spans) < 2:
-        return 0
-    first, last = (there - here for here, there in zip(*spans, strict=True))
-    apart = round(last / _QUARTER_MS) * _QUARTER_MS
-    return apart if max(abs(first - apart), abs(last - apart)) <= _AGREEING_MS else 0
 
 
 class Inspector(SurveyedSlicer):
@@ -152,7 +122,8 @@ class Inspector(SurveyedSlicer):
         result.copies = [file.origin for file in self.duplicates]
         self._take_signs()
         for stream in self.streams:
-            log = SeenLog(stream.cluster, stream.brokers, stream.origin, stream.section.line + 1, stream.signature.size)
+            first_line = stream.section.line + 1
+            log = SeenLog(stream.cluster, stream.brokers, stream.origin, first_line, stream.signature.size, stream.view.container)
             log.first_ms = stream.due_ms if stream.has_more and stream.due_ms != NEVER else None
             self._logs[id(stream)] = log
             result.logs.append(log)
@@ -166,12 +137,14 @@ class Inspector(SurveyedSlicer):
             lines += slice_.lines_read
             yield lines
         result.complete = not any(stream.has_more for stream in self.streams)
-        result.notes = list(self.notes)
+        result.notes, result.zones = list(self.notes), list(self.zones)
         for stream in self.streams:
             log = self._logs[id(stream)]
             log.understood = stream.understood
-            log.lines = stream.reached.line - stream.section.line
+            log.lines = stream.reached.own_lines - stream.section.line
             log.last_ms = stream.newest_ms if stream.newest_ms != NEVER else None
+            if stream.is_empty and not log.lines:
+                result.logs.remove(log)
             if stream.reader is not None:
                 stream.reader.close()
 
@@ -192,7 +165,6 @@ class Inspector(SurveyedSlicer):
 
     def _look_into(self, log: SeenLog, stream: Stream, broker: str, kept: KeptLines, index: int) -> None:
         text = kept.texts[index].decode("utf-8", "replace")
-        log.absolute = log.absolute or (broker == CLIENTS and kept.texts[index][EXACT] == b"Z]")
         unknown = kept.faults.get(index, "")
         if not unknown:
             found = recognise(text, broker, kept.contexts.get(index, ""))

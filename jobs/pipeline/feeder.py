@@ -51,6 +51,7 @@ class Feeder:
             settings=SpoolSettings(
                 timezone=settings.timezone,
                 timezones=dict(settings.timezones),
+                zones_asked=settings.zones_asked,
                 slice_lines=settings.slice_lines,
                 stretch_bytes=settings.stretch_bytes,
                 # A line this far ahead of its log would make those after it late: it must be confirmed by them first.

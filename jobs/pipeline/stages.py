@@ -135,7 +135,7 @@ class Stages:
             self._tell_notes(warn)
             if interrupts.signal is None:
                 self._check()
-        except QueryFailedError:
+        except (QueryFailedError, UserError):
             raise
         except Exception as error:
             if interrupts.signal is None:  # a JVM that got the same signal may already be gone
@@ -166,6 +166,8 @@ class Stages:
 
     def _check(self) -> None:
         for source, stage in ((self._feeder, "reading the input"), (self._capture, "reading __consumer_offsets")):
+            if source is not None and isinstance(source.error, UserError):
+                raise source.error
             if source is not None and source.error is not None:
                 raise QueryFailedError(stage, root_cause(source.error), self._house.log)
         for name, query in self.queries.items():

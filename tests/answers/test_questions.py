@@ -121,6 +121,17 @@ def test_values_have_defaults_and_now_is_the_newest_time_in_the_tables(lakehouse
     assert ask.BoundQuestion(lakehouse, questions.load("why"), {}).values["since"] == EPOCH
 
 
+def test_clients_do_not_say_what_now_is_where_brokers_do(lakehouse):
+    """Their zone may not be known: three hours ahead, they would move the last hour of a report behind all that happened."""
+    client = {"broker": "clients", "source": "client", "kind": "CLIENT_LEAVES"}
+    alone = line(at=10_860_000, **client) | {"cluster": "alone"}
+    write(lakehouse, line(at=60_000), line(at=10_860_000, **client), alone)
+    values = ask.BoundQuestion(lakehouse, questions.load("worst"), {}).values
+    assert values["until"] == datetime.fromtimestamp((DAY + 60_000) / 1000, tz=timezone.utc)
+    values = ask.BoundQuestion(lakehouse, questions.load("worst"), {"cluster": "alone"}).values
+    assert values["until"] == datetime.fromtimestamp((DAY + 10_860_000) / 1000, tz=timezone.utc)
+
+
 def test_spark_collects_local_times():
     values = ask.values(questions.load("why"), {}, NOW.astimezone().replace(tzinfo=None))
     assert values["until"] == NOW

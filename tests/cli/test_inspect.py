@@ -37,7 +37,24 @@ def test_a_wrong_zone_is_noticed_where_other_lines_have_absolute_times(capsys):
     """librdkafka writes epoch seconds; the brokers of the recording wrote New York's time."""
     _, out, _ = inspect(capsys, RECORDING)
     said = " ".join(out.split())
-    assert "the brokers' times are 5 h before those of application logs with absolute times: their zone is perhaps UTC-05:00" in said
+    assert "all times are read as UTC-05:00, as lines about the same moments show: --timezone UTC-05:00 says so for good" in said
+    assert "--lakehouse LAKE --once --timezone UTC-05:00 " in said
+    _, out, _ = inspect(capsys, RECORDING, "--timezone", "Europe/Berlin")
+    assert "the brokers' times seem to be of UTC-05:00" in out
+
+
+def test_the_command_that_reads_a_file_of_brokers_and_clients(capsys):
+    """A broker in UTC, and two workers nine hours ahead of it, in one file."""
+    file = Path(__file__).parents[1] / "data" / "faults" / "compose-mixed-zones-in" / "host" / "compose.log"
+    _, out, _ = inspect(capsys, file)
+    said = " ".join(out.split())
+    assert "compose.log (kafka) broker-1: 3 lines, 3 about groups, 2025-03-01 10:33:55 to 10:33:56 UTC" in said
+    assert "2 application logs: 3 lines, 2 about groups, 2025-03-01 10:33:55 to 10:33:56 UTC" in said
+    assert f"To read it: rebalance run --input {file} --lakehouse LAKE --once --timezone clients=UTC+09:00" in said
+    assert "Not understood" not in said
+    assert "no application logs" not in said
+    _, out, _ = inspect(capsys, file, "--timezone", "clients=Asia/Tokyo", "--log-format", "kafka")
+    assert out.splitlines()[-1].endswith("--once --timezone clients=Asia/Tokyo --log-format kafka")
 
 
 def test_every_line_of_the_recording_is_counted_as_a_run_counts_it(capsys):

@@ -7,7 +7,6 @@ import pytest
 from jobs.cli import entry
 from jobs.lakehouse.folder import Lakehouse
 from tests.lakehouse.rows import empty_lakehouse
-from tests.logs.log_makers import other, write
 
 
 def said(capsys, *arguments):
@@ -63,13 +62,4 @@ def test_where_to_begin_in_a_topic_that_was_read(capsys, tmp_path, monkeypatch):
         "--timezone has no effect without --input: lines of a topic have times (`rebalance ship` has this option)",
         "--log-format has no effect without --input: it is about the lines of log files",
         "--slice-lines has no effect beside --max-offsets",
-    ]
-
-
-def test_the_time_zone_of_a_cluster_that_is_not_there(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # it ends there
-    write(tmp_path / "logs" / "prod" / "b1" / "server.log", [other(1)])
-    zones = ("--timezone", "prod=Europe/Berlin", "--timezone", "prdo=Europe/Berlin")
-    assert said(capsys, "run", "--input", tmp_path / "logs", "--lakehouse", tmp_path / "lake", *zones) == [
-        f"--timezone has no effect for cluster prdo: no log in {tmp_path / 'logs'} belongs to it, but to prod"
     ]

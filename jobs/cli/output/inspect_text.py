@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -55,6 +57,13 @@ def render(result: Inspection, path: str, zone: str, console: Console) -> None:
     _unknown(result, line)
 
 
+def command_line(path: Path, given: Sequence[tuple[str, str]]) -> str:
+    """How to run it. `given`: options and their values, empty where one is not needed."""
+    words = ["rebalance", "run", "--input", str(path), "--lakehouse", "LAKE", "--once"]
+    words += [word for option, value in given if value for word in (option, value)]
+    return f"To read it: {shlex.join(words)}"
+
+
 def _cluster(result: Inspection, cluster: str, line: Any) -> None:
     release = ", ".join(result.releases.get(cluster, ()))
     line(f"Cluster {cluster}" + (f", Kafka {release}" if release else ""))
@@ -64,7 +73,13 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
     shown = others[:_FILES_SHOWN]
     width = max((len(log.origin) for log in shown), default=0)
     for log in shown:
-        place = log.origin if log.first_line == 1 else f"{log.origin} from line {log.first_line:,}"
+        place = (
+            f"{log.origin} ({log.container})"
+            if log.container
+            else log.origin
+            if log.first_line == 1
+            else f"{log.origin} from line {log.first_line:,}"
+        )
         about = log.about_groups
         line(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
     if len(others) > len(shown):
@@ -85,10 +100,10 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
         _wrapped(text, line)
     if clients := sorted(client for client in result.clients if client):
         _wrapped(f"clients: {', '.join(clients)}", line)
-    if doubt := result.zone_doubt(cluster):
-        _wrapped(f"check --timezone: {doubt}", line)
     for text in result.missing(cluster):
         _wrapped(f"missing: {text}", line)
+    if result.missing(cluster):
+        line("  docs/capture.md says how to get what is missing.")
 
 
 def _wrapped(text: str, line: Any) -> None:
@@ -162,7 +177,7 @@ def to_json(result: Inspection, left_out: Mapping[str, int]) -> str:
                 }
                 for cluster in clusters
             },
-            "zone_doubts": {cluster: doubt for cluster in clusters if (doubt := result.zone_doubt(cluster))},
+            "zones": result.zones,
             "missing": {cluster: result.missing(cluster) for cluster in clusters},
             "notes": result.notes,
             "copies": result.copies,

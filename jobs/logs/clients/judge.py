@@ -77,6 +77,12 @@ class ClientJudge(LineJudge):
         return groups.group_of(self.mark.groups, line) or self._group
 
 
+class LeftOut(ClientJudge):
+    """Of a client whose time zone is not known: nothing is left of its lines."""
+
+    bare = staticmethod(lambda line: line[:0] + b" ")
+
+
 def is_consumer_line(line: bytes) -> bool:
     """Whether a consumer wrote a line that is kept: `[Consumer …groupId=…` and then a known sentence; or another client's (envelopes.py).
 

@@ -16,12 +16,13 @@ from typing import Any, Final, NamedTuple
 from jobs.logs.bytes import UNREADABLE, open_log
 from jobs.logs.content.copies import repeats
 from jobs.logs.content.kinds import is_hidden, is_log_name, kind_by_content, kind_by_name
-from jobs.logs.content.verdict import SAMPLE_BYTES, Writer, writer_of
+from jobs.logs.content.verdict import MORE_BYTES, SAMPLE_BYTES, Writer, writer_of
 from jobs.logs.formats.archives import Archive
 from jobs.logs.formats.compression import first_bytes
 from jobs.logs.formats.shelf import archive_at
 from jobs.logs.formats.sources import special_kind
 from jobs.logs.record_judge import FOLDERS, is_record_file
+from jobs.logs.survey.containers import container_of
 
 Parts = tuple[str, ...]
 """A path below the input."""
@@ -35,6 +36,7 @@ _FOLDER_SIGNS: Final = (
 """What a folder with all of these in it is. It is not looked into."""
 _FOLDER_NAMES: Final = {"node_modules": "folders named node_modules"}
 _MOST_SUSPECTED: Final = 32  # files of a folder that may be copies: nobody keeps that many, and each is compared with the others
+_FIRST_LINES: Final = 8
 _KINDS_TOLD: Final = 8
 _HIDDEN: Final = "hidden files and folders"
 
@@ -278,12 +280,15 @@ def _at_log(root: Path, found: Found, name: str) -> Tree:
     log = open_log(root.joinpath(*found.parts))
     try:
         sample = first_bytes(log, SAMPLE_BYTES)
+        writer = writer_of(sample)
+        if writer is Writer.UNKNOWN and any(map(container_of, sample.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])):
+            writer = writer_of(sample + first_bytes(log, MORE_BYTES))  # other containers may come first
         begin = sample or log.head()
         is_damaged = bool(log.damage) and not sample and not begin.startswith(tuple(start for start, _ in UNREADABLE))
     finally:
         log.close()
     tree = Tree()
-    found = replace(found, writer=writer_of(sample), is_named=is_log_name(name))
+    found = replace(found, writer=writer, is_named=is_log_name(name))
     if found.writer is Writer.UNKNOWN and not found.is_named and found.parts:
         tree.leave_out("damaged files" if is_damaged else kind_by_content(name, begin), found.parts)
     else:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
-from jobs.logs.clients.envelopes import client_line
+from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
 from jobs.logs.clients.judge import is_consumer_line
 from jobs.logs.envelopes import unwrapped
 
 SAMPLE_BYTES: Final = 64 << 10
+MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
 _LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
@@ -25,6 +26,8 @@ _LOGGER: Final = re.compile(
 """Loggers that only a broker has. Those of kafka-python are in small letters; clients have `clients` and `common` too."""
 _SENTENCE: Final = re.compile(rb"\[GroupCoordinator |\[GroupMetadataManager |Completed request:(?:\{|RequestHeader\()")
 _MESSAGE: Final = re.compile(rb"(?<![\w`.])\[Group(?:Coordinator |MetadataManager brokerId=)(?:id=)?\d[^\]\n]*\]:? [A-Z\[]")
+_ONLY_BROKERS: Final = re.compile(rb"\[Group(?:Coordinator|MetadataManager) |Completed request:|\[ReplicaFetcher |LoggingSignalHandler\)")
+"""What only brokers write, in damaged lines and with loggers that clients have. Their releases both write in the same words."""
 _CLIENT: Final = re.compile(
     rb"\[(?:Consumer|Worker) (?:[^\]]{0,300}, )?clientId=|\b(?:Consumer|Distributed)Config values:"
     rb"|%[0-7]\|\d{9,11}\.\d{3}\|[A-Z_0-9]{2,32}\|"
@@ -66,3 +69,19 @@ def own_line(line: bytes) -> bytes:
         return b""
     is_own = bare.endswith(b")") and _LOGGER.fullmatch(bare, bare.rfind(b"(") + 1, len(bare) - 1) is not None
     return bare if is_own or _SENTENCE.search(bare) is not None else b""
+
+
+def is_of_client(line: bytes, *, kept: bool = False) -> bool:
+    """Whether a client wrote a line of a file in which brokers write, too. `kept`: and it is one that says why it joins or leaves."""
+    if line.endswith(b")") and _LOGGER.fullmatch(line, line.rfind(b"(") + 1, len(line) - 1) is not None:
+        return False
+    if _LIKELY_CLIENT.search(line) is None:
+        return False
+    bare = client_line(line)
+    said = is_consumer_line(bare) or (not kept and (_CLIENT.search(line) or SIGNED.match(bare, 0, SIGNED_WITHIN)) is not None)
+    return said and not own_line(line)
+
+
+def is_of_broker(line: bytes) -> bool:
+    """Whether a line of a file in which clients write, too, is surely a broker's: also a damaged one."""
+    return _ONLY_BROKERS.search(line) is not None or bool(own_line(line))

@@ -16,7 +16,8 @@ TIME: Final = rb"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:](?:\d{3}){1,3})?
 EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"
 """log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286."""
 
-ANY_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET + rb"?"
+EXACT_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET
+ANY_TIME: Final = EXACT_TIME + rb"?"
 """A time as collectors write it. Go leaves zeros at the end of a fraction out."""
 
 MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")

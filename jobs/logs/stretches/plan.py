@@ -90,7 +90,7 @@ class Planner:
             stream.cluster,
             stream.broker,
             stream.origin,
-            settings.zone(stream.cluster),
+            stream.zone,
             settings.tolerance_ms,
             replace(settings.limits, block_bytes=_BLOCKS * settings.limits.block_bytes),
             settings.unwrap,

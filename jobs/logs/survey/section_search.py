@@ -7,11 +7,11 @@ Each section is then read as a log of its own, because a log is read in the orde
 from __future__ import annotations
 
 from collections import deque
-from datetime import datetime
+from datetime import datetime, timezone
 from statistics import median_low
 from typing import Final
-from zoneinfo import ZoneInfo
 
+from jobs.common.times import zone_named
 from jobs.logs.survey.block_times import WITNESSES, each_time, has_own_times, lines_in, seconds_of
 from jobs.logs.survey.ordered_times import OrderedTimes, ordered_times
 from jobs.logs.survey.sections import WHOLE, Section
@@ -31,7 +31,7 @@ class SectionSearch:
     def __init__(self, zone: str) -> None:
         self.own_times = True  # see has_own_times; decided by the first block
         self._found: list[Section] = []
-        self._zone = ZoneInfo(zone)
+        self._zone = zone_named(zone)
         self._lines = 0  # so far
         self._last = b""  # the time of the last line
         self._recent: deque[float] = deque(maxlen=WITNESSES)
@@ -109,5 +109,5 @@ class SectionSearch:
 
     def _repeats(self, at: float) -> bool:
         """Whether it is in the hour that a daylight-saving change repeats: clocks fall back there by themselves."""
-        local = datetime.fromtimestamp(at, ZoneInfo("UTC")).replace(tzinfo=self._zone)
+        local = datetime.fromtimestamp(at, timezone.utc).replace(tzinfo=self._zone)
         return local.utcoffset() != local.replace(fold=1).utcoffset()

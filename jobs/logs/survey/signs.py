@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
 from jobs.logs.bytes import LogBytes
-from jobs.logs.survey.block_times import TIME, Block, blocks_of
+from jobs.logs.survey.block_times import TIME, blocks_of
 
 _KEPT: Final = 20_000  # generations of a log
 _MAJORITY: Final = 9  # to one: a group that was made anew has its first generations twice
@@ -40,7 +40,7 @@ _COORDINATOR: Final = re.compile(
 _MADE: Final = re.compile(
     rb"\[GroupCoordinator (?:id=)?(\d{1,10})[\] ][^\n]{0,80}?Stabilized group ([^\n]{1,255}?) generation (\d{1,10})\b"
 )
-_JOINED: Final = re.compile(
+JOINED: Final = re.compile(
     rb'KeyName\\*":\\*"JOIN_GROUP\\*"[^\n]{0,80}?"groupId\\*":\\*"([^"\\\n]{1,255})\\*"[^\n]*?"response\\*":\{[^\n]{0,80}?'
     rb'"errorCode\\*":0,[^\n]{0,80}?"generationId\\*":(\d{1,10}),[^\n]*?"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'
 )
@@ -73,13 +73,7 @@ class Signs:
     coordinators: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
-
-    def watch(self, blocks: Iterable[Block], most_bytes: int) -> Iterator[Block]:
-        """Takes the signs of the first blocks of a log as they pass, up to about so many bytes."""
-        for block in blocks:
-            if block[0] < most_bytes:
-                self.look_at(block[1])
-            yield block
+    joins: list[bytes] = field(default_factory=list)  # the lines that say so, until they are taken
 
     def look_at(self, text: bytes) -> None:
         """Takes the signs of whole lines."""
@@ -107,8 +101,10 @@ class Signs:
             for node, group, generation in _MADE.findall(text):
                 self.made.setdefault((group, generation), set()).add(int(node))
         if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
-            for group, generation, address in _JOINED.findall(text):
+            for match in JOINED.finditer(text):
+                group, generation, address = match.groups()
                 self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
+                self.joins.append(text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.end())])
 
 
 def signs_of(log: LogBytes, most_bytes: int) -> Signs:
@@ -116,6 +112,7 @@ def signs_of(log: LogBytes, most_bytes: int) -> Signs:
     signs = Signs()
     for _, block in takewhile(lambda block: block[0] < most_bytes, blocks_of(log)):
         signs.look_at(block)
+        signs.joins.clear()
     return signs
 
 

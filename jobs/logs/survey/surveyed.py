@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from coordinator_model.events import CLIENTS
+from jobs.common.errors import UserError
 from jobs.logs.bytes import Fingerprint
 from jobs.logs.files import LogFile
 from jobs.logs.slicer import Slicer
@@ -23,7 +25,16 @@ class SurveyedSlicer(Slicer):
         self.workers: Workers | None = None  # may come at any time
         self.known: dict[str, KnownNodes] = {}  # by cluster
         self.notes: list[str] = []  # what a reader should know about whose logs these are
+        self.zones: list[str] = []  # that lines show, as `--timezone` would name them
         self.signs: dict[str, list[Signs]] = {}  # of the logs found in the last scan, by cluster
+
+    def scan(self) -> None:
+        """Finds logs. UserError: a zone was given to what no log is of, and its lines would get wrong times in silence."""
+        super().scan()
+        asked = set(self.settings.zones_asked) - {CLIENTS}
+        names = {name for stream in self.streams for name in (*stream.names, stream.cluster, stream.folder[0])} if asked else set()
+        if self.streams and (unknown := sorted(asked - names)):
+            raise UserError(f"--timezone {unknown[0]}=…: no log here is of {unknown[0]}, but of {', '.join(sorted(names))}")
 
     def _streams_in(
         self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]
@@ -32,5 +43,6 @@ class SurveyedSlicer(Slicer):
         surveyor = Surveyor(self.streams, owners, self.known, self.settings, lambda: self.workers)
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
+        self.zones += surveyor.zones
         self.signs = surveyor.signs
         return streams

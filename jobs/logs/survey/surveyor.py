@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
-from jobs.logs.files import LogFile
-from jobs.logs.record_judge import holds_records
-from jobs.logs.slices import SlicerSettings
+from jobs.logs.clients.envelopes import client_line
+from jobs.logs.files import DEFAULT_BROKER, LogFile
+from jobs.logs.record_judge import RecordTimes, holds_records
+from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
+from jobs.logs.survey.containers import Containers
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.ranges import blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.section_search import SectionSearch
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
-from jobs.logs.survey.views import AS_IT_IS, View, Wraps
+from jobs.logs.survey.views import AS_IT_IS, View, Wraps, viewed
+from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
+from jobs.logs.times import LocalTimes
 from jobs.logs.workers import Workers
+
+_NAMED: Final = 5  # containers of a file
 
 
 @dataclass(frozen=True)
@@ -29,9 +36,12 @@ class _Found:
 
     file: LogFile
     fingerprint: Fingerprint
-    section: Section
-    end: int | None
     signs: Signs
+    moments: Moments
+    folder: str  # that names its broker, if its lines do not
+    is_client: bool
+    section: Section = WHOLE[0]
+    end: int | None = None
     view: View = AS_IT_IS
 
 
@@ -48,6 +58,7 @@ class Surveyor:
     ) -> None:
         """`streams`: the logs that are known. `owners`: of the logs by the place they had. `workers`: those that there are by then."""
         self.notes: list[str] = []
+        self.zones: list[str] = []  # that lines show, as a user would name them
         self.signs: dict[str, list[Signs]] = {}  # by cluster
         self._streams = streams
         self._owners = owners
@@ -58,16 +69,14 @@ class Surveyor:
     def survey(self, files: Sequence[tuple[LogFile, Fingerprint]]) -> list[tuple[Stream, LogFile]]:
         """The logs of these files, each with its file."""
         found: dict[str, list[_Found]] = {}
-        others = []
+        streams: list[tuple[Stream, LogFile]] = []
         for file, fingerprint in files:
-            if file.broker == CLIENTS or holds_records(file.broker, file.path.name):
-                others.append((file, fingerprint))
-            else:
-                found.setdefault(file.cluster, []).extend(self._logs_in(file, fingerprint))
-        names = {folder: self._cluster_of(folder, found.get(folder, ())) for folder in sorted({file.cluster for file, _ in files})}
-        streams = [(Stream(file, fingerprint, cluster=names[file.cluster]), file) for file, fingerprint in others]
-        for folder, logs in sorted(found.items()):
-            cluster = names[folder]
+            logs = found.setdefault(file.cluster, [])
+            if not _is_record(file):
+                logs += self._logs_in(file, fingerprint)
+        for folder, every in sorted(found.items()):
+            logs = [log for log in every if not log.is_client]
+            cluster = self._cluster_of(folder, logs)
             self.signs.setdefault(cluster, []).extend(log.signs for log in logs)
             unnamed = [self._unnamed(log) for log in logs]
             for node, folders in clashing(unnamed).items():
@@ -75,39 +84,106 @@ class Surveyor:
                     f"{', '.join(folders)} have lines of node {node} at the same time, so they are different clusters:"
                     " lay them out as <cluster>/<broker>/"
                 )
-            owners = owners_of(unnamed, self._known.setdefault(cluster, KnownNodes()))
-            for log, own in zip(logs, owners, strict=True):
-                stream = Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view, cluster=cluster)
-                streams.append((stream, log.file))
-            for _, ones in groupby(zip(logs, owners, strict=True), key=lambda pair: pair[0].file):
+            named = iter(owners_of(unnamed, self._known.setdefault(cluster, KnownNodes())))
+            owned = [(log, Owners(CLIENTS) if log.is_client else next(named)) for log in every]
+            new = [
+                Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view, cluster=cluster)
+                for log, own in owned
+            ]
+            streams += [(stream, log.file) for stream, log in zip(new, every, strict=True)]
+            streams += [(Stream(*one, cluster=cluster), one[0]) for one in files if one[0].cluster == folder and _is_record(one[0])]
+            for _, ones in groupby(owned, key=lambda pair: pair[0].file):
                 self._note(list(ones))
+            records = [self._found(*one, folder, is_client=True) for one in files if one[0].cluster == folder and _is_record(one[0])]
+            for one in records:
+                self._look(one)
+            self._find_zones(cluster, new, every, [Dated(False, one.moments, DEFAULT_ZONE, is_named=False) for one in records])
         return streams
 
     def _logs_in(self, file: LogFile, fingerprint: Fingerprint) -> Iterator[_Found]:
-        try:
-            log = open_log(file.path)
-        except OSError:  # the slicer says so where it reads the file
-            yield _Found(file, fingerprint, WHOLE[0], None, Signs())
+        is_client = file.broker == CLIENTS
+        found = self._found(file, fingerprint, file.broker, is_client=is_client)
+        look = self._look(found)
+        if look is None:  # the slicer says why where it reads the file
+            yield found
             return
-        signs, wraps = Signs(), Wraps()
-        most_bytes = self._settings.survey_bytes
-        search = SectionSearch(self._settings.zone(file.cluster))
+        starts, wraps, containers = look
+        view = AS_IT_IS if is_client else self._view(file.origin, wraps, newest_first=not starts)
+        shares = [(share, containers.is_client(share)) for share in containers.shares()]
+        brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
+        if not shares:
+            yield from self._sections(replace(found, view=view), starts)
+        for share, is_clients in shares:
+            folder = share.container if share.container in brokers else min(brokers, default=DEFAULT_BROKER if is_client else file.broker)
+            if len(brokers) == 1 and "/" in file.origin and not is_client:
+                folder = file.broker
+            one = self._found(file, fingerprint, folder, is_client=is_clients, view=view._replace(share=share))
+            inner = self._look(one)
+            yield from self._sections(one, inner[0] if inner is not None else WHOLE)
+
+    def _found(self, file: LogFile, fingerprint: Fingerprint, folder: str, *, is_client: bool, view: View = AS_IT_IS) -> _Found:
+        signs = Signs()
+        is_record = _is_record(file)
+        bare = bytes if is_record else client_line if is_client else self._settings.unwrap
+        moments = Moments(signs.joins, bare, RecordTimes if is_record else LocalTimes)
+        return _Found(file, fingerprint, signs, moments, folder, is_client, view=view)
+
+    def _look(self, one: _Found) -> tuple[tuple[Section, ...], Wraps, Containers] | None:
+        """Looks through a log, as it is viewed, and takes its signs; None if it cannot be opened."""
         try:
-            for offset, block in wraps.watch(signs.watch(blocks_of(log), most_bytes)):
-                search.take(offset, block)
+            log = viewed(open_log(one.file.path), one.view)
+        except OSError:
+            return None
+        wraps, containers, most_bytes = Wraps(), Containers(), self._settings.survey_bytes
+        search = SectionSearch(self._settings.zone(one.file.cluster))
+        looks = [] if one.is_client else [one.signs.look_at]
+        looks += [one.moments.look_at, *([] if one.view.share else [containers.look_at])]
+        looks += [] if one.view.share or one.is_client else [wraps.look_at]
+        try:
+            for offset, block in blocks_of(log):
+                for look_at in looks if offset < most_bytes else ():
+                    look_at(block)
                 line_end = offset + len(block) - 1
-                if search.has_ended or (line_end > most_bytes and self._look_over(file.path, fingerprint, log, line_end, search)):
+                if one.is_client:
+                    if line_end > most_bytes:
+                        break
+                    continue
+                search.take(offset, block)
+                if search.has_ended or (line_end > most_bytes and self._look_over(one.file.path, one.fingerprint, log, line_end, search)):
                     break
         finally:
             log.close()
-        starts = search.end()
-        view = self._view(file.origin, wraps, newest_first=not starts)
-        if len(starts) < 2 or view.width:
-            yield _Found(file, fingerprint, WHOLE[0], None, signs, view)
+        return search.end(), wraps, containers
+
+    def _sections(self, one: _Found, starts: tuple[Section, ...]) -> Iterator[_Found]:
+        """The logs in a view of a file, one after the other."""
+        if len(starts) < 2 or one.view.width:
+            yield one if starts else replace(one, view=one.view._replace(newest_first=True))
             return
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
-            yield _Found(file, fingerprint, start, end, _signs(file, start, end, most_bytes))
+            yield replace(one, section=start, end=end, signs=_signs(one, start, end, self._settings.survey_bytes))
+
+    def _find_zones(self, cluster: str, streams: Sequence[Stream], logs: Sequence[_Found], records: Sequence[Dated]) -> None:
+        """Gives new logs the zones that their lines show, and clients without a word of it that of the clients before."""
+        settings, zone = self._settings, self._settings.zone(cluster)
+        before = {stream.found for stream in self._streams if stream.cluster == cluster and stream.broker == CLIENTS}
+        dated = []
+        for stream, log in zip(streams, logs, strict=True):
+            named = settings.named_zone(stream)
+            is_named = bool(named) or (not log.is_client and zone != DEFAULT_ZONE)
+            dated.append(Dated(log.is_client, log.moments, named or zone, is_named=is_named))
+        find_zones([*dated, *records])
+        for stream, one in zip(streams, dated, strict=True):
+            if one.is_client and not one.is_told and not one.is_named and one.zone == zone and len(before) == 1:
+                one.zone = min(before) or zone
+            stream.found = one.zone if one.zone != zone and not one.is_named else ""
+        several = len({log.cluster for log in (*self._streams, *streams)}) > 1
+        for said, option in zone_notes(
+            zone, cluster if several else "", [(stream.view.container, one) for stream, one in zip(streams, dated, strict=True)]
+        ):
+            self.notes.insert(0, said)  # they matter most
+            self.zones += [option] if option else []
 
     def _look_over(self, path: Path, fingerprint: Fingerprint, log: LogBytes, line_end: int, search: SectionSearch) -> bool:
         """Looks at the times of a log from a line end on, with the help of the workers; False if they cannot help.
@@ -154,27 +230,31 @@ class Surveyor:
 
     def _unnamed(self, log: _Found) -> UnnamedLog:
         file = log.file
-        is_flat = "/" not in file.origin
+        is_flat = "/" not in file.origin or log.folder != file.broker
         folder = file.cluster, file.broker
-        names = {stream.broker for stream in self._streams if stream.folder == folder}
+        names = {stream.broker for stream in self._streams if stream.folder == folder} - {CLIENTS}
         sticks = len(names) == 1 and not is_flat
         return UnnamedLog(
-            file.broker,
+            log.folder,
             is_flat=is_flat,
             signs=log.signs,
             named=min(names) if sticks else "",
-            before=self._owners.get((*folder, file.origin)),
+            before=self._owners.get((*folder, file.origin)) if log.view.share is None else None,
         )
 
     def _note(self, logs: Sequence[tuple[_Found, Owners]]) -> None:
         """Notes whose logs are in a file, where its path does not say the same."""
         origin, folder = logs[0][0].file.origin, logs[0][0].file.broker
-        brokers = sorted({broker for _, own in logs for broker in own.brokers})
-        if len(logs) > 1:
+        brokers = sorted({broker for log, own in logs for broker in own.brokers if not log.is_client})
+        containers = sorted({log.view.container for log, _ in logs if log.is_client} - {""})
+        if containers or any(log.is_client and log.moments.has_lines for log, _ in logs):
+            more = f" and {len(containers) - _NAMED:,} more" if len(containers) > _NAMED else ""
+            brokers.append(f"{CLIENTS} ({', '.join(containers[:_NAMED])}{more})" if containers else CLIENTS)
+        if len(logs) > 1 and not any(log.view.share for log, _ in logs):
             self.notes.append(f"{origin} holds {len(logs)} logs, one after the other, of {', '.join(brokers)}")
         elif len(brokers) > 1:
             self.notes.append(f"{origin} has lines of {', '.join(brokers)}, which are told apart")
-        elif brokers != [folder]:
+        elif brokers and brokers != [folder]:
             self.notes.append(f"{origin} is a log of {brokers[0]}, by its lines")
         for log, own in logs:
             if len(log.signs.addresses) > 1 and not own.shared and not log.signs.nodes:
@@ -184,14 +264,17 @@ class Surveyor:
                 )
 
 
-def _signs(file: LogFile, start: Section, end: int | None, most_bytes: int) -> Signs:
+def _is_record(file: LogFile) -> bool:
+    return holds_records(file.broker, file.path.name)
+
+
+def _signs(one: _Found, start: Section, end: int | None, most_bytes: int) -> Signs:
     try:
-        log: LogBytes = open_log(file.path)
+        log: LogBytes = open_log(one.file.path)
     except OSError:  # it went away a moment ago; the slicer says so where it reads the file
         return Signs()
     try:
-        if end is not None:
-            log = Part(log, end)
+        log = viewed(log if end is None else Part(log, end), one.view)
         return signs_of(log, most_bytes) if log.skip(start.offset) else Signs()
     finally:
         log.close()

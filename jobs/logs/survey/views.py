@@ -8,12 +8,13 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jobs.logs.bytes import LogBytes, PlainBytes, read_past
 from jobs.logs.formats.unpacked import UnpackedSource
+from jobs.logs.survey.containers import Share, SharedBytes
 
 _BLOCK_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 16 << 20
@@ -32,6 +33,18 @@ class View(NamedTuple):
 
     newest_first: bool = False
     width: int = 0  # of the terminal that wrapped its lines; 0: none did
+    share: Share | None = None  # which of its lines; None: all
+
+    @property
+    def container(self) -> str:
+        """The container whose lines they are, in a file that has lines of several."""
+        return self.share.container if self.share is not None else ""
+
+    @staticmethod
+    def of_stored(stored: Sequence[Any]) -> View:
+        """From JSON."""
+        newest_first, width, share = stored
+        return View(newest_first, width, Share(share[0], share[1], tuple(share[2])) if share else None)
 
 
 AS_IT_IS: Final = View()
@@ -40,8 +53,10 @@ AS_IT_IS: Final = View()
 def viewed(log: LogBytes, view: View) -> LogBytes:
     """A file as a view shows it."""
     if view.newest_first:
-        return _Seen(log, _reversed_records)
-    return _Seen(log, lambda own: _joined_lines(own, view.width)) if view.width else log
+        log = _Seen(log, _reversed_records)
+    elif view.width:
+        log = _Seen(log, lambda own: _joined_lines(own, view.width))
+    return log if view.share is None else SharedBytes(log, view.share)
 
 
 class _Seen(LogBytes):
@@ -172,15 +187,13 @@ class Wraps:
     _lines: list[bytes] = field(default_factory=list)
     _size: int = 0
 
-    def watch(self, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """Looks at the blocks of a log as they pass."""
-        for block in blocks:
-            if self._size <= _WRAPPED_BYTES:
-                lines = block[1].split(b"\n")[1:-1]
-                is_wide = max(map(len, lines), default=0) > _UTF8_BYTES * _WIDEST
-                self._size += _WRAPPED_BYTES + 1 if is_wide else len(block[1])
-                self._lines = self._lines + lines if self._size <= _WRAPPED_BYTES else []
-            yield block
+    def look_at(self, text: bytes) -> None:
+        """Looks at a block of lines."""
+        if self._size <= _WRAPPED_BYTES:
+            lines = text.split(b"\n")[1:-1]
+            is_wide = max(map(len, lines), default=0) > _UTF8_BYTES * _WIDEST
+            self._size += _WRAPPED_BYTES + 1 if is_wide else len(text)
+            self._lines = self._lines + lines if self._size <= _WRAPPED_BYTES else []
 
     def width(self) -> tuple[int, bool]:
         """The width of the terminal, and whether that is sure; 0 if none wrapped the lines.
