@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, consumer_catalogue, remedies
+from coordinator_model.diagnosis import catalogue, consumer_catalogue
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
 from coordinator_model.errors import Error
@@ -42,6 +42,43 @@ _BY_STREAMS: Final = "triggered followup rebalance"
 """StreamThread.runLoop: enforceRebalance of a probing rebalance, or of a task that another thread gave up."""
 _SINK_TASK: Final = "connector-consumer-"
 """Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
+
+_AGAINST_MISSING_REPLICAS: Final = (
+    "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
+    "offsets.commit.timeout.ms of the broker. A broker that is down, slow or out of disk space takes them away."
+)
+_AGAINST_FAILED_WRITES: Final = {
+    "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
+    "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
+    "log has the error.",
+}
+"""By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
+replicas."""
+_AGAINST_CRASH_LOOPS: Final = (
+    "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
+)
+_AGAINST_STORMS_OF_SEVERAL: Final = (
+    "Find out why these clients join again and again: a crash loop, a failing health check, a record that they cannot process."
+)
+_UNDER_NEW_IDS: Final = ", each time under a new member id, though none had left"
+_AGAINST_NEW_IDS: Final = (
+    "Clients that join again under new member ids put each other out. Look for a client library that does not keep its member id from one "
+    "JoinGroup to the next, for a proxy or load balancer before the brokers that cuts connections or mixes them up, and for processes that "
+    "are killed and started again before their session ends."
+)
+_AGAINST_STORMS: Final = {
+    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "
+    "or its work between two polls takes too long.",
+    "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
+    "others.",
+    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "
+    "pattern.",
+    "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
+    "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
+    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one is restarted again and again: give each "
+    "its own, or find out why it ends.",
+}
+"""By the most common cause of the rebalances."""
 
 
 def add(g: Emitter, past: PastRebalance, reason: str = "") -> None:
@@ -235,16 +272,14 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
     names = [client_id or host for client_id, host in clients]
     shares = dict(zip(names, (by_client[client] for client in clients), strict=True))
     is_new = not _departures(burst) and causes == [reasons.MEMBER_JOINED]
-    remedy = (
-        remedies.AGAINST_STORMS_OF_SEVERAL if len(clients) > 1 else remedies.AGAINST_STORMS.get(causes[0], remedies.AGAINST_CRASH_LOOPS)
-    )
+    remedy = _AGAINST_STORMS_OF_SEVERAL if len(clients) > 1 else _AGAINST_STORMS.get(causes[0], _AGAINST_CRASH_LOOPS)
     words = {
         "culprit": _enumerated(
             names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
         ),
         "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
-        "how": (remedies.UNDER_NEW_IDS if is_new else "") + _shares(shares),
-        "remedy": remedies.AGAINST_NEW_IDS if is_new else remedy,
+        "how": (_UNDER_NEW_IDS if is_new else "") + _shares(shares),
+        "remedy": _AGAINST_NEW_IDS if is_new else remedy,
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
     figures = {"by_culprit": sum(shares.values()), "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
@@ -264,7 +299,7 @@ def _enumerated(names: list[str]) -> str:
 def _report_not_stored(g: Emitter, burst: list[PastRebalance]) -> None:
     """The coordinator could not write assignments, and let all members join again each time (storeGroup, classicGroupSync)."""
     errors = sorted({past.error for past in burst})
-    advice = dict.fromkeys(remedies.AGAINST_FAILED_WRITES.get(error, remedies.AGAINST_MISSING_REPLICAS) for error in errors)
+    advice = dict.fromkeys(_AGAINST_FAILED_WRITES.get(error, _AGAINST_MISSING_REPLICAS) for error in errors)
     span = f"{len(burst)} rebalances in {seconds(burst[-1].started_ms - burst[0].started_ms)}"
     words = {
         "error": ", ".join(errors),

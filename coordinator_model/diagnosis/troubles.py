@@ -1,4 +1,4 @@
-"""Findings about troubles of a group that the coordinator's lines say outright."""
+"""Findings about troubles of a group that the coordinator's lines say outright, and about lines that are missing."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue
-from coordinator_model.diagnosis.findings import NOBODY, Client, emit, first_time
+from coordinator_model.diagnosis.findings import NOBODY, Client, emit, first_time, seconds
 from coordinator_model.events import FENCED, NO_MEMBER_REJOINED, TROUBLE, Event
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import ref
+from coordinator_model.view.rows import Ref, ref
 
 _NUMBERED: Final = re.compile(r"\S*\d\S*")
 _NO_MEMBER_REJOINED: Final = "the join phase ended, and no member had joined again: the group waits for its static members once more"
@@ -42,3 +42,12 @@ def instance_taken(g: Emitter, event: Event) -> None:
 def session_timeout(g: Emitter, event: Event) -> None:
     """Takes the line about a rebalance that the thread wrote on which sessions expire. It names no member, and no other line does."""
     emit(g, catalogue.SESSION_TIMEOUT_OF_A_MEMBER, event.at_ms, NOBODY, [ref(event)], {}, generation=event.generation)
+
+
+def missing_lines(g: Emitter, what: str, known: int, missing: tuple[int, int], times_ms: tuple[int, int], signs: list[Ref]) -> None:
+    """Reports numbers that no line has. `known`: the last one before. `times_ms`: of the last line before them, and the first after."""
+    (first, last), (since_ms, until_ms) = missing, times_ms
+    numbers = f"{what}s {first} to {last} are" if first < last else f"{what} {first} is"
+    words = {"numbers": numbers, "hole": seconds(until_ms - since_ms)}
+    details = {"first": first, "last": last, "hole_ms": until_ms - since_ms}
+    emit(g, catalogue.LINES_MISSING, since_ms, NOBODY, signs, words, generation=known, **details)

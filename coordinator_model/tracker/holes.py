@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import missing_lines
+from coordinator_model.diagnosis import troubles
 from coordinator_model.errors import Error
 from coordinator_model.events import COORDINATOR_SOURCE, Event
 from coordinator_model.states import State
@@ -53,7 +53,7 @@ def note(g: Emitter, event: Event, *, moved: bool = False) -> bool:
     is_hole = view.generation >= 0 and known < made and (is_logged or (made > known + 1 and not view.pending))
     if is_hole:
         signs = [*([view.line] if view.line is not None else []), ref(event)]
-        missing_lines.report(g, "Generation", view.generation, (known + 1, made), (_last_ms(view), event.received_ms), signs)
+        troubles.missing_lines(g, "Generation", view.generation, (known + 1, made), (_last_ms(view), event.received_ms), signs)
         _lose_sight(g, event, made)
     elif moved and is_logged and event.kind != kinds.GROUP_LOADED and event.at_ms > _last_ms(view) + LONG_MS:
         _end_unseen(g)  # before the group moved

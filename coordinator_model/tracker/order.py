@@ -6,10 +6,12 @@ shuffled, cut into other batches or read from another file come out in the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
+from coordinator_model.tracker.quiet import runs
 
 # Lines of the coordinator log of one millisecond, in the order in which the coordinator writes them within a generation.
 _PHASE: Final[dict[str, int]] = {
@@ -66,3 +68,9 @@ def same_line(one: Event, other: Event) -> bool:
         and one.broker == other.broker
         and one._replace(origin="", position=0, positions=()) == other._replace(origin="", position=0, positions=())
     )
+
+
+def divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
+    """The events before a time in their order, and the others. Runs are cut."""
+    before, since = runs.divided(events, at_ms)
+    return sorted(before, key=sort_key), since

@@ -177,10 +177,10 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
 
 
 def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> None:
-    """The last member departed: Empty, one generation further."""
+    """The last member departed: Empty, one generation further. Only a join phase ends so (onCompleteJoin); its line may be lost."""
     view = g.view
     running = view.open
-    if running is None:
+    if running is None or (running.joined_ms >= 0 and running.generation < generation):
         running = open_rebalance(g, at_ms, exact=False, old_generation=generation - 1, signs=[])
         running.unannounced = view.logged
     running.ended_ms = at_ms
@@ -200,7 +200,9 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     view.state = State.EMPTY
     view.open = None
     view.stored, view.stored_generation = [], generation
+    unnamed = max(view.untold, 0) if running.count_before >= 0 else 0
     view.members_are_known()
+    view.untold = running.missing = unnamed  # whom no line names went with the others
     view.member_count = 0
     view.pending.clear()
     view.closing.append(running)

@@ -262,11 +262,11 @@ class Shard:
             return []
         self._tell(self._heard.pop(group_id, ()))
         horizon = self._horizon_ms(group_id)
-        ready, rest = _divided(self._waiting.get(group_id, []), horizon)
+        ready, rest = order.divided(self._waiting.get(group_id, []), horizon)
         later = _after_a_long_silence(ready)
         if later is not None:  # in two turns, as if the batches had come so: the group may be forgotten in between
             horizon = later
-            ready, rest = _divided(self._waiting[group_id], horizon)
+            ready, rest = order.divided(self._waiting[group_id], horizon)
         due = state.due.get(group_id)
         if (
             not ready
@@ -276,7 +276,7 @@ class Shard:
             return []
         found = codec.decode_calm(state.calm.pop(group_id)) if group_id in state.calm else None
         if found is not None:
-            ready, rest = _divided([*calm.waiting(found), *self._waiting.get(group_id, ())], horizon)
+            ready, rest = order.divided([*calm.waiting(found), *self._waiting.get(group_id, ())], horizon)
         blob = state.views.get(group_id)
         if ready and ready[0].at_ms > state.idle.get(group_id, ready[0].at_ms) + FORGET_MS:
             blob = None
@@ -382,12 +382,6 @@ class Shard:
         if forgotten:
             used = {i: {group: since for group, since in users.items() if group not in forgotten} for i, users in state.instances.items()}
             state.instances = {instance_id: users for instance_id, users in used.items() if users}
-
-
-def _divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
-    """The events before a time in their order, and the others. Runs are cut."""
-    before, since = runs.divided(events, at_ms)
-    return sorted(before, key=order.sort_key), since
 
 
 def _after_a_long_silence(ready: Iterable[Event]) -> int | None:

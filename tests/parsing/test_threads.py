@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.logs.envelopes.layouts import as_own
+from jobs.logs.envelopes import unwrapped
 from jobs.parsing import batch
 from jobs.parsing.recognition import recognise
 from tests.parsing.reading import read_lines
@@ -25,9 +25,7 @@ LAYOUTS = (
 
 def reason(layout: str, message: str, thread: str) -> str | None:
     """The reason of the event, after the layout is taken off."""
-    own = as_own(layout.format(message=message, thread=thread).encode())
-    assert own is not None
-    line = own.decode()
+    line = unwrapped(layout.format(message=message, thread=thread).encode()).decode()
     assert not recognise(line, "broker-2").unknown
     (event,) = batch.events(read_lines(records([line])), 7).to_pylist()
     assert (event["kind"], event["group_id"]) == ("PREPARING_REBALANCE", "orders")
@@ -48,6 +46,6 @@ def test_a_reason_needs_no_thread(layout: str) -> None:
 
 def test_other_lines_of_that_thread_stay_as_they_are() -> None:
     line = LAYOUTS[0].format(message="[GroupCoordinator 2]: Stabilized group orders generation 120", thread="executor-Heartbeat")
-    assert as_own(line.encode()) == line.encode().replace(b"2018-05-12 10:59:13,562", b"[2018-05-12 10:59:13,562]").replace(
+    assert unwrapped(line.encode()) == line.encode().replace(b"2018-05-12 10:59:13,562", b"[2018-05-12 10:59:13,562]").replace(
         b" [executor-Heartbeat]", b""
     )

@@ -268,6 +268,16 @@ def test_a_membership_ends_once_though_the_log_says_it_later() -> None:
     assert (session["end_kind"], session["ended_at"]) == ("SESSION_TIMEOUT", 22_999)
 
 
+def test_a_group_that_is_empty_soon_after_it_was_stabilized_began_another_rebalance() -> None:
+    """The assignment of generation 1 and the line that prepares generation 2 are lost, and no line names the member."""
+    rows = Story().at(1_000).log_stabilized(1, 1).at(49_000).log(kinds.GROUP_EMPTY, generation=2).rows()
+    assert [
+        (row["generation"], row["outcome"], row["started_at"], row["members_before"], row["left_unnamed"], row["members_after"])
+        for row in table(rows, "rebalances")
+    ] == [(1, "ABANDONED", 1_000, 0, 0, 1), (2, "EMPTIED", 49_000, 1, 1, 0)]
+    assert [row["join_ms"] for row in table(rows, "rebalances")] == [None, None]
+
+
 def test_the_group_is_whole_again_after_an_unloading_of_which_no_line_tells_the_return() -> None:
     """The one broker restarts, its line of loading is lost, and the members go on in the generation that they had."""
     story = logged().at(20_000).log(kinds.GROUP_UNLOADED, generation=1).beats(["a-1", "b-1"], 1, 26_000, 40_000)

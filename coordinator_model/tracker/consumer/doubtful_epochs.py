@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from coordinator_model.diagnosis import missing_lines
+from coordinator_model.diagnosis import troubles
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import prediction, undecided
 from coordinator_model.view.consumer_view import ConsumerView, Round
@@ -79,4 +79,4 @@ def report(g: Emitter, one: Round) -> None:
     if one.known is not None and 0 <= one.missing < one.epoch:
         since_ms, sign = one.known
         missing = one.missing, one.epoch - 1
-        missing_lines.report(g, "Epoch", one.missing - 1, missing, (since_ms, one.at_ms), [sign, *one.signs[:1]])
+        troubles.missing_lines(g, "Epoch", one.missing - 1, missing, (since_ms, one.at_ms), [sign, *one.signs[:1]])

@@ -397,5 +397,4 @@ def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
         episode.partitions = sum(len(member.partitions or ()) for member in members_now)
         owned = {partition: member.member_id for member in members_now for partition in member.partitions or ()}
         episode.owners = {partition: owner for partition, owner in episode.owners.items() if owned.get(partition) == owner}
-    view.ended = [*view.ended, episode]
-    view.episode = None
+    view.ended, view.episode = [*view.ended, episode], None

@@ -54,23 +54,26 @@ def look_through(log: Callable[[], LogBytes], mark: Mark, bare: Callable[[bytes]
             end = 0
             while (found := _NAMING.search(block, end)) is not None:
                 end = block.find(b"\n", found.start())
-                remember(mark.groups, bare(block[block.rfind(b"\n", 0, found.start()) + 1 : end].removesuffix(b"\r")))
+                line = block[block.rfind(b"\n", 0, found.start()) + 1 : end].removesuffix(b"\r")
+                if not remember(mark.groups, bare(line)):
+                    remember(mark.groups, line)  # such as a field of JSON beside the message
             if offset > _LOOKED_THROUGH:
                 return
     finally:
         source.close()
 
 
-def remember(groups: dict[str, str], line: bytes) -> None:
-    """Notes which group a line names, and whose."""
+def remember(groups: dict[str, str], line: bytes) -> bool:
+    """Notes which group a line names, and whose; whether it names any."""
     if b"roup" not in line and b"GROUP" not in line:
-        return
+        return False
     client, group = _named(line)
     if group in _NO_GROUP or not group:
-        return
+        return False
     if client not in groups and len(groups) >= _CLIENTS_KEPT:
         client = _OTHERS
     groups[client] = group if groups.get(client, group) == group else SEVERAL
+    return True
 
 
 def group_of(groups: dict[str, str], line: bytes) -> str:
