@@ -67,7 +67,11 @@ class AttentionWords:
         if not healthy:
             return "No finding, and nothing shows that all is well."
         groups = _folded([self._name(*key) for key in healthy], 2 * _NAMED)
-        cover = "The lines cover the whole time, and show no trouble." if judgement.all_clear else "The rest could not be judged."
+        cover = (
+            f"The lines cover {duration(judgement.span_ms)}, and show no trouble."
+            if judgement.all_clear
+            else "The rest could not be judged."
+        )
         return f"Nothing needs attention in {many(len(healthy), 'group')}: {groups}. {cover}"
 
     def _then(self, entry: AttentionEntry) -> list[str]:

@@ -25,7 +25,7 @@ from coordinator_model.view.outcomes import ABANDONED
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.common.text import many, printable
-from jobs.common.times import epoch_ms, instant
+from jobs.common.times import epoch_ms, instant, milliseconds
 from jobs.common.trouble import WORDS
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
@@ -137,6 +137,7 @@ class Judgement:
 
     healthy: list[Key] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    span_ms: int = 0  # of the time that the lines cover
 
     @property
     def all_clear(self) -> bool:
@@ -149,9 +150,9 @@ def judged(
     values: Mapping[str, Any],
     states: Iterable[Row],
     entries: Sequence[AttentionEntry],
-    lasts: Mapping[str, datetime],
+    times: Mapping[str, tuple[datetime, datetime]],
 ) -> Judgement:
-    """Judges each group that a line names. `states`: of each group at the end of the time. `lasts`: the newest time, by cluster."""
+    """Judges each group that a line names. `states`: of each group at the end of the time. `times`: the first and the last, by cluster."""
     state_of = {key_of(row): row["state"] for row in states}
     told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
     ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(_ENDS, values)}
@@ -165,7 +166,7 @@ def judged(
             why = chain(
                 why,
                 _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key)),
-                _of_end(row, ends, min(values["until"], lasts[row["cluster"]])),
+                _of_end(row, ends, min(values["until"], times[row["cluster"]][1])),
             )
         gap = next(why, None)
         if gap is not None:
@@ -183,7 +184,8 @@ def judged(
         )
         for row in reader.found(_REFUSED, values)
     ]
-    return Judgement(healthy, gaps)
+    spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values()]
+    return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))
 
 
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:

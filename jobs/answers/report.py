@@ -183,7 +183,9 @@ def _overview(its: _Scoped) -> Overview:
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
     entries = attention([*findings, *open_ones], times, refused, incidents)
-    judgement = judged(its.reader, its.values, its.rows(_STATES), entries, {row["cluster"]: row["last_at"] for row in clusters})
+    judgement = judged(
+        its.reader, its.values, its.rows(_STATES), entries, {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
+    )
     return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement)
 
 

@@ -117,10 +117,11 @@ def test_a_name_that_no_line_has_is_said_with_one_that_is_near(lakehouse, capsys
 
 
 def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
-    write(lakehouse, line(), transition("Stable", 0, 1))
+    write(lakehouse, line(), line(at=90_000), transition("Stable", 0, 1))
     shown = text(lakehouse)
     assert "No rebalances." in shown
-    assert "Nothing needs attention in 1 group: payments. The lines cover the whole time, and show no trouble." in shown
+    assert "Nothing needs attention in 1 group: payments. The lines cover 1 min 30 s, and show no trouble." in shown
+    assert "The lines cover 30.0 s, and show no trouble." in text(lakehouse, since="30s")
     assert "Not judged" not in shown
     assert "Quiet, Stable (1): payments" in shown
 
