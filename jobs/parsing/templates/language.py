@@ -46,6 +46,8 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
         "word": r"\S+",
         "plain": r"\w+",
         "text": r".*",
+        "period": r"\.?",  # Java ends many sentences with one that Scala does not end so
+        "why": r"(?:; client reason: .*)?",
         "build": r"(?:[.-](?!c(?:c?s|e)\b).*)?",  # of the release; Confluent's -ccs, -cs and -ce have numbers of their own
     }
 )
@@ -75,9 +77,6 @@ class Template(NamedTuple):
 
     text: str
     """The sentence after the prefix, with fields."""
-
-    examples: tuple[str, ...] = ()
-    """Sentences that it reads, where they show more than an ordinary value in the place of each field."""
 
     fixed: Mapping[str, str] = MappingProxyType({})
     """Fields whose value the wording implies."""
