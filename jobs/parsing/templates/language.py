@@ -69,17 +69,10 @@ characters take minutes. So the length of a text counts without long words, beca
 class Template(NamedTuple):
     """One sentence of Kafka's: which kind of event it is, and how it is worded."""
 
-    kind: str
-    """A kind of coordinator_model/events.py; empty for a line that concerns no group."""
-
-    versions: str
-    """Releases that write it, or since when they do."""
-
-    text: str
-    """The sentence after the prefix, with fields."""
-
-    fixed: Mapping[str, str] = MappingProxyType({})
-    """Fields whose value the wording implies."""
+    kind: str  # of coordinator_model/events.py; empty for a line that concerns no group
+    versions: str  # releases that write it, or since when they do
+    text: str  # the sentence after the prefix, with fields
+    fixed: Mapping[str, str] = MappingProxyType({})  # fields whose value the wording implies
 
     @property
     def pattern(self) -> str:
@@ -111,8 +104,7 @@ class Reading(NamedTuple):
     """What a template reads of a sentence."""
 
     template: Template
-    fields: Mapping[str, str]
-    """The kept fields that are not empty."""
+    fields: Mapping[str, str]  # the kept ones that are not empty
 
 
 class Templates:
