@@ -22,13 +22,17 @@ _MEMORY_BYTES: Final = 256 << 20  # `xz -9` needs 65 MB; a hostile file may ask 
 _SKIPPED: Final = range(0x184D2A50, 0x184D2A60)  # frames without data, by which pzstd and lz4 begin
 
 
-class ByteStream(Protocol):
-    """Bytes from start to end."""
+class Readable(Protocol):
+    """What can be read from start to end."""
 
     damage: str
 
     def read(self, size: int) -> bytes:
         """At most about `size` bytes; empty if there are no more for now, or the rest is damaged."""
+
+
+class ByteStream(Readable, Protocol):
+    """Bytes from start to end."""
 
     def position(self) -> int:
         """How far the source was read, bytes."""
@@ -233,13 +237,6 @@ def decompressed(begin: bytes, again: Callable[[], ByteStream]) -> ByteStream | 
         if begin.startswith(start, position):
             return ArrowStream(again, codec, name)
     return None
-
-
-class Readable(Protocol):
-    """What can be read from start to end."""
-
-    def read(self, size: int) -> bytes:
-        """At most about `size` bytes; empty at the end."""
 
 
 def first_bytes(stream: Readable, size: int) -> bytes:

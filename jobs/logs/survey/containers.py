@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes
+from jobs.logs.bytes import LogBytes, ShownBytes
 from jobs.logs.content.verdict import is_of_broker, is_of_client, own_line
 from jobs.logs.envelopes.instants import EXACT_TIME
 from jobs.logs.survey.block_times import has_requests_alone
@@ -121,20 +121,15 @@ class Share(NamedTuple):
         return (line[:1] == _TAB and line.isspace()) or (not line and not self.has_rest)
 
 
-class SharedBytes(LogBytes):
+class SharedBytes(ShownBytes):
     """A file of which only the lines of a share are shown: offsets and numbers of lines stay as they are."""
 
     def __init__(self, log: LogBytes, share: Share) -> None:
-        super().__init__(log.signature, log.close)
-        self._log = log
+        super().__init__(log)
         self._share = share
         self._sign = share.container.rpartition("/")[2].encode()  # which all of its lines have
         self._rest = b""
         self._ended = False
-
-    def head(self) -> bytes:
-        """That of the file, by which the file is recognised."""
-        return self._log.head()
 
     def read(self, size: int) -> bytes:
         """The next lines."""
@@ -161,10 +156,6 @@ class SharedBytes(LogBytes):
     def skip(self, size: int) -> bool:
         """Moves on to where a line begins."""
         return self._log.skip(size)
-
-    def file_position(self) -> int:
-        """That of the file."""
-        return self._log.file_position()
 
 
 @dataclass

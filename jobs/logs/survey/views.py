@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes, PlainBytes, read_past
+from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
 from jobs.logs.formats.unpacked import UnpackedSource
 from jobs.logs.survey.containers import Share, SharedBytes
 
@@ -59,19 +59,14 @@ def viewed(log: LogBytes, view: View) -> LogBytes:
     return log if view.share is None else SharedBytes(log, view.share)
 
 
-class _Seen(LogBytes):
+class _Seen(ShownBytes):
     """Bytes that a generator makes of those of a file."""
 
     def __init__(self, log: LogBytes, make: Callable[[LogBytes], Iterator[bytes]]) -> None:
-        super().__init__(log.signature, log.close)
-        self._log = log
+        super().__init__(log)
         self._made = make(log)
         self._rest = b""
         self._position = 0
-
-    def head(self) -> bytes:
-        """That of the file, by which the file is recognised."""
-        return self._log.head()
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
@@ -82,31 +77,9 @@ class _Seen(LogBytes):
         self._position += len(data)
         return data
 
-    def skip(self, size: int) -> bool:
-        """Reads and forgets."""
-        return read_past(self, size)
-
     def file_position(self) -> int:
         """About as much as was read."""
         return self._position
-
-
-class _Bytes:
-    """A log as what is unpacked."""
-
-    def __init__(self, log: LogBytes) -> None:
-        self._log = log
-        self.damage = ""
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        data = self._log.read(size)
-        self.damage = self._log.damage
-        return data
-
-    def position(self) -> int:
-        """That of the file."""
-        return self._log.file_position()
 
 
 def _reversed_records(log: LogBytes) -> Iterator[bytes]:
@@ -115,7 +88,7 @@ def _reversed_records(log: LogBytes) -> Iterator[bytes]:
     if isinstance(log, PlainBytes):
         read_at, end = log.at, log.length()
     else:
-        source = UnpackedSource(_Bytes(log))
+        source = UnpackedSource(log)
         read_at, end = source.read_at, source.size()
     later = b""  # the end of a record, whose beginning lies before
     while end:
