@@ -17,7 +17,7 @@ from typing import Any, Final
 from coordinator_model import events as e
 from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
-from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
+from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, int32, refused, skipped
 from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
 from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Reading, Templates
@@ -75,7 +75,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
     if shape is None or (shape[1] is None and ".common.runtime." in shape[5]):
         refusal = _foreign(text, shaped=shape is not None)
-        return skipped(e.COORDINATOR_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
+        return skipped(UNKNOWN_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
     _, node, partition, sentence, _ = shape.groups()
     refusal = _refusal(reading, sentence, at_us)
     if refusal is not None or reading is None:
