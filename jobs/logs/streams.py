@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
 from jobs.logs.files import LogFile
@@ -152,54 +153,50 @@ class Stream:
         return min(source.file_position(), self.signature.size) if source else 0
 
 
-def streams_state(streams: Sequence[Stream]) -> list[dict[str, Any]]:
+class StoredStream(msgspec.Struct, frozen=True):
+    """A log between two runs: what of a Stream is not found again. The names are those of Stream."""
+
+    cluster: str
+    folder: Folder
+    origin: str
+    fingerprint: Fingerprint
+    reached: Mark
+    read_whole: Signature | None = None
+    owners: Owners | None = None
+    section: Section = WHOLE[0]
+    end: int | None = None
+    view: View = AS_IT_IS
+    speaker: str = ""
+    zone: str = ""
+    found: str = ""
+    understood: bool = False
+    label: str = ""
+    shipped: int = 0
+
+
+def streams_state(streams: Sequence[Stream]) -> list[StoredStream]:
     """The stored form of logs: all that exist, and the newest of those that are gone."""
     present = [s for s in streams if s.file is not None]
     absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
-    return [_stream_state(s) for s in present + absent[-ABSENT_KEPT:]]
+    names = StoredStream.__struct_fields__
+    return [StoredStream(**{name: getattr(s, name) for name in names}) for s in present + absent[-ABSENT_KEPT:]]
 
 
-def _stream_state(stream: Stream) -> dict[str, Any]:
-    state: dict[str, Any] = {
-        "cluster": stream.cluster,
-        "broker": stream.folder[1],
-        "origin": stream.origin,
-        "fingerprint": stream.fingerprint,
-        "mark": asdict(stream.reached),
-        "seen": stream.read_whole,
-        "zone": stream.zone,
-        "found": stream.found,
-        "understood": stream.understood,
-    }
-    if stream.owners is not None:
-        state["owners"], state["speaker"] = stream.owners.stored(), stream.speaker
-    if stream.section != WHOLE[0] or stream.end is not None:
-        state["section"], state["end"] = stream.section, stream.end
-    if stream.folder[0] != stream.cluster:
-        state["folder"] = stream.folder[0]
-    if stream.view != AS_IT_IS:
-        state["view"] = stream.view
-    return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
-
-
-def stream_of(entry: Mapping[str, Any]) -> Stream:
+def stream_of(stored: StoredStream) -> Stream:
     """A log from its stored form."""
-    file = LogFile(entry.get("folder", entry["cluster"]), entry["broker"], entry["origin"], Path())
-    read_whole = Signature(*entry["seen"]) if entry["seen"] else None
     stream = Stream(
-        file,
-        Fingerprint(*entry["fingerprint"]),
-        Mark(**entry["mark"]),
-        read_whole,
-        owners=Owners.of_stored(entry["owners"]) if "owners" in entry else None,
-        section=Section(*entry.get("section", WHOLE[0])),
-        end=entry.get("end"),
-        view=View.of_stored(entry.get("view", AS_IT_IS)),
-        cluster=entry["cluster"],
+        LogFile(*stored.folder, stored.origin, Path()),
+        stored.fingerprint,
+        stored.reached,
+        stored.read_whole,
+        owners=stored.owners,
+        section=stored.section,
+        end=stored.end,
+        view=stored.view,
+        cluster=stored.cluster,
     )
-    stream.speaker = entry.get("speaker", "")
-    stream.zone, stream.found, stream.understood = entry["zone"], entry["found"], entry["understood"]
-    stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
+    for name in ("speaker", "zone", "found", "understood", "label", "shipped"):
+        setattr(stream, name, getattr(stored, name))
     return stream
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from jobs.logs.survey.signs import Signs, address_of, node_of, nodes_at
 
@@ -52,15 +52,6 @@ class Owners:
             return speaker, speaker
         return self.addresses.get(address_of(line), speaker or self.broker), speaker
 
-    def stored(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"broker": self.broker, "nodes": {str(node): name for node, name in self.nodes.items()}, "addresses": dict(self.addresses)}
-
-    @staticmethod
-    def of_stored(stored: Mapping[str, Any]) -> Owners:
-        """From JSON."""
-        return Owners(stored["broker"], {int(node): name for node, name in stored["nodes"].items()}, stored["addresses"])
-
 
 @dataclass
 class KnownNodes:
@@ -68,15 +59,6 @@ class KnownNodes:
 
     names: dict[int, str] = field(default_factory=dict)
     addresses: dict[str, int] = field(default_factory=dict)  # at which requests arrive
-
-    def stored(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"names": {str(node): name for node, name in self.names.items()}, "addresses": self.addresses}
-
-    @staticmethod
-    def of_stored(stored: Mapping[str, Any]) -> KnownNodes:
-        """From JSON."""
-        return KnownNodes({int(node): name for node, name in stored["names"].items()}, dict(stored["addresses"]))
 
 
 @dataclass(frozen=True)

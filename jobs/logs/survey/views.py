@@ -8,9 +8,9 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
 from jobs.logs.formats.unpacked import UnpackedSource
@@ -39,12 +39,6 @@ class View(NamedTuple):
     def container(self) -> str:
         """The container whose lines they are, in a file that has lines of several."""
         return self.share.container if self.share is not None else ""
-
-    @staticmethod
-    def of_stored(stored: Sequence[Any]) -> View:
-        """From JSON."""
-        newest_first, width, share = stored
-        return View(newest_first, width, Share(share[0], share[1], tuple(share[2])) if share else None)
 
 
 AS_IT_IS: Final = View()

@@ -102,8 +102,7 @@ KAFKA_GO: Final = (
 KAFKAJS: Final = (
     Template(e.CLIENT_JOINED, "1.0+", "Consumer has joined the group; groupId: {group}, memberId: {member}"),
     Template(e.CLIENT_REJOINS, "1.0+", "The group is rebalancing, re-joining; groupId: {group}, memberId: {member}", fixed={"reason": "The group is rebalancing"}),
-    Template(e.CLIENT_PUT_OUT, "1.0+", "The coordinator is not aware of this member, re-joining the group; groupId: {group}, memberId: {member}",
-             fixed={**_UNKNOWN, "reason": "The coordinator is not aware of this member"}),
+    Template(e.CLIENT_PUT_OUT, "1.0+", "The coordinator is not aware of this member, re-joining the group; groupId: {group}, memberId: {member}", fixed={**_UNKNOWN, "reason": "The coordinator is not aware of this member"}),
     *(
         Template(kind, "1.0+", f"Response {api}(key: {{number}}, version: {{number}}); clientId: {{client}}, error: {words}", fixed={"reason": words, "state": state})
         for api, kind in (("Heartbeat", e.CLIENT_PUT_OUT), ("SyncGroup", e.CLIENT_PUT_OUT), ("OffsetCommit", e.CLIENT_COMMIT_REFUSED))
