@@ -83,7 +83,7 @@ class BrokerJudge(LineJudge):
         super().__init__(mark)
         self.bare = unwrap
         self.candidates = unwrap.candidates
-        self.leaves_own = not unwrap.has_layouts
+        self.leaves_own = not unwrap.layouts
 
     def begin(self, lines: Iterable[bytes], log: Callable[[], LogBytes]) -> None:  # noqa: ARG002
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""

@@ -94,14 +94,9 @@ class LineBuffer:
         return len(self._lines) + (0 if self.block is None else len(self.block))
 
     @property
-    def exhausted(self) -> bool:
-        """Whether everything that can be read was handed out."""
-        return self._at_end and self.next >= self.count
-
-    @property
     def complete(self) -> bool:
         """Whether the whole file was handed out, up to its last byte."""
-        return self.exhausted and not self._rest
+        return self._at_end and self.next >= self.count and not self._rest
 
     @property
     def damage(self) -> str:

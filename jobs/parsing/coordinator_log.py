@@ -17,10 +17,10 @@ from typing import Any, Final
 from coordinator_model import events as e
 from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
-from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, int32, refused, skipped
+from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, damage, int32, refused, skipped
 from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
-from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Reading, Templates
+from jobs.parsing.templates.language import LONG_WORD, Reading, Templates
 from jobs.parsing.templates.reason import REASONS
 from jobs.parsing.templates.service import COMMITS, HARMLESS, NOTES, OWNERSHIP
 
@@ -77,7 +77,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
         refusal = _foreign(text, shaped=shape is not None)
         return skipped(UNKNOWN_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
     _, node, partition, sentence, _ = shape.groups()
-    refusal = _refusal(reading, sentence, at_us)
+    refusal = damage(sentence, at_us) or (Refusal.UNKNOWN_TEMPLATE if reading is None else None)
     if refusal is not None or reading is None:
         return refused(e.COORDINATOR_SOURCE, refusal, text)
     if not reading.template.kind and not _is_trouble(text, reading, sentence):
@@ -129,14 +129,6 @@ def _foreign(text: str, *, shaped: bool) -> str | None:
     if not prefixed:
         return Refusal.MALFORMED
     return Refusal.UNKNOWN_TEMPLATE if _ANY_SHAPE.match(text) else Refusal.TRUNCATED
-
-
-def _refusal(reading: Reading | None, sentence: str, at_us: int | None) -> str | None:
-    if at_us is None:
-        return Refusal.NO_TIME
-    if CONTROLS.search(sentence):
-        return Refusal.CONTROL_CHARACTERS
-    return Refusal.UNKNOWN_TEMPLATE if reading is None else None
 
 
 def _is_trouble(text: str, reading: Reading, sentence: str) -> bool:

@@ -7,6 +7,7 @@ finish them (the verdict, encoded blobs, groups to spread) and to account for th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -99,6 +100,7 @@ _OF_TEXT: Final = pa.struct([field for field in _ARROW if field.name not in COMM
 RAW_CHARACTERS: Final = 4096
 """Length of the text that is kept of a quarantined line."""
 
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_DIGITS: Final = 32  # a broker may write zeros in front
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
 
@@ -111,6 +113,13 @@ def skipped(source: str) -> dict[str, Any]:
 def refused(source: str, refusal: str | None, text: str | None) -> dict[str, Any]:
     """The columns of a line that goes to quarantine. `refusal`: a code of Refusal or of a fault, and a detail."""
     return {"source": source, "verdict": QUARANTINE, "refusal": refusal, "raw": text and text[:RAW_CHARACTERS]}
+
+
+def damage(sentence: str, at_us: int | None) -> str | None:
+    """What is wrong with any sentence: no time (epoch µs), or characters that no broker or client writes."""
+    if at_us is None:
+        return Refusal.NO_TIME
+    return Refusal.CONTROL_CHARACTERS if _CONTROLS.search(sentence) else None
 
 
 def int32(digits: str | None) -> int | None:

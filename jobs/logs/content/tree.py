@@ -223,7 +223,8 @@ def _files(root: Path, tree: Tree) -> Iterator[tuple[Parts, os.stat_result]]:
             if not isinstance(error, FileNotFoundError):
                 tree.logs.append(Found(parts, len(parts)))
             continue
-        kind = _folder_kind(path.name, {entry.name for entry in entries})
+        names = {entry.name for entry in entries}
+        kind = next((kind for signs, kind in _FOLDER_SIGNS if signs <= names), _FOLDER_NAMES.get(path.name, ""))
         if kind:
             tree.leave_out(kind, parts or (path.name,))
             continue
@@ -255,11 +256,6 @@ def _status(entry: os.DirEntry[str], parts: Parts, tree: Tree) -> os.stat_result
         tree.take_unreadable(parts, f"{special}s")
         return None
     return status
-
-
-def _folder_kind(name: str, names: set[str]) -> str:
-    kinds = (kind for signs, kind in _FOLDER_SIGNS if signs <= names)
-    return next(kinds, _FOLDER_NAMES.get(name, ""))
 
 
 def _is_record(parts: Parts) -> bool:

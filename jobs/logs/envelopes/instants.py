@@ -114,7 +114,8 @@ def stamp_of(text: bytes) -> bytes | None:
     if number is None:
         return None
     seconds, millis, fraction = number.groups()
-    return _stamp_of_epoch(int(seconds), millis or _milliseconds(fraction))
+    at = _EPOCH_START + timedelta(seconds=int(seconds))
+    return b"[%s,%sZ] " % (at.strftime("%Y-%m-%d %H:%M:%S").encode(), millis or _milliseconds(fraction))
 
 
 def _stamp(parts: dict[str, bytes | None]) -> bytes | None:
@@ -154,11 +155,6 @@ def has_millis(value: Any) -> bool:
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     return _MILLIS.search(value) is not None if isinstance(value, bytes) else not isinstance(value, int) or value > _MOST_SECONDS
-
-
-def _stamp_of_epoch(seconds: int, millis: bytes) -> bytes:
-    at = _EPOCH_START + timedelta(seconds=seconds)
-    return b"[%s,%sZ] " % (at.strftime("%Y-%m-%d %H:%M:%S").encode(), millis)
 
 
 def _shifted(local: bytes, millis: bytes, sign: bytes, minutes: int) -> bytes | None:

@@ -211,14 +211,10 @@ class _RawFile(io.RawIOBase):
         return self._raw.read(size if size >= 0 else _RAW_BYTES)
 
 
-def _xz() -> _Member:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_BYTES)
-
-
 _MEMBERS: Final[tuple[tuple[bytes, str, Callable[[], _Member]], ...]] = (
     (b"\x1f\x8b", "gzip", _GzipMember),
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
-    (b"\xfd7zXZ\x00", "xz", _xz),
+    (b"\xfd7zXZ\x00", "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_BYTES)),
 )
 _FRAMES: Final = ((b"\x28\xb5\x2f\xfd", "zstd", "zstd"), (b"\x04\x22\x4d\x18", "lz4", "LZ4"))
 _BZIP2_BLOCK: Final = b"\x31\x41\x59\x26\x53\x59"

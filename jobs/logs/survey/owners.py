@@ -120,15 +120,12 @@ def _names(logs: Sequence[UnnamedLog], nodes: Sequence[frozenset[int]]) -> dict[
     for node in sorted(set().union(*nodes)):
         folders = sorted(folder for folder, own in held.items() if node in own)
         named = {log.named for log in logs if log.named and log.folder in folders}
-        if len(folders) == 1 and held[folders[0]] == {node} and folders[0] not in flat and (named or _has_number(folders[0], node)):
+        is_alone = len(folders) == 1 and held[folders[0]] == {node} and folders[0] not in flat
+        if is_alone and (named or node in map(int, _NUMBER.findall(folders[0]))):
             names[node] = min(named, default=folders[0])
         else:
             names[node] = f"{'controller' if kinds.get(node) == {'Controller'} else 'broker'}-{node}"
     return names
-
-
-def _has_number(name: str, node: int) -> bool:
-    return any(int(number) == node for number in _NUMBER.findall(name))
 
 
 def _beside(log: UnnamedLog, logs: Iterable[UnnamedLog], nodes: Iterable[frozenset[int]]) -> frozenset[int]:

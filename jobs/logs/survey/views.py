@@ -120,7 +120,8 @@ def _ended(text: bytes) -> bytes:
 def _joined_lines(log: LogBytes, width: int) -> Iterator[bytes]:
     pieces: list[bytes] = []
     for line in _lines(log):
-        if pieces and _continues(pieces[-1], line, width) and sum(map(len, pieces)) < _RECORD_BYTES:
+        goes_on = pieces and _characters(pieces[-1]) == width and _RECORD.match(line) is None
+        if goes_on and sum(map(len, pieces)) < _RECORD_BYTES:
             pieces.append(line)
             continue
         if pieces:
@@ -137,10 +138,6 @@ def _lines(log: LogBytes) -> Iterator[bytes]:
         yield from (line.removesuffix(b"\r") for line in lines)
     if rest:
         yield rest
-
-
-def _continues(before: bytes, line: bytes, width: int) -> bool:
-    return _characters(before) == width and _RECORD.match(line) is None
 
 
 def _characters(line: bytes) -> int:

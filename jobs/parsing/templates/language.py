@@ -55,9 +55,6 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
 
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
-CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-"""Characters that no broker or client writes into a sentence."""
-
 LONG_WORD: Final = re.compile(r"\S{38,}", re.ASCII)
 """A word that no template has: a name, or a member in a list, whose id alone has 37 characters.
 
