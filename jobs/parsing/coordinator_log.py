@@ -56,8 +56,7 @@ _LOOKS_LIKE: Final = re.compile(rf"(?a)(?<![\w.\[]){_PREFIX}")
 _GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
 _COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
 _MEMBER_SEPARATOR: Final = re.compile(r"(?s), (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})
-"""Kinds whose reason is the sentence."""
+_WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})  # kinds whose reason is the sentence
 _NO_INSTANCE: Final = frozenset({"", "None", "null"})
 
 SENTENCES: Final = Templates(TEMPLATES)

@@ -91,8 +91,7 @@ _VALUES: Final = {
 _INNER: Final = (
     r"(?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|key_type|coordinator_type)="
 )
-_LEFT_OVER: Final = re.compile(rf"[{{,]{_INNER}")
-"""A field inside of a name: then it is in doubt which of two readings is true."""
+_LEFT_OVER: Final = re.compile(rf"[{{,]{_INNER}")  # a field inside of a name: then it is in doubt which of two readings is true
 _TEXT: Final = rf"(?:[^{{,]|[{{,](?!{_INNER}))*?"
 """A text. It ends before such a field: else the time for a name of many fields grows with the third power of its length."""
 

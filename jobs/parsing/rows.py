@@ -72,8 +72,7 @@ GROUP: Final = StructType(
         StructField("coordinator_address", StringType()),
     ]
 )
-GROUPS: Final = ArrayType(GROUP)
-"""The groups of a line that names several. Each becomes a row with its own values of these columns."""
+GROUPS: Final = ArrayType(GROUP)  # the groups of a line that names several. Each becomes a row with its own values of these columns.
 
 LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
 """Columns of group_events that only rows for several lines have."""
@@ -91,14 +90,12 @@ PARSED: Final = StructType(
     ]
 )
 
-COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")
-"""Columns of a record that its row keeps."""
+COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")  # columns of a record that its row keeps
 
 _ARROW: Final = to_arrow_schema(PARSED)
 _OF_TEXT: Final = pa.struct([field for field in _ARROW if field.name not in COMMON])
 
-RAW_CHARACTERS: Final = 4096
-"""Length of the text that is kept of a quarantined line."""
+RAW_CHARACTERS: Final = 4096  # length of the text that is kept of a quarantined line
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_DIGITS: Final = 32  # a broker may write zeros in front

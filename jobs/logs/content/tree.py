@@ -24,8 +24,7 @@ from jobs.logs.formats.sources import special_kind
 from jobs.logs.record_judge import FOLDERS, is_record_file
 from jobs.logs.survey.containers import container_of
 
-Parts = tuple[str, ...]
-"""A path below the input."""
+Parts = tuple[str, ...]  # a path below the input
 
 _FOLDER_SIGNS: Final = (
     (frozenset({"_delta_log"}), "folders of Delta tables"),

@@ -13,12 +13,10 @@ _OFFSET: Final = rb"(?: ?(?:Z|UTC|GMT)| ?[+-]\d\d(?::?\d\d)?)"
 TIME: Final = rb"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:](?:\d{3}){1,3})?" + _OFFSET + rb"?"
 """A date and a time as log4j writes them: DEFAULT, ISO8601, their _OFFSET_, _PERIOD and _MICROS kinds. Other fractions lack a digit."""
 
-EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"
-"""log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286."""
+EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"  # log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286.
 
 EXACT_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET
-ANY_TIME: Final = EXACT_TIME + rb"?"
-"""A time as collectors write it. Go leaves zeros at the end of a fraction out."""
+ANY_TIME: Final = EXACT_TIME + rb"?"  # a time as collectors write it. Go leaves zeros at the end of a fraction out.
 
 MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _MONTH: Final = rb"(?P<b>" + b"|".join(MONTHS) + rb")[a-z]{0,6}\.?"

@@ -96,5 +96,4 @@ class Unwrapper:
         return None if place < 0 else line_at(text, place, moment)
 
 
-unwrapped: Final = Unwrapper()
-"""Takes off whatever is known."""
+unwrapped: Final = Unwrapper()  # takes off whatever is known

@@ -11,8 +11,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
-READING_FAILED: Final = "reading failed"
-"""How a damage begins that another attempt may not meet."""
+READING_FAILED: Final = "reading failed"  # how a damage begins that another attempt may not meet
 
 _SPECIAL: Final = (
     (stat.S_ISFIFO, "named pipe"),
@@ -30,8 +29,7 @@ def special_kind(mode: int) -> str:
 class Source(ABC):
     """Bytes at positions."""
 
-    damage = ""
-    """Why reading stopped before the end."""
+    damage = ""  # why reading stopped before the end
 
     @abstractmethod
     def size(self) -> int:

@@ -19,8 +19,7 @@ from jobs.logs.survey.signs import Signs, address_of, node_of, nodes_at
 
 _NUMBER: Final = re.compile(r"\d+")
 
-Folder = tuple[str, str]
-"""Cluster and broker, as the path of a log gives them."""
+Folder = tuple[str, str]  # cluster and broker, as the path of a log gives them
 
 
 @dataclass(frozen=True)
