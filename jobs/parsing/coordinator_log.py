@@ -31,12 +31,9 @@ _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; Kafka writes no longer 
 _MAX_WORDS: Final = 1 << 11  # characters besides long words
 
 _MARKS: Final = (
-    " [GroupCoordinator ",
-    "coordinator.group.",
-    "kafka.coordinator.Group",
-    " [GroupMetadataManager brokerId=",
+    " [GroupCoordinator ", "coordinator.group.", "kafka.coordinator.Group", " [GroupMetadataManager brokerId=",
     " [Group Metadata Manager on Broker ",
-)
+)  # fmt: skip
 _PREFIX: Final = (
     r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=|Group Metadata Manager on Broker )(\d+)"
     r"(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
@@ -166,7 +163,7 @@ def _event_columns(reading: Reading, sentence: str) -> dict[str, Any]:
         "state": fields.get("state"),
         "member_count": int32(fields.get("count")),
         "members": in_reason if members is None else members,
-        "groups": _groups(fields.get("groups")) if kind == e.GROUPS_DELETED else None,
+        "groups": [{"group_id": name} for name in fields.get("groups", "").split(", ") if name] if kind == e.GROUPS_DELETED else None,
     }
 
 
@@ -184,7 +181,3 @@ def _listed(collection: str | None) -> list[dict[str, str]] | None:
     found = _COLLECTION.match(collection)
     inner = collection if found is None else next(part for part in found.groups() if part is not None)
     return [{"member_id": member} for member in _MEMBER_SEPARATOR.split(inner) if member]
-
-
-def _groups(listed: str | None) -> list[dict[str, str]]:
-    return [{"group_id": group} for group in (listed or "").split(", ") if group]

@@ -199,14 +199,7 @@ def _partitions(topics: Sequence[Topic | None] | None) -> list[str] | None:
 
 
 _OF_API: Final[Mapping[str, Callable[[Request, Response], dict[str, Any]]]] = {
-    e.JOIN_GROUP: _joined,
-    e.SYNC_GROUP: _synced,
-    e.LEAVE_GROUP: _left,
-    e.OFFSET_COMMIT: _committed,
-    e.TXN_OFFSET_COMMIT: _committed,
-    e.OFFSET_FETCH: _fetched,
-    e.DELETE_GROUPS: _deleted,
-    e.FIND_COORDINATOR: _found,
-    e.CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
-}
+    e.JOIN_GROUP: _joined, e.SYNC_GROUP: _synced, e.LEAVE_GROUP: _left, e.OFFSET_COMMIT: _committed, e.TXN_OFFSET_COMMIT: _committed,
+    e.OFFSET_FETCH: _fetched, e.DELETE_GROUPS: _deleted, e.FIND_COORDINATOR: _found, e.CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
+}  # fmt: skip
 """What only requests of an API have."""

@@ -12,17 +12,9 @@ from typing import Final
 LEVEL: Final = rb"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)"
 LEVELS: Final[dict[bytes, bytes]] = {
     **{name: name for name in (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")},
-    b"WARNING": b"WARN",
-    b"NOTICE": b"INFO",
-    b"CRITICAL": b"FATAL",
-    b"ALERT": b"FATAL",
-    b"EMERGENCY": b"FATAL",
-    b"SEVERE": b"ERROR",
-    b"CONFIG": b"DEBUG",
-    b"FINE": b"DEBUG",
-    b"FINER": b"TRACE",
-    b"FINEST": b"TRACE",
-}
+    b"WARNING": b"WARN", b"NOTICE": b"INFO", b"CRITICAL": b"FATAL", b"ALERT": b"FATAL", b"EMERGENCY": b"FATAL", b"SEVERE": b"ERROR",
+    b"CONFIG": b"DEBUG", b"FINE": b"DEBUG", b"FINER": b"TRACE", b"FINEST": b"TRACE",
+}  # fmt: skip
 """By log4j's names, those of Python, Google Cloud and java.util.logging."""
 LOGGER: Final = rb"[A-Za-z_$][\w$]*(?:\.[\w$]+)+"  # a name with dots, whole or cut: `kafka.server.KafkaServer`, `k.s.KafkaServer`
 
