@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from coordinator_model import events as e
 from jobs.parsing import request_checks as checks
-from jobs.parsing.request_json import AskedGroup, Client, Entry, Header, Logged, Request, Response, Target, Topic
+from jobs.parsing.request_json import AskedGroup, Client, Entry, Header, Logged, Request, Response, Target, TopicIdPartitions
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
 _NO_HEADER: Final = Header()
@@ -190,7 +190,7 @@ def _beat_of_consumer_group(request: Request, response: Response) -> dict[str, A
     }
 
 
-def _partitions(topics: Sequence[Topic | None] | None) -> list[str] | None:
+def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] | None:
     """Partitions as topic id and number, since no name of a topic is in the line; None if a list is missing."""
     if topics is None or any(topic is None or topic.partitions is None for topic in topics):
         return None

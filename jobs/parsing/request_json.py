@@ -46,12 +46,10 @@ class Entry(_Struct):
     port: _Int32 | None = None
 
 
-class Topic(_Struct):
-    """Partitions of a topic that an OffsetFetch asks for, or that a ConsumerGroupHeartbeat reports or assigns."""
+class AskedTopic(_Struct):
+    """A topic of an OffsetFetch. Its partitions in a commit are not read."""
 
     partition_indexes: list[_Int32 | None] | None = None
-    topic_id: str | None = None
-    partitions: list[_Int32 | None] | None = None
 
 
 class AskedGroup(_Struct):
@@ -60,7 +58,14 @@ class AskedGroup(_Struct):
     group_id: str | None = None
     member_id: str | None = None
     member_epoch: _Int32 | None = None
-    topics: list[Topic | None] | None = None
+    topics: list[AskedTopic | None] | None = None
+
+
+class TopicIdPartitions(_Struct):
+    """Partitions of a topic that a ConsumerGroupHeartbeat reports or assigns."""
+
+    topic_id: str | None = None
+    partitions: list[_Int32 | None] | None = None
 
 
 class Request(_Struct):
@@ -84,13 +89,13 @@ class Request(_Struct):
     server_assignor: str | None = None
     subscribed_topic_names: list[str | None] | None = None
     subscribed_topic_regex: str | None = None
-    topic_partitions: list[Topic | None] | None = None
+    topic_partitions: list[TopicIdPartitions | None] | None = None
     groups_names: list[str | None] | None = None
     key: str | None = None
     key_type: _Int32 | None = None
     coordinator_keys: list[str | None] | None = None
     groups: list[AskedGroup | None] | None = None
-    topics: list[Topic | None] | None = None
+    topics: list[AskedTopic | None] | None = None
 
 
 class AnsweredPartition(_Struct):
@@ -108,7 +113,7 @@ class AnsweredTopic(_Struct):
 class Target(_Struct):
     """What a ConsumerGroupHeartbeat assigns."""
 
-    topic_partitions: list[Topic | None] | None = None
+    topic_partitions: list[TopicIdPartitions | None] | None = None
 
 
 class Response(_Struct):
