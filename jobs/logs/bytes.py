@@ -271,3 +271,14 @@ class Fingerprint(NamedTuple):
     def fits(self, head: bytes) -> bool:
         """Whether a log that begins with `head` may be the same one, grown since."""
         return 0 < self.size <= len(head) and Fingerprint.of(head[: self.size]) == self
+
+    def opened(self, path: Path) -> LogBytes | None:
+        """The log at a path if it is this one still: it may have been rotated a moment ago."""
+        try:
+            log = open_log(path)
+        except OSError:  # the next scan finds out why
+            return None
+        if self.fits(log.head()):
+            return log
+        log.close()
+        return None

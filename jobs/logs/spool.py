@@ -102,12 +102,7 @@ class Spool(SurveyedSlicer):
     """Turns a folder of logs into slices. Only one object at a time may work in `folder`."""
 
     def __init__(
-        self,
-        inputs: Path,
-        folder: Path,
-        *,
-        settings: SpoolSettings | None = None,
-        find: Callable[[Path], list[LogFile]] = discover,
+        self, inputs: Path, folder: Path, *, settings: SpoolSettings | None = None, find: Callable[[Path], list[LogFile]] = discover
     ) -> None:
         super().__init__(lambda: find(inputs), settings or SpoolSettings())
         self.settings: SpoolSettings

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
+from jobs.logs.bytes import Fingerprint, LogBytes, Signature
 from jobs.logs.files import LogFile
 from jobs.logs.jumps import Jump
 from jobs.logs.mark import Mark
@@ -119,12 +119,8 @@ class Stream:
     def open(self) -> LogBytes:
         """Opens the file if it still is this log: it may have been rotated a moment ago."""
         assert self.file is not None
-        try:
-            log = open_log(self.file.path)
-        except OSError:  # the next scan finds out why
-            return LogBytes()
-        if not self.fingerprint.fits(log.head()):
-            log.close()
+        log = self.fingerprint.opened(self.file.path)
+        if log is None:
             return LogBytes()
         return viewed(log if self.end is None else Part(log, self.end), self.view)
 

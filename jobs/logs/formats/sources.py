@@ -13,12 +13,7 @@ from typing import Final
 
 READING_FAILED: Final = "reading failed"  # how a damage begins that another attempt may not meet
 
-_SPECIAL: Final = (
-    (stat.S_ISFIFO, "named pipe"),
-    (stat.S_ISSOCK, "socket"),
-    (stat.S_ISCHR, "device"),
-    (stat.S_ISBLK, "device"),
-)
+_SPECIAL: Final = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 
 
 def special_kind(mode: int) -> str:

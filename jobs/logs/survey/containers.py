@@ -28,10 +28,7 @@ _PREFIXES: Final = (
     rb"<\d{1,3}>1 \S+ \S{1,255} \S{1,48} \S{1,128} (?:\S{1,32} (?:-|\[.*?\])|-) (?:\xef\xbb\xbf)?",  # RFC 5424
     rb"[^\s:{}\"]{1,512}\.(?:log|out|txt|jsonl?|csv)(?:\.[\w-]+)*(?::\d+)?:",  # grep -r, -rn
 )
-_NAMED: Final = re.compile(
-    rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:" + b"|".join(_PREFIXES) + rb")",
-    re.DOTALL,
-)
+_NAMED: Final = re.compile(rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:" + b"|".join(_PREFIXES) + rb")", re.DOTALL)
 """The prefixes that say who wrote a line."""
 _POD: Final = re.compile(rb'"(?:pod|container)(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
 """Where collectors' JSON has it."""
