@@ -9,13 +9,13 @@ from __future__ import annotations
 import fcntl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
-from jobs.logs.streams import Stream, stream_of, streams_state
+from jobs.logs.streams import StoredStream, Stream, stream_of, streams_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +36,7 @@ class ShipTarget:
 class _StateFile:
     version: int
     target: ShipTarget
-    streams: list[dict[str, Any]]
+    streams: list[StoredStream]
 
 
 class ShipState:

@@ -15,17 +15,9 @@ from jobs.logs.mark import Mark
 from jobs.logs.times import LENGTH, looks_like_time
 
 _GROUP_API_KEYS: Final = {
-    b"JOIN_GROUP": b"11",
-    b"SYNC_GROUP": b"14",
-    b"HEARTBEAT": b"12",
-    b"LEAVE_GROUP": b"13",
-    b"OFFSET_COMMIT": b"8",
-    b"TXN_OFFSET_COMMIT": b"28",
-    b"OFFSET_FETCH": b"9",
-    b"DELETE_GROUPS": b"42",
-    b"FIND_COORDINATOR": b"10",
-    b"CONSUMER_GROUP_HEARTBEAT": b"68",
-}
+    b"JOIN_GROUP": b"11", b"SYNC_GROUP": b"14", b"HEARTBEAT": b"12", b"LEAVE_GROUP": b"13", b"OFFSET_COMMIT": b"8", b"OFFSET_FETCH": b"9",
+    b"TXN_OFFSET_COMMIT": b"28", b"DELETE_GROUPS": b"42", b"FIND_COORDINATOR": b"10", b"CONSUMER_GROUP_HEARTBEAT": b"68",
+}  # fmt: skip
 GROUP_APIS: Final = frozenset(_GROUP_API_KEYS)
 _KEYS: Final = frozenset(_GROUP_API_KEYS.values())
 # The frequent ones of the others. A name that is not here is looked at twice, no more.
@@ -83,7 +75,7 @@ class BrokerJudge(LineJudge):
         super().__init__(mark)
         self.bare = unwrap
         self.candidates = unwrap.candidates
-        self.leaves_own = not unwrap.has_layouts
+        self.leaves_own = not unwrap.layouts
 
     def begin(self, lines: Iterable[bytes], log: Callable[[], LogBytes]) -> None:  # noqa: ARG002
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""

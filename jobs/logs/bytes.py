@@ -237,6 +237,26 @@ def read_past(log: LogBytes, size: int) -> bool:
     return True
 
 
+class ShownBytes(LogBytes):
+    """What a subclass shows of the bytes of a file."""
+
+    def __init__(self, log: LogBytes) -> None:
+        super().__init__(log.signature, log.close)
+        self._log = log
+
+    def head(self) -> bytes:
+        """That of the file, by which the file is recognised."""
+        return self._log.head()
+
+    def skip(self, size: int) -> bool:
+        """Reads and forgets."""
+        return read_past(self, size)
+
+    def file_position(self) -> int:
+        """That of the file."""
+        return self._log.file_position()
+
+
 class Fingerprint(NamedTuple):
     """Identifies a log by how it begins, wherever it was moved and however it was compressed since."""
 
@@ -251,3 +271,14 @@ class Fingerprint(NamedTuple):
     def fits(self, head: bytes) -> bool:
         """Whether a log that begins with `head` may be the same one, grown since."""
         return 0 < self.size <= len(head) and Fingerprint.of(head[: self.size]) == self
+
+    def opened(self, path: Path) -> LogBytes | None:
+        """The log at a path if it is this one still: it may have been rotated a moment ago."""
+        try:
+            log = open_log(path)
+        except OSError:  # the next scan finds out why
+            return None
+        if self.fits(log.head()):
+            return log
+        log.close()
+        return None

@@ -12,20 +12,12 @@ from jobs.logs.mark import Mark
 class LineJudge(ABC):
     """Decides which lines of one log are kept. It may remember earlier lines, in the mark alone."""
 
-    bare: Callable[[bytes], bytes] | None = None
-    """Takes off what stands around a line; None if nothing ever does."""
-
+    bare: Callable[[bytes], bytes] | None = None  # takes off what stands around a line; None if nothing ever does
+    # The indexes of those lines around which something may stand, of a text and its lines; None if none can be ruled out.
     candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None
-    """The indexes of those lines around which something may stand, of a text and its lines; None if none can be ruled out."""
-
-    leaves_own = False
-    """Whether `bare` leaves each line as it is that begins as Kafka's own configuration writes it."""
-
-    repeats = False
-    """Whether lines of heartbeats that repeat others may be taken without asking (jobs/logs/heartbeats/beats.py)."""
-
-    has_context = False
-    """Whether `context` says anything."""
+    leaves_own = False  # whether `bare` leaves each line as it is that begins as Kafka's own configuration writes it
+    repeats = False  # whether lines of heartbeats that repeat others may be taken without asking (jobs/logs/heartbeats/beats.py)
+    has_context = False  # whether `context` says anything
 
     def __init__(self, mark: Mark) -> None:
         self.mark = mark

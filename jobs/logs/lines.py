@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
 from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
+from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
 
@@ -41,17 +42,15 @@ class LineBuffer:
         *,
         final: bool,
         limits: LineLimits,
-        bare: Callable[[bytes], bytes] | None = None,
-        candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None,
+        judge: LineJudge | None = None,
         is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`final`: a last line without its end is a line. `bare`, `candidates`: those of the judge. `is_elsewhere`: see Share."""
+        """`final`: a last line without its end is a line. `judge`: knows what stands around lines. `is_elsewhere`: see Share."""
         self.mark = mark
         self.final = final
         self._open_bytes = open_bytes
         self._limits = limits
-        self._bare = bare
-        self._candidates = candidates
+        self._judge = judge
         self._is_elsewhere = is_elsewhere
         self.block_of: Callable[[bytes], Block | None] | None = None  # makes a block of lines around which nothing stands
         self.source: LogBytes | None = None  # the file, if it is open
@@ -94,14 +93,9 @@ class LineBuffer:
         return len(self._lines) + (0 if self.block is None else len(self.block))
 
     @property
-    def exhausted(self) -> bool:
-        """Whether everything that can be read was handed out."""
-        return self._at_end and self.next >= self.count
-
-    @property
     def complete(self) -> bool:
         """Whether the whole file was handed out, up to its last byte."""
-        return self.exhausted and not self._rest
+        return self._at_end and self.next >= self.count and not self._rest
 
     @property
     def damage(self) -> str:
@@ -162,8 +156,8 @@ class LineBuffer:
                 return
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
         taken, size = whole.split(b"\n"), len(whole) + 1
-        if self._bare is not None:
-            candidates = range(len(taken)) if self._candidates is None else self._candidates(whole, taken)
+        if self._judge is not None and self._judge.bare is not None:
+            candidates = self._judge.candidates(whole, taken) if self._judge.candidates is not None else range(len(taken))
             first = next((taken[index] for index in candidates if taken[index]), b"")
             lengths: dict[int, int] = {}
             written = taken
@@ -172,7 +166,7 @@ class LineBuffer:
                 lengths, held = self._join(taken, last=last)
                 size -= held
                 candidates = range(len(taken))
-            self._take_off(self._bare, taken, written, candidates, lengths)
+            self._take_off(self._judge.bare, taken, written, candidates, lengths)
         self.lines.extend(taken)
         self._ahead += size
         self._unended = False

@@ -55,10 +55,7 @@ class LogReader:
         self._judge = judge(self.mark)
         self._jumps = jumps
         self._fold = False
-        bare, candidates = self._judge.bare, self._judge.candidates
-        self._buffer = LineBuffer(
-            open_bytes, self.mark, final=final, limits=limits, bare=bare, candidates=candidates, is_elsewhere=is_elsewhere
-        )
+        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere)
         self._seconds: list[int] = []
 
     def close(self) -> None:

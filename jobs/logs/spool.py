@@ -24,6 +24,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +36,7 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.reader import FOREVER
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
-from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
+from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
 from jobs.logs.stretches.plan import Planner
 from jobs.logs.stretches.reading import log_read, read_stretch
 from jobs.logs.survey.owners import KnownNodes
@@ -55,6 +56,16 @@ _GROWTH: Final = 4  # times the lines of a slice: those of the next
 _STRETCHED: Final = 8
 """Times the lines of a slice: those of one that is read in stretches. Long runs of heartbeats cost least, and no process holds them all."""
 _ROOM_POLL_SECONDS: Final = 0.1
+
+
+class _State(msgspec.Struct):
+    """Where the spool stands. `pending`: the newest slice. `nodes`: what is known of them, by cluster."""
+
+    version: int
+    pending: int = 0
+    ended: bool = False
+    streams: list[StoredStream] = []
+    nodes: dict[str, KnownNodes] = {}
 
 
 @dataclass(frozen=True)
@@ -91,12 +102,7 @@ class Spool(SurveyedSlicer):
     """Turns a folder of logs into slices. Only one object at a time may work in `folder`."""
 
     def __init__(
-        self,
-        inputs: Path,
-        folder: Path,
-        *,
-        settings: SpoolSettings | None = None,
-        find: Callable[[Path], list[LogFile]] = discover,
+        self, inputs: Path, folder: Path, *, settings: SpoolSettings | None = None, find: Callable[[Path], list[LogFile]] = discover
     ) -> None:
         super().__init__(lambda: find(inputs), settings or SpoolSettings())
         self.settings: SpoolSettings
@@ -285,28 +291,22 @@ class Spool(SurveyedSlicer):
         sync(self.slices_folder)
 
     def _save_state(self, pending: int) -> None:
-        state = {
-            "version": STATE_VERSION,
-            "pending": pending,
-            "ended": self._ended,
-            "streams": streams_state(self.streams),
-            "nodes": {cluster: known.stored() for cluster, known in sorted(self.known.items())},
-        }
-        write_whole(self.folder / STATE, json.dumps(state, separators=(",", ":")).encode())
+        state = _State(STATE_VERSION, pending, self._ended, streams_state(self.streams), dict(sorted(self.known.items())))
+        write_whole(self.folder / STATE, msgspec.json.encode(state))
 
     def _recover(self) -> None:
         """Loads the state, publishes the slice that it names, and deletes any other."""
         path = self.folder / STATE
         if path.exists():
-            state = json.loads(path.read_text(encoding="utf-8"))
-            if state.get("version") != STATE_VERSION:
-                raise ValueError(f"{path} is of version {state.get('version')}; this program reads {STATE_VERSION}")
-            self._ended = state["ended"]
-            self._next_number = state["pending"] + 1
-            self.streams = [stream_of(entry) for entry in state["streams"]]
-            self.known = {cluster: KnownNodes.of_stored(known) for cluster, known in state["nodes"].items()}
-            if (self._pending / _file_name(state["pending"])).exists():
-                self._publish(state["pending"])
+            state = msgspec.json.decode(path.read_bytes(), type=_State)
+            if state.version != STATE_VERSION:
+                raise ValueError(f"{path} is of version {state.version}; this program reads {STATE_VERSION}")
+            self._ended = state.ended
+            self._next_number = state.pending + 1
+            self.streams = [stream_of(stored) for stored in state.streams]
+            self.known = state.nodes
+            if (self._pending / _file_name(state.pending)).exists():
+                self._publish(state.pending)
         for left in self._pending.iterdir():
             left.unlink()
         self._sweep()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
+import msgspec
+
+from jobs.logs.bytes import Fingerprint, LogBytes, Signature
 from jobs.logs.files import LogFile
 from jobs.logs.jumps import Jump
 from jobs.logs.mark import Mark
@@ -19,56 +21,46 @@ from jobs.logs.times import NEVER
 
 StreamKey = tuple[str, str, str, int, str]
 
+_UNSEEN: Final = Signature(0, 0)
 ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
 
 
+@dataclass(eq=False)
 class Stream:
     """One log that is being read."""
 
-    def __init__(
-        self,
-        file: LogFile,
-        fingerprint: Fingerprint,
-        mark: Mark | None = None,
-        read_whole: Signature | None = None,
-        *,
-        owners: Owners | None = None,
-        section: Section = WHOLE[0],
-        end: int | None = None,
-        view: View = AS_IT_IS,
-        cluster: str = "",
-    ) -> None:
-        """`owners`: whose lines they are, if its folder does not decide that. `section`, `end`: which bytes of the file are this log.
+    found_as: InitVar[LogFile]
+    fingerprint: Fingerprint
+    read_whole: Signature | None = None  # the file when everything in it had been read
+    owners: Owners | None = None  # whose lines they are, if its folder does not decide that
+    section: Section = WHOLE[0]  # from where on in the file they are this log ...
+    end: int | None = None  # ... and up to where
+    view: View = AS_IT_IS  # how they are read
+    cluster: str = ""  # its name, if that is not the folder's
+    mark: Mark = field(default_factory=Mark)  # behind the last slice; the reader's runs ahead while a slice is made
+    file: LogFile | None = None  # None: missing at present
+    signature: Signature = _UNSEEN
+    reader: LogReader | None = None
+    due_ms: int = NEVER  # time of the next line
+    speaker: str = ""  # the broker that wrote the last line with its name, if several wrote the log
+    cut_off: bool = False  # the file was gone, or could not be opened, when its next lines were due
+    gone: Path | None = None  # the file, if it was gone then and has not come back
+    waiting: bool = False  # ... which is a jump in time that is still open
+    grown_at: float = 0.0  # monotonic seconds
+    found: str = ""  # time zone that its lines showed when it was found; empty: none
+    zone: str = ""  # time zone in which its lines were read
+    understood: bool = False  # whether some line of it is one of a broker, a client or a record
+    label: str = ""  # the name that a shipper gives it for good, whatever its files are called
+    shipped: int = 0  # lines of it that a shipper delivered
 
-        `view`: how they are read. `cluster`: its name, if that is not the folder's.
-        """
-        self.view = view
-        self.cluster = cluster or file.cluster
-        self.folder: Folder = file.cluster, file.broker
-        self.owners = owners
-        self.broker = owners.broker if owners is not None else file.broker
-        self.origin = file.origin
-        self.fingerprint = fingerprint
-        self.section = section
-        self.end = end
-        # Behind the last slice; the reader's runs ahead while a slice is made.
-        self.mark = mark or Mark(section.offset, section.line, first_line=section.line)
-        self.read_whole = read_whole  # the file when everything in it had been read
-        self.file: LogFile | None = None  # None: missing at present
-        self.signature = Signature(0, 0)
-        self.reader: LogReader | None = None
-        self.due_ms = NEVER  # time of the next line
-        self.speaker = ""  # the broker that wrote the last line with its name, if several wrote the log
-        self.cut_off = False  # the file was gone, or could not be opened, when its next lines were due
-        self.gone: Path | None = None  # the file, if it was gone then and has not come back
-        self.waiting = False  # ... which is a jump in time that is still open
+    def __post_init__(self, found_as: LogFile) -> None:
+        self.folder: Folder = found_as.cluster, found_as.broker
+        self.cluster = self.cluster or found_as.cluster
+        self.broker = self.owners.broker if self.owners is not None else found_as.broker
+        self.origin = found_as.origin
+        if self.mark == Mark():
+            self.mark = Mark(*self.section, first_line=self.section.line)
         self.clock_line = self.mark.own_lines  # lines that CLOCK and LINE records account for so far
-        self.grown_at = 0.0  # monotonic seconds
-        self.found = ""  # time zone that its lines showed when it was found; empty: none
-        self.zone = ""  # time zone in which its lines were read
-        self.understood = False  # whether some line of it is one of a broker, a client or a record
-        self.label = ""  # the name that a shipper gives it for good, whatever its files are called
-        self.shipped = 0  # lines of it that a shipper delivered
 
     @property
     def key(self) -> StreamKey:
@@ -127,12 +119,8 @@ class Stream:
     def open(self) -> LogBytes:
         """Opens the file if it still is this log: it may have been rotated a moment ago."""
         assert self.file is not None
-        try:
-            log = open_log(self.file.path)
-        except OSError:  # the next scan finds out why
-            return LogBytes()
-        if not self.fingerprint.fits(log.head()):
-            log.close()
+        log = self.fingerprint.opened(self.file.path)
+        if log is None:
             return LogBytes()
         return viewed(log if self.end is None else Part(log, self.end), self.view)
 
@@ -152,55 +140,40 @@ class Stream:
         return min(source.file_position(), self.signature.size) if source else 0
 
 
-def streams_state(streams: Sequence[Stream]) -> list[dict[str, Any]]:
+class StoredStream(msgspec.Struct, frozen=True):
+    """A log between two runs: what of a Stream is not found again. The names are those of Stream."""
+
+    cluster: str
+    folder: Folder
+    origin: str
+    fingerprint: Fingerprint
+    reached: Mark
+    read_whole: Signature | None = None
+    owners: Owners | None = None
+    section: Section = WHOLE[0]
+    end: int | None = None
+    view: View = AS_IT_IS
+    speaker: str = ""
+    zone: str = ""
+    found: str = ""
+    understood: bool = False
+    label: str = ""
+    shipped: int = 0
+
+
+def streams_state(streams: Sequence[Stream]) -> list[StoredStream]:
     """The stored form of logs: all that exist, and the newest of those that are gone."""
     present = [s for s in streams if s.file is not None]
     absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
-    return [_stream_state(s) for s in present + absent[-ABSENT_KEPT:]]
+    names = StoredStream.__struct_fields__
+    return [StoredStream(**{name: getattr(s, name) for name in names}) for s in present + absent[-ABSENT_KEPT:]]
 
 
-def _stream_state(stream: Stream) -> dict[str, Any]:
-    state: dict[str, Any] = {
-        "cluster": stream.cluster,
-        "broker": stream.folder[1],
-        "origin": stream.origin,
-        "fingerprint": stream.fingerprint,
-        "mark": asdict(stream.reached),
-        "seen": stream.read_whole,
-        "zone": stream.zone,
-        "found": stream.found,
-        "understood": stream.understood,
-    }
-    if stream.owners is not None:
-        state["owners"], state["speaker"] = stream.owners.stored(), stream.speaker
-    if stream.section != WHOLE[0] or stream.end is not None:
-        state["section"], state["end"] = stream.section, stream.end
-    if stream.folder[0] != stream.cluster:
-        state["folder"] = stream.folder[0]
-    if stream.view != AS_IT_IS:
-        state["view"] = stream.view
-    return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
-
-
-def stream_of(entry: Mapping[str, Any]) -> Stream:
+def stream_of(stored: StoredStream) -> Stream:
     """A log from its stored form."""
-    file = LogFile(entry.get("folder", entry["cluster"]), entry["broker"], entry["origin"], Path())
-    read_whole = Signature(*entry["seen"]) if entry["seen"] else None
-    stream = Stream(
-        file,
-        Fingerprint(*entry["fingerprint"]),
-        Mark(**entry["mark"]),
-        read_whole,
-        owners=Owners.of_stored(entry["owners"]) if "owners" in entry else None,
-        section=Section(*entry.get("section", WHOLE[0])),
-        end=entry.get("end"),
-        view=View.of_stored(entry.get("view", AS_IT_IS)),
-        cluster=entry["cluster"],
-    )
-    stream.speaker = entry.get("speaker", "")
-    stream.zone, stream.found, stream.understood = entry["zone"], entry["found"], entry["understood"]
-    stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
-    return stream
+    file = LogFile(*stored.folder, stored.origin, Path())
+    own = {name: getattr(stored, name) for name in StoredStream.__struct_fields__ if name not in ("folder", "origin", "reached")}
+    return Stream(file, mark=stored.reached, **own)
 
 
 def stem(origin: str) -> str:

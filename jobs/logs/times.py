@@ -53,8 +53,7 @@ SECONDS: Final = Seconds()
 class LocalTimes:
     """The local times of one zone. Minutes are looked up once: a line costs two dictionary look-ups."""
 
-    exact = False
-    """Whether times are beyond doubt. Times in text may be damaged."""
+    exact = False  # whether times are beyond doubt. Times in text may be damaged.
 
     def __init__(self, zone: str) -> None:
         self._zone = zone_named(zone)

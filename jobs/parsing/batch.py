@@ -23,10 +23,8 @@ from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
 from schemas import input_lines, names
 from schemas.names import CLOCK
 
-LOG: Final = ("cluster", "broker", "origin")
-"""Columns that identify a log."""
-NOTE_CHARACTERS: Final = 1 << 20
-"""Length of the longest `note`: the text of a clock, or of a line about a whole file."""
+LOG: Final = ("cluster", "broker", "origin")  # columns that identify a log
+NOTE_CHARACTERS: Final = 1 << 20  # length of the longest `note`: the text of a clock, or of a line about a whole file
 
 
 @dataclass(frozen=True)

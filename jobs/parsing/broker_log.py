@@ -19,8 +19,7 @@ _LOGGERS: Final = (
     r"(?:[\w.]*\.)?(?:BrokerServer|KafkaServer|LogManager|LoggingSignalHandler|Kafka\$|ZooKeeperClient|FetchSessionHandler"
     r"|ReplicationControlManager|KafkaController|AppInfoParser|ReplicaStateMachine\$BrokerChangeListener)"
 )
-BROKER_SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ (.*) \({_LOGGERS}\)\Z")
-"""Group: the sentence."""
+BROKER_SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ (.*) \({_LOGGERS}\)\Z")  # group: the sentence
 _LOGGER: Final = re.compile(rf"(?a)\({_LOGGERS}\)\Z")
 _MOST: Final = 1 << 10  # characters of a line
 

@@ -14,9 +14,9 @@ import re
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import CLIENT_SOURCE, CONNECT
-from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
+from jobs.parsing.rows import EVENT, Refusal, damage, int32, refused, skipped
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
-from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Templates
+from jobs.parsing.templates.language import LONG_WORD, Templates
 from jobs.parsing.templates.other_clients import OTHERS
 
 _MAX_LENGTH: Final = 1 << 16
@@ -57,7 +57,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         return refused(CLIENT_SOURCE, Refusal.UNKNOWN_TEMPLATE, text) if _WHOLE.search(text) else skipped(CLIENT_SOURCE)
     fields = reading.fields
     group = parts.group or fields.get("group") or (None if context in _NOTHING else context)
-    refusal = _refusal(parts.sentence, at_us, group)
+    refusal = damage(parts.sentence, at_us) or (Refusal.NO_GROUP if group is None else None)
     if refusal is not None:
         return refused(CLIENT_SOURCE, refusal, text)
     return {
@@ -77,14 +77,6 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         "reason": fields.get("reason"),
         "state": fields.get("state"),
     }
-
-
-def _refusal(sentence: str, at_us: int | None, group: str | None) -> str | None:
-    if at_us is None:
-        return Refusal.NO_TIME
-    if CONTROLS.search(sentence):
-        return Refusal.CONTROL_CHARACTERS
-    return Refusal.NO_GROUP if group is None else None
 
 
 def _parts(text: str) -> _Parts:

@@ -17,10 +17,10 @@ from typing import Any, Final
 from coordinator_model import events as e
 from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
-from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
+from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, damage, int32, refused, skipped
 from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
-from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Reading, Templates
+from jobs.parsing.templates.language import LONG_WORD, Reading, Templates
 from jobs.parsing.templates.reason import REASONS
 from jobs.parsing.templates.service import COMMITS, HARMLESS, NOTES, OWNERSHIP
 
@@ -31,12 +31,9 @@ _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; Kafka writes no longer 
 _MAX_WORDS: Final = 1 << 11  # characters besides long words
 
 _MARKS: Final = (
-    " [GroupCoordinator ",
-    "coordinator.group.",
-    "kafka.coordinator.Group",
-    " [GroupMetadataManager brokerId=",
+    " [GroupCoordinator ", "coordinator.group.", "kafka.coordinator.Group", " [GroupMetadataManager brokerId=",
     " [Group Metadata Manager on Broker ",
-)
+)  # fmt: skip
 _PREFIX: Final = (
     r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=|Group Metadata Manager on Broker )(\d+)"
     r"(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
@@ -56,8 +53,7 @@ _LOOKS_LIKE: Final = re.compile(rf"(?a)(?<![\w.\[]){_PREFIX}")
 _GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
 _COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
 _MEMBER_SEPARATOR: Final = re.compile(r"(?s), (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})
-"""Kinds whose reason is the sentence."""
+_WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})  # kinds whose reason is the sentence
 _NO_INSTANCE: Final = frozenset({"", "None", "null"})
 
 SENTENCES: Final = Templates(TEMPLATES)
@@ -75,9 +71,9 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
     if shape is None or (shape[1] is None and ".common.runtime." in shape[5]):
         refusal = _foreign(text, shaped=shape is not None)
-        return skipped(e.COORDINATOR_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
+        return skipped(UNKNOWN_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
     _, node, partition, sentence, _ = shape.groups()
-    refusal = _refusal(reading, sentence, at_us)
+    refusal = damage(sentence, at_us) or (Refusal.UNKNOWN_TEMPLATE if reading is None else None)
     if refusal is not None or reading is None:
         return refused(e.COORDINATOR_SOURCE, refusal, text)
     if not reading.template.kind and not _is_trouble(text, reading, sentence):
@@ -131,14 +127,6 @@ def _foreign(text: str, *, shaped: bool) -> str | None:
     return Refusal.UNKNOWN_TEMPLATE if _ANY_SHAPE.match(text) else Refusal.TRUNCATED
 
 
-def _refusal(reading: Reading | None, sentence: str, at_us: int | None) -> str | None:
-    if at_us is None:
-        return Refusal.NO_TIME
-    if CONTROLS.search(sentence):
-        return Refusal.CONTROL_CHARACTERS
-    return Refusal.UNKNOWN_TEMPLATE if reading is None else None
-
-
 def _is_trouble(text: str, reading: Reading, sentence: str) -> bool:
     """Whether a line that moves no group tells of a group's trouble: nothing may be called healthy over it."""
     return tells_of_trouble(sentence) and (is_grave(text) or "group" in reading.fields)
@@ -175,7 +163,7 @@ def _event_columns(reading: Reading, sentence: str) -> dict[str, Any]:
         "state": fields.get("state"),
         "member_count": int32(fields.get("count")),
         "members": in_reason if members is None else members,
-        "groups": _groups(fields.get("groups")) if kind == e.GROUPS_DELETED else None,
+        "groups": [{"group_id": name} for name in fields.get("groups", "").split(", ") if name] if kind == e.GROUPS_DELETED else None,
     }
 
 
@@ -193,7 +181,3 @@ def _listed(collection: str | None) -> list[dict[str, str]] | None:
     found = _COLLECTION.match(collection)
     inner = collection if found is None else next(part for part in found.groups() if part is not None)
     return [{"member_id": member} for member in _MEMBER_SEPARATOR.split(inner) if member]
-
-
-def _groups(listed: str | None) -> list[dict[str, str]]:
-    return [{"group_id": group} for group in (listed or "").split(", ") if group]

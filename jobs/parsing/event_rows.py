@@ -57,11 +57,7 @@ def _laid_out(rows: pa.Table) -> pa.Table:
     """Rows with all columns of group_events; missing ones are null."""
     present = set(rows.column_names)
     columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in _ARROW]
-    return pa.table(columns, schema=_nullable(_ARROW))
-
-
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_nullable(True) for field in schema])
+    return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in _ARROW]))
 
 
 def _spread(rows: pa.Table) -> Iterator[pa.Table]:

@@ -18,7 +18,7 @@ from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, REQUES
 from jobs.common.text import printable
 from jobs.kafka.bundles import BundleError, Heartbeats, decoded
 from jobs.logs.heartbeats.beat_numbers import durations_us
-from jobs.logs.heartbeats.beats import NO_INTERVAL, SHAPE, Group, told_by
+from jobs.logs.heartbeats.beats import NO_INTERVAL, SHAPE, told_by
 from jobs.logs.times import LENGTH
 from jobs.parsing.request_checks import client_host
 from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
@@ -35,23 +35,15 @@ _MS: Final = 1_000  # microseconds
 def of_lines(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of RAW lines whose `repeated` is not null, with `occurred_at` for `at`."""
     found = [match for text in lines["text"].to_pylist() if (match := SHAPE.fullmatch(text.encode(), LENGTH)) is not None]
-    groups, member_ids, connections = list[Group](), list[str](), list[str]()
-    client_ids, instance_ids = list[str | None](), list[str | None]()
-    for match in found:
-        group, member_id, client_id, instance_id, connection = told_by(match)
-        groups.append(group)
-        member_ids.append(member_id)
-        client_ids.append(client_id)
-        instance_ids.append(instance_id)
-        connections.append(connection)
+    told = [told_by(match) for match in found]
     ones = [1] * len(found)  # each line is of a group and a member of its own
     beats = Heartbeats(
-        groups=groups,
+        groups=[group for group, *_ in told],
         members=ones,
-        client_ids=client_ids,
-        instance_ids=instance_ids,
-        member_ids=member_ids,
-        connections=connections,
+        client_ids=[client_id for _, _, client_id, _, _ in told],
+        instance_ids=[instance_id for _, _, _, instance_id, _ in told],
+        member_ids=[member_id for _, member_id, *_ in told],
+        connections=[connection for *_, connection in told],
         beats=ones,
         positions=lines["position"].to_pylist(),
         ats=(lines["occurred_at"].cast(pa.int64()).to_numpy() // _MS).tolist(),

@@ -23,7 +23,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
     BROKER_SOURCE: broker_log.row,
     UNKNOWN_SOURCE: lambda *_: skipped(UNKNOWN_SOURCE),
 }
-"""What reads a line of each source: by its text and its time (epoch µs). Others take more than that."""
+"""What reads a line of each source: by its text and its time (epoch µs). Those of clients take more than that."""
 
 
 def parsed(raw: pa.RecordBatch) -> pa.Table:
@@ -40,7 +40,8 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
         if is_beat[place]:
             beats.append(place)
             continue
-        source = _source(record, broker, origin, text or "")
+        is_stored = group_records.is_record_line(origin, broker)
+        source = CLOCK if record != LINE else broker if is_stored else source_of(broker, text or "")
         if source in PSEUDO_BROKERS and fault is None:
             stored.append(place)
             continue
@@ -50,10 +51,8 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
             rows.append({"source": CLOCK, "kind": record, "verdict": PART if record == PART else CLOCK, "raw": text})
         elif fault is not None:
             rows.append(refused(source, fault, text))
-        elif source == CLIENT_SOURCE:
-            rows.append(client_log.row(text or "", times[place], context))
         else:
-            rows.append(_PARSERS[source](text or "", times[place]))
+            rows.append(row_of(source, text or "", times[place], context))
         if around is not None and rows[-1].get("verdict") == QUARANTINE:
             rows[-1]["raw"] = as_written(text or "", around)[:RAW_CHARACTERS]
     pieces = [parsed_batch(_taken(lines, others), rows)]
@@ -66,14 +65,15 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches(pieces)
 
 
-def _source(record: str, broker: str, origin: str, text: str) -> str:
-    """The kind of evidence that a record is."""
-    if record != LINE:
-        return CLOCK
+def row_of(source: str, text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
+    """The columns of PARSED that a line decides. `context`: what other lines of a client's log say about it."""
+    return client_log.row(text, at_us, context) if source == CLIENT_SOURCE else _PARSERS[source](text, at_us)
+
+
+def source_of(broker: str, text: str) -> str:
+    """The kind of evidence that a line is, by what stands in the place of its broker and by its text."""
     if broker == CLIENTS:
         return CLIENT_SOURCE
-    if group_records.is_record_line(origin, broker):
-        return broker
     if request_log.is_request_line(text):
         return REQUEST_SOURCE
     if coordinator_log.is_coordinator_line(text):

@@ -22,8 +22,7 @@ from jobs.parsing.rows import Refusal
 CONNECTION: Final = r"\S+?:\d+-(\S+):\d+-\d+(?:-\d+)?"
 """`localHost:port-remoteHost:port-index` (to 3.9) or `…-processor-index` (4.x). Group 1 is the client host. IPv6 hosts have no brackets."""
 
-MAX_CONNECTION: Final = 1_024
-"""Characters: two host names have 255 each at most. Longer texts would make that pattern slow."""
+MAX_CONNECTION: Final = 1_024  # characters: two host names have 255 each at most. Longer texts would make that pattern slow.
 _CONNECTIONS: Final = 65_536  # whose hosts are remembered: a member sends all its requests over a few
 
 _LOWEST_ERROR: Final = -1
@@ -79,15 +78,13 @@ _WITH_BLOBS: Final = frozenset({events.JOIN_GROUP, events.SYNC_GROUP})
 COMMITS: Final = {events.OFFSET_COMMIT: 1, events.TXN_OFFSET_COMMIT: 3}
 """The requests that commit offsets, and the first version of each that has a generation."""
 
-_BYTES: Final = ("metadata", "assignment")
-"""Fields whose bytes are not in a line that was printed as text (request_text.py)."""
+_BYTES: Final = ("metadata", "assignment")  # fields whose bytes are not in a line that was printed as text (request_text.py)
 
 _REQUIRED_ALWAYS: Final = (
     "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.requestApiKeyName", "request", "response",
 )  # fmt: skip
 
-_WITHOUT_ANSWER: Final = re.compile(r"Completed request:(?:\{api_key=|Name: ?)")
-"""Begins a request of Kafka 0.9 to 0.11."""
+_WITHOUT_ANSWER: Final = re.compile(r"Completed request:(?:\{api_key=|Name: ?)")  # begins a request of Kafka 0.9 to 0.11
 _LOGGER: Final = re.compile(r"\([\w.$]+\)\Z", re.ASCII)
 _WITHOUT_BODY: Final = re.compile(r',"(?:request|response)":(?:""|null),')
 """Kafka 2.8 to 4.3 write "" in the place of a body that they did not keep, 4.4 writes null."""

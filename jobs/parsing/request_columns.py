@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from coordinator_model.events import (
-    CONSUMER_GROUP_HEARTBEAT,
-    DELETE_GROUPS,
-    FIND_COORDINATOR,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
-    OFFSET_FETCH,
-    SYNC_GROUP,
-    TXN_OFFSET_COMMIT,
-)
+from coordinator_model import events as e
 from jobs.parsing import request_checks as checks
 from jobs.parsing.request_json import AskedGroup, Client, Entry, Header, Logged, Request, Response, Target, TopicIdPartitions
 
@@ -38,9 +28,9 @@ def concerns_a_group(line: Logged) -> bool:
     many groups at once, every few seconds, which says nothing about a group.
     """
     header, request = line.request_header or _NO_HEADER, line.request or _NO_REQUEST
-    if header.request_api_key_name == FIND_COORDINATOR:
+    if header.request_api_key_name == e.FIND_COORDINATOR:
         return request.key_type is None or request.key_type == _GROUP_KEY
-    if header.request_api_key_name == OFFSET_FETCH:
+    if header.request_api_key_name == e.OFFSET_FETCH:
         if request.groups is not None and len(request.groups) != 1:
             return False
         return request.topics is not None or _asked_group(request).topics is not None
@@ -209,14 +199,7 @@ def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] 
 
 
 _OF_API: Final[Mapping[str, Callable[[Request, Response], dict[str, Any]]]] = {
-    JOIN_GROUP: _joined,
-    SYNC_GROUP: _synced,
-    LEAVE_GROUP: _left,
-    OFFSET_COMMIT: _committed,
-    TXN_OFFSET_COMMIT: _committed,
-    OFFSET_FETCH: _fetched,
-    DELETE_GROUPS: _deleted,
-    FIND_COORDINATOR: _found,
-    CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
-}
+    e.JOIN_GROUP: _joined, e.SYNC_GROUP: _synced, e.LEAVE_GROUP: _left, e.OFFSET_COMMIT: _committed, e.TXN_OFFSET_COMMIT: _committed,
+    e.OFFSET_FETCH: _fetched, e.DELETE_GROUPS: _deleted, e.FIND_COORDINATOR: _found, e.CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
+}  # fmt: skip
 """What only requests of an API have."""

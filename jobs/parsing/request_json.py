@@ -47,7 +47,7 @@ class Entry(_Struct):
 
 
 class AskedTopic(_Struct):
-    """A topic of an OffsetFetch."""
+    """A topic of an OffsetFetch. Its partitions in a commit are not read."""
 
     partition_indexes: list[_Int32 | None] | None = None
 

@@ -55,26 +55,14 @@ SHAPES: Final = {
 structs, `*` a list that is not read, because texts of clients are in it or nothing depends on it."""
 
 _OLDER: Final = {
-    "generation_id": "generation_?id",
-    "session_timeout_ms": "session_timeout(?:_ms)?",
-    "rebalance_timeout_ms": "rebalance_timeout(?:_ms)?",
-    "retention_time_ms": "retention_time(?:_ms)?",
-    "protocols": "(?:group_)?protocols",
-    "protocol_name": "(?:protocol_name|group_protocol)",
-    "name": "(?:protocol_name|topic|name)",
-    "leader": "leader(?:_id)?",
-    "metadata": "(?:protocol_|member_)?metadata",
-    "assignments": "(?:group_assignment|assignments)",
-    "assignment": "(?:member_)?assignment",
-    "topics": "(?:topics|responses)",
-    "partitions": "(?:partition_responses|partitions)",
-    "partition_index": "partition(?:_index)?",
-    "partition_indexes": "(?:partitions|partition_indexes)",
-    "key": "(?:coordinator_)?key",
-    "key_type": "(?:key_type|coordinator_type)",
-    "groups_names": "groups(?:_names)?",
-    "results": "(?:group_error_codes|results)",
-}
+    "generation_id": "generation_?id", "session_timeout_ms": "session_timeout(?:_ms)?", "rebalance_timeout_ms": "rebalance_timeout(?:_ms)?",
+    "retention_time_ms": "retention_time(?:_ms)?", "protocols": "(?:group_)?protocols", "protocol_name": "(?:protocol_name|group_protocol)",
+    "name": "(?:protocol_name|topic|name)", "leader": "leader(?:_id)?", "metadata": "(?:protocol_|member_)?metadata",
+    "assignments": "(?:group_assignment|assignments)", "assignment": "(?:member_)?assignment", "topics": "(?:topics|responses)",
+    "partitions": "(?:partition_responses|partitions)", "partition_index": "partition(?:_index)?",
+    "partition_indexes": "(?:partitions|partition_indexes)", "key": "(?:coordinator_)?key", "key_type": "(?:key_type|coordinator_type)",
+    "groups_names": "groups(?:_names)?", "results": "(?:group_error_codes|results)",
+}  # fmt: skip
 """Names that differ by release, until 2.1 and since 2.2."""
 
 _NUMBERS: Final = (
@@ -91,8 +79,7 @@ _VALUES: Final = {
 _INNER: Final = (
     r"(?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|key_type|coordinator_type)="
 )
-_LEFT_OVER: Final = re.compile(rf"[{{,]{_INNER}")
-"""A field inside of a name: then it is in doubt which of two readings is true."""
+_LEFT_OVER: Final = re.compile(rf"[{{,]{_INNER}")  # a field inside of a name: then it is in doubt which of two readings is true
 _TEXT: Final = rf"(?:[^{{,]|[{{,](?!{_INNER}))*?"
 """A text. It ends before such a field: else the time for a name of many fields grows with the third power of its length."""
 
@@ -147,9 +134,9 @@ def as_json(text: str) -> str:
     if found is None or found[1] not in SHAPES:
         return ""
     api, version, client, correlation, request, response, connection, *times, name, release = found.groups("")
-    asked, answered = _bodies(api)
-    request = asked.converted(_PARTITION.sub(r"\1", request))
-    response = answered.converted(_COORDINATOR.sub(r",\1}", response))
+    asked, answered = SHAPES[api]
+    request = _converted(asked, _PARTITION.sub(r"\1", request))
+    response = _converted(answered, _COORDINATOR.sub(r",\1}", response))
     header = f'{{"requestApiKey":{APIS[api].key},"requestApiKeyName":"{api}","requestApiVersion":{version},'
     header += f'"clientId":"={client}","correlationId":{correlation}}}'
     taken = ",".join(f'"{time}Ms":{value}' for time, value in zip(_TIMES, times, strict=True))
@@ -160,30 +147,20 @@ def as_json(text: str) -> str:
     return "" if _LEFT_OVER.search(json) else _finished(json)
 
 
-class _Body(NamedTuple):
-    """How a printed struct becomes JSON: patterns, each with what replaces it. Lists in lists come first."""
-
-    steps: tuple[tuple[re.Pattern[str], str], ...]
-
-    @classmethod
-    def of(cls, shape: str) -> _Body:
-        fields = _parsed(shape)
-        steps = [(_pattern(struct) + r"\}(?=,\{|\])", _replacement(struct)) for struct in _elements(fields)]
-        steps.append((rf"\A{_pattern(fields)}\}}\Z", _replacement(fields)))
-        return cls(tuple((re.compile(pattern, re.DOTALL | re.ASCII), json) for pattern, json in steps))
-
-    def converted(self, text: str) -> str:
-        """The struct as JSON, with marks before values that may be missing (`_finished`)."""
-        for pattern, json in self.steps:
-            text = pattern.sub(json, text)
-        return text
+def _converted(shape: str, text: str) -> str:
+    """A printed struct as JSON, with marks before values that may be missing (`_finished`)."""
+    for pattern, json in _steps(shape):
+        text = pattern.sub(json, text)
+    return text
 
 
 @cache
-def _bodies(api: str) -> tuple[_Body, _Body]:
-    """Of a request and of its answer."""
-    request, response = SHAPES[api]
-    return _Body.of(request), _Body.of(response)
+def _steps(shape: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """How a struct becomes JSON: patterns, each with what replaces it. Lists in lists come first."""
+    fields = _parsed(shape)
+    steps = [(_pattern(struct) + r"\}(?=,\{|\])", _replacement(struct)) for struct in _elements(fields)]
+    steps.append((rf"\A{_pattern(fields)}\}}\Z", _replacement(fields)))
+    return tuple((re.compile(pattern, re.DOTALL | re.ASCII), json) for pattern, json in steps)
 
 
 def _finished(json: str) -> str:
@@ -194,27 +171,18 @@ def _finished(json: str) -> str:
 
 
 def _parsed(shape: str) -> tuple[_Field, ...]:
-    tokens = re.findall(r"\w+|[\[\]?*]", shape)
-
-    def struct() -> tuple[_Field, ...]:
-        fields: list[_Field] = []
-        while tokens and tokens[0] != "]":
-            name, skipped = tokens.pop(0), False
-            inner: tuple[_Field, ...] = ()
-            if tokens[:1] == ["["]:
-                tokens.pop(0)
-                inner = struct()
-                tokens.pop(0)
-            elif tokens[:1] == ["*"]:
-                tokens.pop(0)
-                skipped = True
-            optional = tokens[:1] == ["?"]
-            if optional:
-                tokens.pop(0)
-            fields.append(_Field(name, optional, skipped, inner))
-        return tuple(fields)
-
-    return struct()
+    levels: list[list[_Field]] = [[]]
+    names: list[str] = []
+    for name, skipped, begins, optional, ends, may_lack in re.findall(r"(\w+)(\*?)(\[?)(\??)|(\])(\??)", shape):
+        if begins:
+            names.append(name)
+            levels.append([])
+        elif ends:
+            inner = tuple(levels.pop())
+            levels[-1].append(_Field(names.pop(), bool(may_lack), False, inner))
+        else:
+            levels[-1].append(_Field(name, bool(optional), bool(skipped), ()))
+    return tuple(levels[0])
 
 
 def _elements(fields: tuple[_Field, ...]) -> list[tuple[_Field, ...]]:

@@ -7,6 +7,7 @@ finish them (the verdict, encoded blobs, groups to spread) and to account for th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -26,75 +27,39 @@ UNKNOWN_SOURCE: Final = "unknown"
 class Refusal:
     """Codes of `quarantine.reason`. A detail may follow after a colon. Faults of jobs/logs/faults.py are codes, too."""
 
-    TRUNCATED: Final = "TRUNCATED"
-    """The line ends before its logger name: it was cut, or its writer was killed."""
-
-    MALFORMED: Final = "MALFORMED"
-    """The line has the marks of a request or coordinator line but not the shape `[time] LEVEL message (logger)`."""
-
-    NO_TIME: Final = "NO_TIME"
-    """The line has no timestamp that could be read."""
-
-    TOO_LONG: Final = "TOO_LONG"
-    """A line of a coordinator or a client is longer than any that Kafka writes."""
-
-    OLD_FORMAT: Final = "OLD_FORMAT"
-    """A request of Kafka 0.9 to 0.11, which logged no answers: it does not show whether the broker accepted it."""
-
+    TRUNCATED: Final = "TRUNCATED"  # the line ends before its logger name: it was cut, or its writer was killed
+    MALFORMED: Final = "MALFORMED"  # the marks of a request or coordinator line, but not the shape `[time] LEVEL message (logger)`
+    NO_TIME: Final = "NO_TIME"  # no timestamp that could be read
+    TOO_LONG: Final = "TOO_LONG"  # a line of a coordinator or a client is longer than any that Kafka writes
+    OLD_FORMAT: Final = "OLD_FORMAT"  # a request of 0.9 to 0.11, which logged no answers: nothing shows whether the broker accepted it
+    # `request` or `response` is "" or null: the request log was switched on while the request was in flight.
     LOGGED_WITHOUT_BODY: Final = "LOGGED_WITHOUT_BODY"
-    """`request` or `response` is "" or null: the request log was switched on while the request was in flight."""
-
-    INVALID_JSON: Final = "INVALID_JSON"
-    """Not JSON, or a field has a value of another type than Kafka gives it."""
-
-    API_MISMATCH: Final = "API_MISMATCH"
-    """`requestApiKey` and `requestApiKeyName` name different APIs."""
-
-    UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-    """A version of the API that Kafka 1.0 to 4.4 does not have."""
-
-    MISSING_FIELD: Final = "MISSING_FIELD"
-    """A field that this version of the API must have is missing or null; the detail names it."""
-
-    UNKNOWN_ERROR_CODE: Final = "UNKNOWN_ERROR_CODE"
-    """An error code outside Kafka's range. Without its code an answer says nothing."""
-
-    INVALID_BASE64: Final = "INVALID_BASE64"
-    """A subscription or assignment is not base64, which the broker always writes."""
-
+    INVALID_JSON: Final = "INVALID_JSON"  # no JSON, or a field has a value of another type than Kafka gives it
+    API_MISMATCH: Final = "API_MISMATCH"  # `requestApiKey` and `requestApiKeyName` name different APIs
+    UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"  # a version of the API that Kafka 1.0 to 4.4 does not have
+    MISSING_FIELD: Final = "MISSING_FIELD"  # this version of the API must have a field that is missing or null; the detail names it
+    UNKNOWN_ERROR_CODE: Final = "UNKNOWN_ERROR_CODE"  # outside Kafka's range: without its code an answer says nothing
+    INVALID_BASE64: Final = "INVALID_BASE64"  # a subscription or assignment is not base64, which the broker always writes
+    # A sentence of a coordinator or a client holds control characters, or a name in JSON holds half of a character: damage, or a name
+    # with a line end, whose rest cannot be recognised. Control characters that JSON escapes are part of a name.
     CONTROL_CHARACTERS: Final = "CONTROL_CHARACTERS"
-    """A sentence of a coordinator or a client holds control characters, or a name in JSON holds half of a character: damage, or a name
-    with a line end, whose rest cannot be recognised. Control characters that JSON escapes are part of a name."""
-
+    # A line of a client's log names no group. librdkafka names it with debug=cgrp; else the name of the log's folder counts.
     NO_GROUP: Final = "NO_GROUP"
-    """A line of a client's log names no group. librdkafka names it with debug=cgrp; else the name of the log's folder counts."""
-
+    # The bytes of a record of __consumer_offsets are not what a coordinator writes; the detail says where.
     UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
-    """The bytes of a record of __consumer_offsets are not what a coordinator writes; the detail says where."""
+    UNKNOWN_STATE: Final = "UNKNOWN_STATE"  # an answer to a poll names a state that Kafka's groups do not have
+    UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"  # no known release of Kafka writes this line of a group coordinator's logger
 
-    UNKNOWN_STATE: Final = "UNKNOWN_STATE"
-    """An answer to a poll names a state that Kafka's groups do not have."""
 
-    UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"
-    """No known release of Kafka writes this line of a group coordinator's logger."""
+def _texts(*names: str) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
 
 
 BLOBS: Final = StructType(
     [
-        StructField("protocols", ArrayType(StructType([StructField("name", StringType()), StructField("metadata", StringType())]))),
-        StructField(
-            "members",
-            ArrayType(
-                StructType(
-                    [
-                        StructField("memberId", StringType()),
-                        StructField("groupInstanceId", StringType()),
-                        StructField("metadata", StringType()),
-                    ]
-                )
-            ),
-        ),
-        StructField("assignments", ArrayType(StructType([StructField("memberId", StringType()), StructField("assignment", StringType())]))),
+        StructField("protocols", ArrayType(_texts("name", "metadata"))),
+        StructField("members", ArrayType(_texts("memberId", "groupInstanceId", "metadata"))),
+        StructField("assignments", ArrayType(_texts("memberId", "assignment"))),
     ]
 )
 """Encoded subscriptions and assignments of one JoinGroup or SyncGroup, as logged (base64)."""
@@ -107,8 +72,7 @@ GROUP: Final = StructType(
         StructField("coordinator_address", StringType()),
     ]
 )
-GROUPS: Final = ArrayType(GROUP)
-"""The groups of a line that names several. Each becomes a row with its own values of these columns."""
+GROUPS: Final = ArrayType(GROUP)  # the groups of a line that names several. Each becomes a row with its own values of these columns.
 
 LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
 """Columns of group_events that only rows for several lines have."""
@@ -126,15 +90,14 @@ PARSED: Final = StructType(
     ]
 )
 
-COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")
-"""Columns of a record that its row keeps."""
+COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")  # columns of a record that its row keeps
 
 _ARROW: Final = to_arrow_schema(PARSED)
 _OF_TEXT: Final = pa.struct([field for field in _ARROW if field.name not in COMMON])
 
-RAW_CHARACTERS: Final = 4096
-"""Length of the text that is kept of a quarantined line."""
+RAW_CHARACTERS: Final = 4096  # length of the text that is kept of a quarantined line
 
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_DIGITS: Final = 32  # a broker may write zeros in front
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
 
@@ -147,6 +110,13 @@ def skipped(source: str) -> dict[str, Any]:
 def refused(source: str, refusal: str | None, text: str | None) -> dict[str, Any]:
     """The columns of a line that goes to quarantine. `refusal`: a code of Refusal or of a fault, and a detail."""
     return {"source": source, "verdict": QUARANTINE, "refusal": refusal, "raw": text and text[:RAW_CHARACTERS]}
+
+
+def damage(sentence: str, at_us: int | None) -> str | None:
+    """What is wrong with any sentence: no time (epoch µs), or characters that no broker or client writes."""
+    if at_us is None:
+        return Refusal.NO_TIME
+    return Refusal.CONTROL_CHARACTERS if _CONTROLS.search(sentence) else None
 
 
 def int32(digits: str | None) -> int | None:

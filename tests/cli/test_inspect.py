@@ -93,7 +93,7 @@ def test_lines_that_are_not_understood_are_shown(capsys, tmp_path):
 def test_a_line_that_lost_its_end_is_not_understood(capsys, tmp_path):
     cut = fetch(7).replace(b"FETCH", b"HEARTBEAT").replace(b'"requestApiKey":1,', b'"requestApiKey":12,')[:150]
     write(tmp_path / "kafka-request.log", [*(fetch(i) for i in range(5)), cut])
-    assert "  INVALID_JSON 1" in inspect(capsys, tmp_path)[1]
+    assert "  TRUNCATED 1" in inspect(capsys, tmp_path)[1]
 
 
 @pytest.mark.parametrize("content", [b"", b"127.0.0.1 - - [21/Nov/2026:06:00:00 +0000] GET / 200\n" * 50, bytes(range(256)) * 40])

@@ -33,7 +33,7 @@ def software(line):
     """The releases that a line tells; it never goes to quarantine."""
     events, verdicts = parsed(line)
     assert verdicts[1] == ("event" if events else "skipped", None)
-    assert bool(events) == (recognise(line, "broker-1") == Recognised(BROKER_SOURCE, BROKER_RELEASE, versions="since 3.7"))
+    assert bool(events) == (recognise(line, "broker-1") == Recognised(BROKER_SOURCE, BROKER_RELEASE))
     return [event["software"] for event in events]
 
 

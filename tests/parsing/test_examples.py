@@ -14,6 +14,7 @@ from jobs.parsing.templates.broker import BROKER
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
 from jobs.parsing.templates.other_clients import OTHERS
 from jobs.parsing.templates.reason import REASONS
+from tests.parsing.template_examples import EXAMPLES as SENTENCES
 
 MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
 OTHER = "client-2-827e3983-da7d-4c5e-980f-c42b6caf6699"
@@ -23,12 +24,12 @@ VALUES = {
     "group": "orders", "member": MEMBER, "instance": "i-1", "client": "web-1", "host": "/10.0.0.1", "generation": "5", "new_member": OTHER,
     "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
     "reason": "not provided", "members": f"Set({MEMBER})", "groups": "orders, billing", "number": "7", "word": "share", "text": "x",
-    "plain": "up", "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "",
+    "plain": "up", "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "", "period": ".", "why": "; client reason: x",
 }  # fmt: skip
 EXAMPLES = [
     (template, example)
     for template in (*TEMPLATES, *BROKER, *REASONS, *CLIENTS)
-    for example in (re.sub(r"\{(\w+)\}", lambda name: VALUES[name[1]], template.text), *template.examples)
+    for example in (re.sub(r"\{(\w+)\}", lambda name: VALUES[name[1]], template.text), *SENTENCES.get(template.text, ()))
 ]
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
 
@@ -42,6 +43,10 @@ def test_an_example_is_read_as_what_it_is(template, example):
     assert re.match(template.pattern, example)
     templates = next(all_ for all_ in (TEMPLATES, BROKER, REASONS, CLIENTS) if template in all_)
     assert first(templates, example).kind == template.kind
+
+
+def test_every_example_is_one_of_a_template():
+    assert {*SENTENCES} <= {template.text for template, _ in EXAMPLES}
 
 
 def test_every_template_has_a_kind_that_the_tracker_knows():

@@ -17,8 +17,7 @@ from jobs.logs.clients.sentences import named_group
 from jobs.logs.mark import Mark
 from jobs.logs.survey.block_times import blocks_of
 
-SEVERAL: Final = ""
-"""In the place of a group: the client names several."""
+SEVERAL: Final = ""  # in the place of a group: the client names several
 _NOBODY: Final = ""
 _JAVA: Final = "[]"
 _OTHERS: Final = "[...]"

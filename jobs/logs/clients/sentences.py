@@ -73,27 +73,11 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
 """The beginnings of the sentences, by library; as much of each as nobody else writes."""
 
 _SIGNS: Final = (
-    *(
-        b"; group: ",
-        b"forced rejoin quitting",
-        b"oined group ",
-        b" join group ",
-        b"Heartbeat",
-        b"poll timeout has expired",
-        b"Leaving ",
-        b"; rejoining.",
-    ),
-    *(
-        b"follow-up rebalance",
-        b" sync group ",
-        b"LeaveGroup request",
-        b"Metadata for topic",
-        b"consumergroup/",
-        b"rebalancing group: ",
-        b"; groupId: ",
-    ),
-    *(b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"maximum poll interval", b"; clientId: ", b" been fenced"),
-)
+    b"; group: ", b"forced rejoin quitting", b"oined group ", b" join group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ",
+    b"; rejoining.", b"follow-up rebalance", b" sync group ", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/",
+    b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"maximum poll interval",
+    b"; clientId: ", b" been fenced",
+)  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 
 _SAID: Final = re.compile(

@@ -28,23 +28,14 @@ _LOG_NAME: Final = re.compile(r"\.log(?:$|[.\-_\d])")
 _BESIDE_LOGS: Final = re.compile(r"\.jsonl?$", re.IGNORECASE)
 
 _MAGIC: Final = (
-    (b"PAR1", "Parquet files"),
-    (b"ORC", "ORC files"),
-    (b"Obj\x01", "Avro files"),
-    (b"\xca\xfe\xba\xbe", "Java class files"),
-    (b"JAVA PROFILE", "heap dumps"),
-    (b"FLR\x00", "JFR recordings"),
-    (b"\x89PNG", "images"),
-    (b"\xff\xd8\xff", "images"),
-    (b"GIF8", "images"),
-    (b"%PDF", "PDF documents"),
-    (b"SQLite format 3", "databases"),
-    (b"\xd4\xc3\xb2\xa1", "network captures"),
+    (b"PAR1", "Parquet files"), (b"ORC", "ORC files"), (b"Obj\x01", "Avro files"), (b"\xca\xfe\xba\xbe", "Java class files"),
+    (b"JAVA PROFILE", "heap dumps"), (b"FLR\x00", "JFR recordings"), (b"\x89PNG", "images"), (b"\xff\xd8\xff", "images"),
+    (b"GIF8", "images"), (b"%PDF", "PDF documents"), (b"SQLite format 3", "databases"), (b"\xd4\xc3\xb2\xa1", "network captures"),
     (b"\x0a\x0d\x0d\x0a", "network captures"),
     (b"7z\xbc\xaf\x27\x1c", "7-Zip archives that have to be unpacked first"),
     (b"Rar!\x1a\x07", "RAR archives that have to be unpacked first"),
     (b"\x1f\x9d", "files of compress (.Z) that have to be unpacked first"),
-)
+)  # fmt: skip
 _ELF: Final = b"\x7fELF"
 _CORE: Final = 4  # the type of a core dump, at byte 16
 _TEXT_BYTES: Final = 4096

@@ -24,8 +24,7 @@ from jobs.logs.formats.sources import special_kind
 from jobs.logs.record_judge import FOLDERS, is_record_file
 from jobs.logs.survey.containers import container_of
 
-Parts = tuple[str, ...]
-"""A path below the input."""
+Parts = tuple[str, ...]  # a path below the input
 
 _FOLDER_SIGNS: Final = (
     (frozenset({"_delta_log"}), "folders of Delta tables"),
@@ -223,7 +222,8 @@ def _files(root: Path, tree: Tree) -> Iterator[tuple[Parts, os.stat_result]]:
             if not isinstance(error, FileNotFoundError):
                 tree.logs.append(Found(parts, len(parts)))
             continue
-        kind = _folder_kind(path.name, {entry.name for entry in entries})
+        names = {entry.name for entry in entries}
+        kind = next((kind for signs, kind in _FOLDER_SIGNS if signs <= names), _FOLDER_NAMES.get(path.name, ""))
         if kind:
             tree.leave_out(kind, parts or (path.name,))
             continue
@@ -255,11 +255,6 @@ def _status(entry: os.DirEntry[str], parts: Parts, tree: Tree) -> os.stat_result
         tree.take_unreadable(parts, f"{special}s")
         return None
     return status
-
-
-def _folder_kind(name: str, names: set[str]) -> str:
-    kinds = (kind for signs, kind in _FOLDER_SIGNS if signs <= names)
-    return next(kinds, _FOLDER_NAMES.get(name, ""))
 
 
 def _is_record(parts: Parts) -> bool:

@@ -42,18 +42,15 @@ _LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level")
 _SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"WARN", b"INFO", b"INFO", b"DEBUG")))  # of syslog, RFC 5424
 
 _SHORTEST: Final = 20  # characters of a line
-_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]{0,32}"')
-"""Where an object begins, or a string or a member of an object."""
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]{0,32}"')  # where an object begins, or a string or a member of an object
 _MOST_BYTES: Final = 16 << 20
 _NAMES: Final = "|".join(map(re.escape, TEXT_FIELDS)).encode()
 _MEMBER: Final = re.compile(rb'\s*"(?:' + _NAMES + rb')"[ \t]*:[ \t]*(".*")[ \t]*,?\s*\Z', re.DOTALL)
 """One member of an object that is printed over several lines: `    "message": "…",` (the AWS CLI, gcloud, jq)."""
 _STRING: Final = re.compile(rb'\s*(".*")[ \t]*,?\s*\Z', re.DOTALL)  # jq .message
 
-Find = Callable[[bytes, Any], "bytes | None"]
-"""Finds the line in a text, by the text and the time of what stands around it."""
-Read = Callable[["dict[str, Any]", Any, Find], "bytes | None"]
-"""Finds the line in the texts of an entry, not in those of entries in it."""
+Find = Callable[[bytes, Any], "bytes | None"]  # finds the line in a text, by the text and the time of what stands around it
+Read = Callable[["dict[str, Any]", Any, Find], "bytes | None"]  # finds the line in the texts of an entry, not in those of entries in it
 
 _decode: Final = msgspec.json.Decoder().decode
 

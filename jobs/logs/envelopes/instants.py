@@ -13,12 +13,10 @@ _OFFSET: Final = rb"(?: ?(?:Z|UTC|GMT)| ?[+-]\d\d(?::?\d\d)?)"
 TIME: Final = rb"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:](?:\d{3}){1,3})?" + _OFFSET + rb"?"
 """A date and a time as log4j writes them: DEFAULT, ISO8601, their _OFFSET_, _PERIOD and _MICROS kinds. Other fractions lack a digit."""
 
-EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"
-"""log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286."""
+EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"  # log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286.
 
 EXACT_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET
-ANY_TIME: Final = EXACT_TIME + rb"?"
-"""A time as collectors write it. Go leaves zeros at the end of a fraction out."""
+ANY_TIME: Final = EXACT_TIME + rb"?"  # a time as collectors write it. Go leaves zeros at the end of a fraction out.
 
 MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _MONTH: Final = rb"(?P<b>" + b"|".join(MONTHS) + rb")[a-z]{0,6}\.?"
@@ -114,7 +112,8 @@ def stamp_of(text: bytes) -> bytes | None:
     if number is None:
         return None
     seconds, millis, fraction = number.groups()
-    return _stamp_of_epoch(int(seconds), millis or _milliseconds(fraction))
+    at = _EPOCH_START + timedelta(seconds=int(seconds))
+    return b"[%s,%sZ] " % (at.strftime("%Y-%m-%d %H:%M:%S").encode(), millis or _milliseconds(fraction))
 
 
 def _stamp(parts: dict[str, bytes | None]) -> bytes | None:
@@ -154,11 +153,6 @@ def has_millis(value: Any) -> bool:
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     return _MILLIS.search(value) is not None if isinstance(value, bytes) else not isinstance(value, int) or value > _MOST_SECONDS
-
-
-def _stamp_of_epoch(seconds: int, millis: bytes) -> bytes:
-    at = _EPOCH_START + timedelta(seconds=seconds)
-    return b"[%s,%sZ] " % (at.strftime("%Y-%m-%d %H:%M:%S").encode(), millis)
 
 
 def _shifted(local: bytes, millis: bytes, sign: bytes, minutes: int) -> bytes | None:

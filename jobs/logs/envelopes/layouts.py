@@ -12,24 +12,14 @@ from typing import Final
 LEVEL: Final = rb"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)"
 LEVELS: Final[dict[bytes, bytes]] = {
     **{name: name for name in (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")},
-    b"WARNING": b"WARN",
-    b"NOTICE": b"INFO",
-    b"CRITICAL": b"FATAL",
-    b"ALERT": b"FATAL",
-    b"EMERGENCY": b"FATAL",
-    b"SEVERE": b"ERROR",
-    b"CONFIG": b"DEBUG",
-    b"FINE": b"DEBUG",
-    b"FINER": b"TRACE",
-    b"FINEST": b"TRACE",
-}
+    b"WARNING": b"WARN", b"NOTICE": b"INFO", b"CRITICAL": b"FATAL", b"ALERT": b"FATAL", b"EMERGENCY": b"FATAL", b"SEVERE": b"ERROR",
+    b"CONFIG": b"DEBUG", b"FINE": b"DEBUG", b"FINER": b"TRACE", b"FINEST": b"TRACE",
+}  # fmt: skip
 """By log4j's names, those of Python, Google Cloud and java.util.logging."""
-LOGGER: Final = rb"[A-Za-z_$][\w$]*(?:\.[\w$]+)+"
-"""A name with dots, whole or cut: `kafka.server.KafkaServer`, `k.s.KafkaServer`."""
+LOGGER: Final = rb"[A-Za-z_$][\w$]*(?:\.[\w$]+)+"  # a name with dots, whole or cut: `kafka.server.KafkaServer`, `k.s.KafkaServer`
 
 # `:\d\d:\d\d|\d{10}`, with a first character of its own: so it is found twice as fast.
-ANY_TIME_SIGN: Final = re.compile(rb"[:\d](?:(?<=:)\d\d:\d\d|(?<=\d)\d{9})")
-"""What every time has, of any form."""
+ANY_TIME_SIGN: Final = re.compile(rb"[:\d](?:(?<=:)\d\d:\d\d|(?<=\d)\d{9})")  # what every time has, of any form
 OWN_HEADER: Final = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] "
 OWN_START: Final = OWN_HEADER + LEVEL + rb" (?![ \t]|\[[^\]\n]*\][ \t]+(?:\[|Completed request:))"  # a thread may stand there
 _OWN: Final = re.compile(OWN_START)
@@ -67,8 +57,7 @@ _BY_EXPIRY_THREAD: Final = b" (thread: executor-Heartbeat)"
 _JAVA_COORDINATOR: Final = b"[GroupCoordinator id="
 _SCALA_MANAGER: Final = b"[GroupMetadataManager brokerId="
 REQUEST: Final = b"Completed request:"
-_MARKS: Final = (b"[GroupCoordinator ", _SCALA_MANAGER, REQUEST + b"{")
-"""How messages begin that only one logger writes."""
+_MARKS: Final = (b"[GroupCoordinator ", _SCALA_MANAGER, REQUEST + b"{")  # how messages begin that only one logger writes
 
 _NAMES: Final = b"|".join(re.escape(name) for name in _SHORT_NAMES if name != b"logger")
 SHORT: Final = rb"(?:" + _NAMES + rb")(?:\$\w*)?|logger(?=:\d|[ \t]*\]?[ \t:-]+Completed )"

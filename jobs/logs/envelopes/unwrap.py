@@ -39,16 +39,11 @@ class Unwrapper:
     """Takes envelopes off. `layouts`: patterns of the broker's lines that the user named, which come before those that are known."""
 
     def __init__(self, layouts: tuple[Layout, ...] = ()) -> None:
-        self._layouts = layouts
-
-    @property
-    def has_layouts(self) -> bool:
-        """Whether the user named patterns."""
-        return bool(self._layouts)
+        self.layouts = layouts
 
     def __call__(self, line: bytes) -> bytes:
         """The broker's own line; the line itself where nothing stands around it, or its inside is no broker's line."""
-        if not self._layouts:
+        if not self.layouts:
             if _PLAIN.match(line) is not None:
                 return line
             if line[-1:] == b")" and (before := _BEFORE_OWN.match(line)) is not None:
@@ -65,7 +60,7 @@ class Unwrapper:
 
     def candidates(self, whole: bytes, lines: Sequence[bytes]) -> Iterable[int]:
         """The indexes of those lines around which something may stand. `whole`: the lines as one text, which is faster to look through."""
-        if self._layouts:
+        if self.layouts:
             return range(len(lines))
         if _PLAIN.match(whole) is None:
             return [index for index, line in enumerate(lines) if line and (line[0] != _BRACKET or _PLAIN.match(line) is None)]
@@ -80,7 +75,7 @@ class Unwrapper:
         """The line in a text. A quote before its place is of JSON, of a field of CSV, or a word of the layout."""
         if b"\x1b" in text:
             text = uncoloured(text)
-        if not self._layouts and is_own(text):
+        if not self.layouts and is_own(text):
             return text
         place = place_of(text)
         if left and b'"' in text[: place if place >= 0 else None]:
@@ -92,7 +87,7 @@ class Unwrapper:
                 found = line_of_csv(text, place, moment, unwrap)
             if found is not None:
                 return found
-        for layout in self._layouts:
+        for layout in self.layouts:
             found = layout.as_own(text, moment)
             if found is not None:
                 return found
@@ -101,5 +96,4 @@ class Unwrapper:
         return None if place < 0 else line_at(text, place, moment)
 
 
-unwrapped: Final = Unwrapper()
-"""Takes off whatever is known."""
+unwrapped: Final = Unwrapper()  # takes off whatever is known

@@ -22,8 +22,7 @@ from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, de
 from jobs.logs.formats.sources import Source, SourceFile, Stretch
 from jobs.logs.formats.unpacked import UnpackedSource
 
-MOST_NESTED: Final = 3
-"""Archives in each other that are opened: there are zips that contain themselves."""
+MOST_NESTED: Final = 3  # archives in each other that are opened: there are zips that contain themselves
 
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _CHECKSUM: Final = re.compile(rb"[ 0-7\0]{8}", re.DOTALL)

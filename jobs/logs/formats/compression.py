@@ -22,13 +22,17 @@ _MEMORY_BYTES: Final = 256 << 20  # `xz -9` needs 65 MB; a hostile file may ask 
 _SKIPPED: Final = range(0x184D2A50, 0x184D2A60)  # frames without data, by which pzstd and lz4 begin
 
 
-class ByteStream(Protocol):
-    """Bytes from start to end."""
+class Readable(Protocol):
+    """What can be read from start to end."""
 
     damage: str
 
     def read(self, size: int) -> bytes:
         """At most about `size` bytes; empty if there are no more for now, or the rest is damaged."""
+
+
+class ByteStream(Readable, Protocol):
+    """Bytes from start to end."""
 
     def position(self) -> int:
         """How far the source was read, bytes."""
@@ -207,14 +211,10 @@ class _RawFile(io.RawIOBase):
         return self._raw.read(size if size >= 0 else _RAW_BYTES)
 
 
-def _xz() -> _Member:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_BYTES)
-
-
 _MEMBERS: Final[tuple[tuple[bytes, str, Callable[[], _Member]], ...]] = (
     (b"\x1f\x8b", "gzip", _GzipMember),
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
-    (b"\xfd7zXZ\x00", "xz", _xz),
+    (b"\xfd7zXZ\x00", "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_BYTES)),
 )
 _FRAMES: Final = ((b"\x28\xb5\x2f\xfd", "zstd", "zstd"), (b"\x04\x22\x4d\x18", "lz4", "LZ4"))
 _BZIP2_BLOCK: Final = b"\x31\x41\x59\x26\x53\x59"
@@ -233,13 +233,6 @@ def decompressed(begin: bytes, again: Callable[[], ByteStream]) -> ByteStream | 
         if begin.startswith(start, position):
             return ArrowStream(again, codec, name)
     return None
-
-
-class Readable(Protocol):
-    """What can be read from start to end."""
-
-    def read(self, size: int) -> bytes:
-        """At most about `size` bytes; empty at the end."""
 
 
 def first_bytes(stream: Readable, size: int) -> bytes:

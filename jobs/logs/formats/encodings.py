@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
 from typing import Final
 
-from jobs.logs.formats.compression import ByteStream
+from jobs.logs.formats.compression import ByteStream, first_bytes
 
 UTF8_MARK: Final = codecs.BOM_UTF8
 _UTF16: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARK_BYTES: Final = 3
+_STEP_BYTES: Final = 256 << 10
 
 
-class DecodedStream:
-    """UTF-16 as UTF-8. Lone surrogates become U+FFFD."""
+class MadeStream:
+    """The bytes that a generator makes of those of a stream."""
 
-    def __init__(self, stream: ByteStream, encoding: str) -> None:
+    def __init__(self, stream: ByteStream, made: Iterator[bytes]) -> None:
         self.damage = ""
         self._stream = stream
-        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._made = made
         self._rest = b""
 
     def position(self) -> int:
@@ -26,33 +28,9 @@ class DecodedStream:
         return self._stream.position()
 
     def read(self, size: int) -> bytes:
-        """The next bytes of the text."""
-        while not self._rest and (data := self._stream.read(size)):
-            self._rest = self._decoder.decode(data).encode()
-        text, self._rest = self._rest[:size], self._rest[size:]
-        if not text:
-            self.damage = self._stream.damage
-        return text
-
-
-class RestStream:
-    """A stream of which some bytes were read already."""
-
-    def __init__(self, begin: bytes, stream: ByteStream) -> None:
-        self.damage = ""
-        self._begin = begin
-        self._stream = stream
-
-    def position(self) -> int:
-        """That of the source."""
-        return self._stream.position()
-
-    def read(self, size: int) -> bytes:
-        """The bytes that were read, then the others."""
-        if self._begin:
-            data, self._begin = self._begin[:size], self._begin[size:]
-            return data
-        data = self._stream.read(size)
+        """The next bytes that are made."""
+        self._rest = self._rest or next(filter(None, self._made), b"")
+        data, self._rest = self._rest[:size], self._rest[size:]
         if not data:
             self.damage = self._stream.damage
         return data
@@ -64,11 +42,20 @@ def utf16_of(begin: bytes) -> str:
 
 
 def as_utf8(stream: ByteStream) -> ByteStream:
-    """A stream in UTF-8, without a byte order mark."""
-    begin = b""
-    while len(begin) < _MARK_BYTES and (data := stream.read(_MARK_BYTES - len(begin))):
-        begin += data
+    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD."""
+    return MadeStream(stream, _made(stream))
+
+
+def _made(stream: ByteStream) -> Iterator[bytes]:
+    begin = first_bytes(stream, _MARK_BYTES)
     encoding = utf16_of(begin)
-    if encoding:
-        return DecodedStream(RestStream(begin[2:], stream), encoding)
-    return RestStream(begin.removeprefix(UTF8_MARK), stream)
+    if not encoding:
+        yield begin.removeprefix(UTF8_MARK)
+        while data := stream.read(_STEP_BYTES):
+            yield data
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    data = begin[2:]
+    while data or (data := stream.read(_STEP_BYTES)):
+        yield decoder.decode(data).encode()
+        data = b""

@@ -14,8 +14,7 @@ from jobs.logs.formats.sources import FileSource, special_kind
 
 _MOST_OPEN: Final = 24
 _LOCK: Final = threading.RLock()
-_OPEN: Final[OrderedDict[str, tuple[tuple[int, int, int], Archive]]] = OrderedDict()
-"""By path, with what the file was."""
+_OPEN: Final[OrderedDict[str, tuple[tuple[int, int, int], Archive]]] = OrderedDict()  # by path, with what the file was
 
 
 def archive_at(path: Path) -> Archive | None:

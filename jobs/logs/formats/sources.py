@@ -11,15 +11,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
-READING_FAILED: Final = "reading failed"
-"""How a damage begins that another attempt may not meet."""
+READING_FAILED: Final = "reading failed"  # how a damage begins that another attempt may not meet
 
-_SPECIAL: Final = (
-    (stat.S_ISFIFO, "named pipe"),
-    (stat.S_ISSOCK, "socket"),
-    (stat.S_ISCHR, "device"),
-    (stat.S_ISBLK, "device"),
-)
+_SPECIAL: Final = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 
 
 def special_kind(mode: int) -> str:
@@ -30,8 +24,7 @@ def special_kind(mode: int) -> str:
 class Source(ABC):
     """Bytes at positions."""
 
-    damage = ""
-    """Why reading stopped before the end."""
+    damage = ""  # why reading stopped before the end
 
     @abstractmethod
     def size(self) -> int:

@@ -6,7 +6,7 @@ import os
 import tempfile
 from typing import Final
 
-from jobs.logs.formats.compression import ByteStream, first_bytes
+from jobs.logs.formats.compression import Readable, first_bytes
 from jobs.logs.formats.sources import Source
 
 _CHUNK_BYTES: Final = 1 << 20  # unpacked: what reading a single byte costs
@@ -18,7 +18,7 @@ class UnpackedSource(Source):
     So it takes about as much room as the archive that it comes from, however much that unpacks to. OSError: there is no room.
     """
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: Readable) -> None:
         import pyarrow as pa
 
         self._codec = pa.Codec("zstd", compression_level=1)

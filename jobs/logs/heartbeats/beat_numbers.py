@@ -92,12 +92,8 @@ def packed(row_of: Numbers, beats: Numbers, positions: Numbers, is_first: npt.ND
     np.cumsum(np.bincount(row_of, minlength=rows) * (WIDTH * 8), out=offsets[1:])
     in_order = beats[order]
     in_order[:, 0] -= positions[row_of[order]]
-    return _from_buffers(is_first, offsets, in_order)
-
-
-def _from_buffers(valid: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int32], beats: npt.NDArray[np.int64]) -> pa.Array:
-    validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.binary(), len(valid), [validity, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(beats))])
+    buffers = (np.packbits(is_first, bitorder="little"), offsets, np.ascontiguousarray(in_order))
+    return pa.Array.from_buffers(pa.binary(), rows, list(map(pa.py_buffer, buffers)))
 
 
 def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:

@@ -73,11 +73,9 @@ Of the consumer protocol (KIP-848) only a steady one: an accepted heartbeat that
 """
 are_times: Final = re.compile(_TIMES.encode(), re.ASCII).fullmatch
 """Whether a text is that of the durations of a request, as Java writes them."""
-PENDING: Final = 32_768
-"""Beats whose durations may be texts."""
+PENDING: Final = 32_768  # beats whose durations may be texts
 
-LONGEST_MS: Final = 1_000_000_000
-"""Longest duration that is believed: 11 days. A JoinGroup waits for max.poll.interval.ms at most."""
+LONGEST_MS: Final = 1_000_000_000  # longest duration that is believed: 11 days. A JoinGroup waits for max.poll.interval.ms at most.
 TIMES_TOLERANCE_MS: Final = 0.01
 """Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
 NAMES: Final = bytes(set(b'"requestQueueTimeMs":"localTimeMs":"remoteTimeMs":"throttleTimeMs":"responseQueueTimeMs":"sendTimeMs":'))

@@ -57,7 +57,7 @@ class Planner:
             left = sum(log.size - log.start.offset for log in logs)
             if not logs or in_order * _ORDERLY_PART > left:
                 return None
-            until = _until(logs, _evenly(sum(log.lines_left() for log in logs), lines))
+            until = _until(logs, _evenly(sum((log.size - log.start.offset) / log.bytes_a_line for log in logs), lines))
             ends = [log.end_at(until) for log in logs]
             if any(end is None for end in ends):
                 return None
@@ -118,10 +118,6 @@ class _PlannedLog:
     def close(self) -> None:
         """Closes the file."""
         self._source.close()
-
-    def lines_left(self) -> float:
-        """How many lines are left, about."""
-        return (self.size - self.start.offset) / self.bytes_a_line
 
     def last_ms(self) -> int | None:
         """The time of one of the last lines."""

@@ -8,7 +8,7 @@ damage at that very place decides how reading goes on, and the log is read in or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from jobs.logs.broker_judge import BrokerJudge
-from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
+from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
 from jobs.logs.envelopes import Unwrapper
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import JumpLimits, LogEnd
@@ -50,14 +50,7 @@ class LogPlace:
 
     def open(self) -> LogBytes:
         """The log, if it lies there still."""
-        try:
-            log = open_log(self.path)
-        except OSError:
-            return LogBytes()
-        if isinstance(log, PlainBytes) and self.fingerprint.fits(log.head()):
-            return log
-        log.close()
-        return LogBytes()
+        return self.fingerprint.opened(self.path) or LogBytes()
 
     def reader(self, mark: Mark, end: int | None = None) -> LogReader:
         """A reader from a mark on, which waits before what the log leaves open. `end`: the log ends here, bytes."""
@@ -230,7 +223,8 @@ def joined(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRea
     if any(_decisive(end) != _decisive(stretch.mark) for end, (_, stretch) in zip(marks, pairwise(stretches), strict=False)):
         return None
     lines = sum(read.lines for read in reads if read is not None)
-    requests, others, loggers = (_grown(start, marks, name) for name in ("requests", "others", "other_loggers"))
+    kinds = ("requests", "others", "other_loggers")
+    requests, others, loggers = (sum(getattr(mark, name) - getattr(start, name) for mark in marks) for name in kinds)
     ahead = start.requests - start.others
     if not (ahead > others or -ahead >= requests) or (loggers and not start.other_loggers):
         return None
@@ -248,8 +242,3 @@ def joined(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRea
 def _decisive(mark: Mark) -> tuple[object, ...]:
     """What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
     return mark.offset, mark.newest_ms, mark.inside_line, mark.inside_pieces, mark.after_other, mark.levels
-
-
-def _grown(start: Mark, marks: Iterable[Mark], name: str) -> int:
-    before: int = getattr(start, name)
-    return sum(getattr(mark, name) - before for mark in marks)

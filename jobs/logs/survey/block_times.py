@@ -9,8 +9,7 @@ from typing import Final
 
 from jobs.logs.bytes import LogBytes
 
-WITNESSES: Final = 8
-"""Lines before and after a place that must agree on the time there, so that no damaged time counts."""
+WITNESSES: Final = 8  # lines before and after a place that must agree on the time there, so that no damaged time counts
 
 _BLOCK_BYTES: Final = 256 << 10  # a processor keeps it at hand while it is looked at three times
 _LONGEST_LINE: Final = 64 << 20
@@ -18,8 +17,7 @@ _OWN_TIME: Final = re.compile(rb"\n[^\n]{0,200}?\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:
 _ANY_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 
-Block = tuple[int, bytes]
-"""Whole lines, and the line end before them; where that lies in the log (-1 is that of the first line)."""
+Block = tuple[int, bytes]  # whole lines, and the line end before them; where that lies in the log (-1 is that of the first line)
 
 
 def blocks_of(log: LogBytes, line_end: int = -1) -> Iterator[Block]:

@@ -11,38 +11,24 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes
+from jobs.logs.bytes import LogBytes, ShownBytes
 from jobs.logs.content.verdict import is_of_broker, is_of_client, own_line
 from jobs.logs.envelopes.instants import EXACT_TIME
 from jobs.logs.survey.block_times import has_requests_alone
 
-_HOST: Final = rb"\S{1,255}"
-_PROGRAM: Final = _HOST + rb" [\w./@+-]{1,64}(?:\[[\w.-]+\])?:[ \t]+"
+_PROGRAM: Final = rb"[\w./@+-]{1,64}(?:\[[\w.-]+\])?:[ \t]+"
+_OF_HOST: Final = rb" \S{1,255} " + _PROGRAM
 _CLOCK: Final = rb"\d\d:\d\d:\d\d(?:\.\d+)?"
-_NAMED: Final = re.compile(
-    rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:"
-    rb"[\w.@-]{1,128}[ \t]*\| |[a-z0-9][a-z0-9.-]{0,252}[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])"  # docker compose, service; stern
-    rb"|\[(?:pod/[\w.-]+/[\w.-]+\][ \t]+|(?!\d{4}-)[\w./ -]{1,512}\][ \t]+(?=\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\{\\?\"))"  # kubectl; kubetail
-    rb"|[A-Z][a-z]{2} [ \d]\d "
-    + _CLOCK
-    + rb" "
-    + _PROGRAM  # journalctl and syslog
-    + rb"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d "
-    + _CLOCK
-    + rb" [A-Z0-9+-]{1,6} "
-    + _PROGRAM
-    + rb"|\d{10}\.\d{6} "
-    + _PROGRAM
-    + rb"|"
-    + EXACT_TIME
-    + rb"[ \t]+(?:"
-    + _HOST
-    + rb"[ \t]+)?"
-    + _PROGRAM.removeprefix(_HOST + b" ")
-    + rb"|<\d{1,3}>1 \S+ \S{1,255} \S{1,48} \S{1,128} (?:\S{1,32} (?:-|\[.*?\])|-) (?:\xef\xbb\xbf)?"  # RFC 5424
-    rb"|[^\s:{}\"]{1,512}\.(?:log|out|txt|jsonl?|csv)(?:\.[\w-]+)*(?::\d+)?:)",  # grep -r, -rn
-    re.DOTALL,
+_PREFIXES: Final = (
+    rb"[\w.@-]{1,128}[ \t]*\| |[a-z0-9][a-z0-9.-]{0,252}[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])",  # docker compose, service; stern
+    rb"\[(?:pod/[\w.-]+/[\w.-]+\][ \t]+|(?!\d{4}-)[\w./ -]{1,512}\][ \t]+(?=\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\{\\?\"))",  # kubectl; kubetail
+    # journalctl and syslog
+    rb"(?:[A-Z][a-z]{2} [ \d]\d " + _CLOCK + rb"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d " + _CLOCK + rb" [A-Z0-9+-]{1,6}|\d{10}\.\d{6})" + _OF_HOST,
+    EXACT_TIME + rb"[ \t]+(?:\S{1,255}[ \t]+)?" + _PROGRAM,
+    rb"<\d{1,3}>1 \S+ \S{1,255} \S{1,48} \S{1,128} (?:\S{1,32} (?:-|\[.*?\])|-) (?:\xef\xbb\xbf)?",  # RFC 5424
+    rb"[^\s:{}\"]{1,512}\.(?:log|out|txt|jsonl?|csv)(?:\.[\w-]+)*(?::\d+)?:",  # grep -r, -rn
 )
+_NAMED: Final = re.compile(rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:" + b"|".join(_PREFIXES) + rb")", re.DOTALL)
 """The prefixes that say who wrote a line."""
 _POD: Final = re.compile(rb'"(?:pod|container)(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
 """Where collectors' JSON has it."""
@@ -56,16 +42,8 @@ _WORDS: Final = 2  # of a name: host and program, pod and container
 _MOST: Final = 256  # containers of a file: each is read by itself
 _FIRST_LINES: Final = 8  # of a block
 _SIGNS: Final = (
-    b"groupId=",
-    b"thrd:",
-    b"oined group",
-    b"Heartbeat",
-    b"eaving ",
-    b"; groupId: ",
-    b"; group: ",
-    b"consumergroup/",
-    b"poll timeout",
-)
+    b"groupId=", b"thrd:", b"oined group", b"Heartbeat", b"eaving ", b"; groupId: ", b"; group: ", b"consumergroup/", b"poll timeout",
+)  # fmt: skip
 """What blocks with lines of clients have, beside brokers' lines: found much faster than the lines."""
 _BROKER_SIGNS: Final = (b"kafka.", b"GroupCoordinator", b"GroupMetadataManager", b"Completed request:")
 _TAB: Final = b"\t"
@@ -121,20 +99,15 @@ class Share(NamedTuple):
         return (line[:1] == _TAB and line.isspace()) or (not line and not self.has_rest)
 
 
-class SharedBytes(LogBytes):
+class SharedBytes(ShownBytes):
     """A file of which only the lines of a share are shown: offsets and numbers of lines stay as they are."""
 
     def __init__(self, log: LogBytes, share: Share) -> None:
-        super().__init__(log.signature, log.close)
-        self._log = log
+        super().__init__(log)
         self._share = share
         self._sign = share.container.rpartition("/")[2].encode()  # which all of its lines have
         self._rest = b""
         self._ended = False
-
-    def head(self) -> bytes:
-        """That of the file, by which the file is recognised."""
-        return self._log.head()
 
     def read(self, size: int) -> bytes:
         """The next lines."""
@@ -161,10 +134,6 @@ class SharedBytes(LogBytes):
     def skip(self, size: int) -> bool:
         """Moves on to where a line begins."""
         return self._log.skip(size)
-
-    def file_position(self) -> int:
-        """That of the file."""
-        return self._log.file_position()
 
 
 @dataclass

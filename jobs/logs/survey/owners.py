@@ -13,14 +13,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from jobs.logs.survey.signs import Signs, address_of, node_of, nodes_at
 
 _NUMBER: Final = re.compile(r"\d+")
 
-Folder = tuple[str, str]
-"""Cluster and broker, as the path of a log gives them."""
+Folder = tuple[str, str]  # cluster and broker, as the path of a log gives them
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,6 @@ class Owners:
             return speaker, speaker
         return self.addresses.get(address_of(line), speaker or self.broker), speaker
 
-    def stored(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"broker": self.broker, "nodes": {str(node): name for node, name in self.nodes.items()}, "addresses": dict(self.addresses)}
-
-    @staticmethod
-    def of_stored(stored: Mapping[str, Any]) -> Owners:
-        """From JSON."""
-        return Owners(stored["broker"], {int(node): name for node, name in stored["nodes"].items()}, stored["addresses"])
-
 
 @dataclass
 class KnownNodes:
@@ -68,15 +58,6 @@ class KnownNodes:
 
     names: dict[int, str] = field(default_factory=dict)
     addresses: dict[str, int] = field(default_factory=dict)  # at which requests arrive
-
-    def stored(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"names": {str(node): name for node, name in self.names.items()}, "addresses": self.addresses}
-
-    @staticmethod
-    def of_stored(stored: Mapping[str, Any]) -> KnownNodes:
-        """From JSON."""
-        return KnownNodes({int(node): name for node, name in stored["names"].items()}, dict(stored["addresses"]))
 
 
 @dataclass(frozen=True)
@@ -138,15 +119,12 @@ def _names(logs: Sequence[UnnamedLog], nodes: Sequence[frozenset[int]]) -> dict[
     for node in sorted(set().union(*nodes)):
         folders = sorted(folder for folder, own in held.items() if node in own)
         named = {log.named for log in logs if log.named and log.folder in folders}
-        if len(folders) == 1 and held[folders[0]] == {node} and folders[0] not in flat and (named or _has_number(folders[0], node)):
+        is_alone = len(folders) == 1 and held[folders[0]] == {node} and folders[0] not in flat
+        if is_alone and (named or node in map(int, _NUMBER.findall(folders[0]))):
             names[node] = min(named, default=folders[0])
         else:
             names[node] = f"{'controller' if kinds.get(node) == {'Controller'} else 'broker'}-{node}"
     return names
-
-
-def _has_number(name: str, node: int) -> bool:
-    return any(int(number) == node for number in _NUMBER.findall(name))
 
 
 def _beside(log: UnnamedLog, logs: Iterable[UnnamedLog], nodes: Iterable[frozenset[int]]) -> frozenset[int]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from jobs.logs.bytes import Fingerprint, PlainBytes, open_log
+from jobs.logs.bytes import Fingerprint, PlainBytes
 from jobs.logs.survey.block_times import Block, blocks_of
 from jobs.logs.survey.ordered_times import OrderedTimes, ordered_times
 from jobs.logs.survey.sections import Part
@@ -44,13 +44,11 @@ def ordered_times_of(one: TimeRange) -> OrderedTimes | None:
 
 def blocks_within(one: TimeRange) -> Iterator[Block] | None:
     """The blocks of a range; None if the log is not there."""
-    try:
-        log = open_log(one.path)
-    except OSError:
-        return None
-    if isinstance(log, PlainBytes) and one.fingerprint.fits(log.head()) and log.skip(one.start + 1):
+    log = one.fingerprint.opened(one.path)
+    if isinstance(log, PlainBytes) and log.skip(one.start + 1):
         return _blocks(log, one)
-    log.close()
+    if log is not None:
+        log.close()
     return None
 
 

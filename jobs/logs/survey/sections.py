@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes
+from jobs.logs.bytes import LogBytes, ShownBytes
 
 
 class Section(NamedTuple):
@@ -17,18 +17,12 @@ class Section(NamedTuple):
 WHOLE: Final = (Section(0, 0),)
 
 
-class Part(LogBytes):
+class Part(ShownBytes):
     """The bytes of a file up to where a section ends."""
 
     def __init__(self, log: LogBytes, end: int) -> None:
-        super().__init__()
-        self.signature = log.signature
-        self._log = log
+        super().__init__(log)
         self._left = end
-
-    def head(self) -> bytes:
-        """That of the file, by which the file is recognised."""
-        return self._log.head()
 
     def read(self, size: int) -> bytes:
         """The next bytes of the section."""
@@ -42,11 +36,3 @@ class Part(LogBytes):
             return False
         self._left -= size
         return True
-
-    def file_position(self) -> int:
-        """That of the file."""
-        return self._log.file_position()
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._log.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -45,26 +45,18 @@ class _Found:
     view: View = AS_IT_IS
 
 
+@dataclass
 class Surveyor:
     """Finds the logs in files that were not read before."""
 
-    def __init__(
-        self,
-        streams: Sequence[Stream],
-        owners: Mapping[tuple[str, str, str], Owners],
-        known: dict[str, KnownNodes],
-        settings: SlicerSettings,
-        workers: Callable[[], Workers | None],
-    ) -> None:
-        """`streams`: the logs that are known. `owners`: of the logs by the place they had. `workers`: those that there are by then."""
-        self.notes: list[str] = []
-        self.zones: list[str] = []  # that lines show, as a user would name them
-        self.signs: dict[str, list[Signs]] = {}  # by cluster
-        self._streams = streams
-        self._owners = owners
-        self._known = known
-        self._settings = settings
-        self._workers = workers
+    _streams: Sequence[Stream]  # the logs that are known
+    _owners: Mapping[tuple[str, str, str], Owners]  # of the logs by the place they had
+    _known: dict[str, KnownNodes]
+    _settings: SlicerSettings
+    _workers: Callable[[], Workers | None]  # those that there are by then
+    notes: list[str] = field(default_factory=list)
+    zones: list[str] = field(default_factory=list)  # that lines show, as a user would name them
+    signs: dict[str, list[Signs]] = field(default_factory=dict)  # by cluster
 
     def survey(self, files: Sequence[tuple[LogFile, Fingerprint]]) -> list[tuple[Stream, LogFile]]:
         """The logs of these files, each with its file."""

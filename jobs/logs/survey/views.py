@@ -8,11 +8,11 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes, PlainBytes, read_past
+from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
 from jobs.logs.formats.unpacked import UnpackedSource
 from jobs.logs.survey.containers import Share, SharedBytes
 
@@ -40,12 +40,6 @@ class View(NamedTuple):
         """The container whose lines they are, in a file that has lines of several."""
         return self.share.container if self.share is not None else ""
 
-    @staticmethod
-    def of_stored(stored: Sequence[Any]) -> View:
-        """From JSON."""
-        newest_first, width, share = stored
-        return View(newest_first, width, Share(share[0], share[1], tuple(share[2])) if share else None)
-
 
 AS_IT_IS: Final = View()
 
@@ -59,19 +53,14 @@ def viewed(log: LogBytes, view: View) -> LogBytes:
     return log if view.share is None else SharedBytes(log, view.share)
 
 
-class _Seen(LogBytes):
+class _Seen(ShownBytes):
     """Bytes that a generator makes of those of a file."""
 
     def __init__(self, log: LogBytes, make: Callable[[LogBytes], Iterator[bytes]]) -> None:
-        super().__init__(log.signature, log.close)
-        self._log = log
+        super().__init__(log)
         self._made = make(log)
         self._rest = b""
         self._position = 0
-
-    def head(self) -> bytes:
-        """That of the file, by which the file is recognised."""
-        return self._log.head()
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
@@ -82,31 +71,9 @@ class _Seen(LogBytes):
         self._position += len(data)
         return data
 
-    def skip(self, size: int) -> bool:
-        """Reads and forgets."""
-        return read_past(self, size)
-
     def file_position(self) -> int:
         """About as much as was read."""
         return self._position
-
-
-class _Bytes:
-    """A log as what is unpacked."""
-
-    def __init__(self, log: LogBytes) -> None:
-        self._log = log
-        self.damage = ""
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        data = self._log.read(size)
-        self.damage = self._log.damage
-        return data
-
-    def position(self) -> int:
-        """That of the file."""
-        return self._log.file_position()
 
 
 def _reversed_records(log: LogBytes) -> Iterator[bytes]:
@@ -115,7 +82,7 @@ def _reversed_records(log: LogBytes) -> Iterator[bytes]:
     if isinstance(log, PlainBytes):
         read_at, end = log.at, log.length()
     else:
-        source = UnpackedSource(_Bytes(log))
+        source = UnpackedSource(log)
         read_at, end = source.read_at, source.size()
     later = b""  # the end of a record, whose beginning lies before
     while end:
@@ -153,7 +120,8 @@ def _ended(text: bytes) -> bytes:
 def _joined_lines(log: LogBytes, width: int) -> Iterator[bytes]:
     pieces: list[bytes] = []
     for line in _lines(log):
-        if pieces and _continues(pieces[-1], line, width) and sum(map(len, pieces)) < _RECORD_BYTES:
+        goes_on = pieces and _characters(pieces[-1]) == width and _RECORD.match(line) is None
+        if goes_on and sum(map(len, pieces)) < _RECORD_BYTES:
             pieces.append(line)
             continue
         if pieces:
@@ -170,10 +138,6 @@ def _lines(log: LogBytes) -> Iterator[bytes]:
         yield from (line.removesuffix(b"\r") for line in lines)
     if rest:
         yield rest
-
-
-def _continues(before: bytes, line: bytes, width: int) -> bool:
-    return _characters(before) == width and _RECORD.match(line) is None
 
 
 def _characters(line: bytes) -> int:

@@ -46,15 +46,14 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
         "word": r"\S+",
         "plain": r"\w+",
         "text": r".*",
+        "period": r"\.?",  # Java ends many sentences with one that Scala does not end so
+        "why": r"(?:; client reason: .*)?",
         "build": r"(?:[.-](?!c(?:c?s|e)\b).*)?",  # of the release; Confluent's -ccs, -cs and -ce have numbers of their own
     }
 )
 """Fields that are skipped."""
 
 _BRACES: Final = re.compile(r"\{(\w+)\}")
-
-CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-"""Characters that no broker or client writes into a sentence."""
 
 LONG_WORD: Final = re.compile(r"\S{38,}", re.ASCII)
 """A word that no template has: a name, or a member in a list, whose id alone has 37 characters.
@@ -67,20 +66,10 @@ characters take minutes. So the length of a text counts without long words, beca
 class Template(NamedTuple):
     """One sentence of Kafka's: which kind of event it is, and how it is worded."""
 
-    kind: str
-    """A kind of coordinator_model/events.py; empty for a line that concerns no group."""
-
-    versions: str
-    """Releases that write it, or since when they do."""
-
-    text: str
-    """The sentence after the prefix, with fields."""
-
-    examples: tuple[str, ...] = ()
-    """Sentences that it reads, where they show more than an ordinary value in the place of each field."""
-
-    fixed: Mapping[str, str] = MappingProxyType({})
-    """Fields whose value the wording implies."""
+    kind: str  # of coordinator_model/events.py; empty for a line that concerns no group
+    versions: str  # releases that write it, or since when they do
+    text: str  # the sentence after the prefix, with fields
+    fixed: Mapping[str, str] = MappingProxyType({})  # fields whose value the wording implies
 
     @property
     def pattern(self) -> str:
@@ -112,8 +101,7 @@ class Reading(NamedTuple):
     """What a template reads of a sentence."""
 
     template: Template
-    fields: Mapping[str, str]
-    """The kept fields that are not empty."""
+    fields: Mapping[str, str]  # the kept ones that are not empty
 
 
 class Templates:
