@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, Final
 
 _OFFSET: Final = rb"(?: ?(?:Z|UTC|GMT)| ?[+-]\d\d(?::?\d\d)?)"
@@ -66,6 +67,8 @@ _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 def last_time(text: bytes) -> tuple[bytes, int] | None:
     """The last date with a time in a text, else the last epoch time, and where it ends; None if there is none."""
+    if not text:
+        return None
     found = None
     for match in _WRITTEN.finditer(text):
         if _is_whole(text, match):
@@ -106,15 +109,15 @@ def leading_stamp(text: bytes) -> bytes | None:
 def stamp_of(text: bytes) -> bytes | None:
     """The stamp of a time that is written in one of these forms; None for another text."""
     text = text.strip()
+    number = _NUMBER.fullmatch(text)
+    if number is not None:
+        seconds, millis, fraction = number.groups()
+        return b"[%s,%sZ] " % (_second(int(seconds)), millis or _milliseconds(fraction))
     for form in (*_READ, _AMERICAN):
         match = form.fullmatch(text)
         if match is not None:
             return _stamp(match.groupdict())
-    number = _NUMBER.fullmatch(text)
-    if number is None:
-        return None
-    seconds, millis, fraction = number.groups()
-    return _stamp_of_epoch(int(seconds), millis or _milliseconds(fraction))
+    return None
 
 
 def _stamp(parts: dict[str, bytes | None]) -> bytes | None:
@@ -156,9 +159,9 @@ def has_millis(value: Any) -> bool:
     return _MILLIS.search(value) is not None if isinstance(value, bytes) else not isinstance(value, int) or value > _MOST_SECONDS
 
 
-def _stamp_of_epoch(seconds: int, millis: bytes) -> bytes:
-    at = _EPOCH_START + timedelta(seconds=seconds)
-    return b"[%s,%sZ] " % (at.strftime("%Y-%m-%d %H:%M:%S").encode(), millis)
+@lru_cache(maxsize=64)
+def _second(epoch: int) -> bytes:
+    return (_EPOCH_START + timedelta(seconds=epoch)).strftime("%Y-%m-%d %H:%M:%S").encode()
 
 
 def _shifted(local: bytes, millis: bytes, sign: bytes, minutes: int) -> bytes | None:

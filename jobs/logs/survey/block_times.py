@@ -44,11 +44,6 @@ def lines_in(block: bytes) -> int:
     return block.count(b"\n") - 1
 
 
-def has_requests_alone(block: bytes) -> bool:
-    """Whether all lines are those of a request log: what else one looks for is not there."""
-    return block.count(b"Completed request:") >= lines_in(block)
-
-
 def has_own_times(block: bytes) -> bool:
     """Whether times stand in brackets. Only they count then: the time of a collector before them may be of another zone."""
     return _OWN_TIME.search(block) is not None
