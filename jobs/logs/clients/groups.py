@@ -15,7 +15,7 @@ from jobs.logs.bytes import LogBytes
 from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN
 from jobs.logs.clients.sentences import named_group
 from jobs.logs.mark import Mark
-from jobs.logs.survey.block_times import blocks_of
+from jobs.logs.survey.block_times import blocks_of, lines_with
 
 SEVERAL: Final = ""
 """In the place of a group: the client names several."""
@@ -27,7 +27,7 @@ _OTHERS: Final = "[...]"
 _LOOKED_THROUGH: Final = 64 << 20  # bytes of a log
 _CLIENTS_KEPT: Final = 256  # of a log
 
-_NAMING: Final = re.compile(rb"[Gg]roup|GROUP")
+_NAMING: Final = (b"roup", b"GROUP")
 _OF_LIBRDKAFKA: Final = re.compile(rb'[Gg]roup "(.*?)"(?=[: ,.]|$)', re.DOTALL)
 _OF_JAVA: Final = re.compile(rb"\[(?:Consumer|Worker) [^\]]{0,999}?groupId=([^\]]{1,512})\]")
 _OF_PYTHON: Final = re.compile(
@@ -51,10 +51,8 @@ def look_through(log: Callable[[], LogBytes], mark: Mark, bare: Callable[[bytes]
         if not source.skip(mark.offset):
             return
         for offset, block in blocks_of(source):
-            end = 0
-            while (found := _NAMING.search(block, end)) is not None:
-                end = block.find(b"\n", found.start())
-                remember(mark.groups, bare(block[block.rfind(b"\n", 0, found.start()) + 1 : end].removesuffix(b"\r")))
+            for line in lines_with(block, _NAMING):
+                remember(mark.groups, bare(line.removesuffix(b"\r")))
             if offset > _LOOKED_THROUGH:
                 return
     finally:
