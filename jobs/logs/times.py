@@ -77,6 +77,8 @@ class LocalTimes:
 
     def read(self, line: bytes, near_ms: int) -> int | None:
         """The time of a line, epoch ms; None if it has none. A time with two meanings has the one nearer to `near_ms`."""
+        if line.isspace():
+            return None  # as lines of another log in the file are shown
         if line[EXACT] == b"Z]":
             return _read_exact(line)
         text = line[MINUTE]

@@ -81,7 +81,8 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
     if SIGNED.match(text, 0, SIGNED_WITHIN):
         return text
     words = _words(text)
-    if left and (b'"' in text or b"msg=" in text):
+    before = text if words is None else text[: words.start]  # the name of a field, or a quote, stands before what is in it
+    if left and (b'"' in before or b"msg=" in before):
         found = _in_fields(text, words, moment, partial(_found, left=left - 1))
         if found is not None:
             return found

@@ -15,7 +15,7 @@ from jobs.logs.bytes import LogBytes
 from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN
 from jobs.logs.clients.sentences import named_group
 from jobs.logs.mark import Mark
-from jobs.logs.survey.block_times import blocks_of
+from jobs.logs.survey.block_times import blocks_of, lines_with
 
 SEVERAL: Final = ""  # in the place of a group: the client names several
 _NOBODY: Final = ""
@@ -26,7 +26,7 @@ _OTHERS: Final = "[...]"
 _LOOKED_THROUGH: Final = 64 << 20  # bytes of a log
 _CLIENTS_KEPT: Final = 256  # of a log
 
-_NAMING: Final = re.compile(rb"[Gg]roup|GROUP")
+_NAMING: Final = (b"roup", b"GROUP")
 _OF_LIBRDKAFKA: Final = re.compile(rb'[Gg]roup "(.*?)"(?=[: ,.]|$)', re.DOTALL)
 _OF_JAVA: Final = re.compile(rb"\[(?:Consumer|Worker) [^\]]{0,999}?groupId=([^\]]{1,512})\]")
 _OF_PYTHON: Final = re.compile(
@@ -50,11 +50,8 @@ def look_through(log: Callable[[], LogBytes], mark: Mark, bare: Callable[[bytes]
         if not source.skip(mark.offset):
             return
         for offset, block in blocks_of(source):
-            end = 0
-            while (found := _NAMING.search(block, end)) is not None:
-                end = block.find(b"\n", found.start())
-                line = block[block.rfind(b"\n", 0, found.start()) + 1 : end].removesuffix(b"\r")
-                if not remember(mark.groups, bare(line)):
+            for line in lines_with(block, _NAMING):
+                if not remember(mark.groups, bare(line.removesuffix(b"\r"))):
                     remember(mark.groups, line)  # such as a field of JSON beside the message
             if offset > _LOOKED_THROUGH:
                 return

@@ -46,6 +46,8 @@ ANCHOR: Final = re.compile(
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
 _TIME_BYTES: Final = 40
+_TIME_ENDS: Final = frozenset(bytes((c,)) for c in b"0123456789ZCTM")
+"""What times end with: a number, Z, UTC, GMT, AM, PM."""
 _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
@@ -147,7 +149,8 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
     marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
-    if ANY_TIME_SIGN.search(head) is None and (time := last_time(message[-_TIME_BYTES:])) is not None and message.endswith(time[0]):
+    ends_as_time = message[-1:] in _TIME_ENDS and ANY_TIME_SIGN.search(head) is None
+    if ends_as_time and (time := last_time(message[-_TIME_BYTES:])) is not None and message.endswith(time[0]):
         message, behind = message.removesuffix(time[0]), time[0]
     while (end := message.rstrip(b" \t,;")) != (bare := _without_mark(end, marks)):
         message = bare.rstrip(b" \t")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, Final
 
 _OFFSET: Final = rb"(?: ?(?:Z|UTC|GMT)| ?[+-]\d\d(?::?\d\d)?)"
@@ -44,11 +45,14 @@ _READ: Final = tuple(re.compile(form) for form in _FORMS)
 _WRITTEN: Final = re.compile(
     rb"(?<![\w./])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
 )
+_DATE: Final = re.compile(rb"[0-9](?<![\w./][0-9])[0-9]{3}[-/.][0-9]{2}[-/.][0-9]{2}[T _]")
+_FIRST_FORM: Final = re.compile(re.sub(rb"\(\?P<\w+>", b"(?:", _FORMS[0]) + b"((?!))?")
 _LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
 _NEAR_EPOCH: Final = re.compile(rb"(?<![\w.])(\d{13})\]?[ \t]+(?:\Z|\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b)")
 _EPOCHS: Final = re.compile(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
 _USUAL: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")
 """How most lines of applications begin: a time and a level."""
+_USUAL_ALONE: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z?)")
 _LEADING_BYTES: Final = 160
 _BETWEEN_BYTES: Final = 60  # of host and program
 _LEVEL: Final = re.compile(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SEVERE)\b", re.IGNORECASE)
@@ -64,8 +68,10 @@ _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 def last_time(text: bytes) -> tuple[bytes, int] | None:
     """The last date with a time in a text, else the last epoch time, and where it ends; None if there is none."""
-    found = None
-    for match in _WRITTEN.finditer(text):
+    if not text:
+        return None
+    found = _only_time(text)
+    for match in _WRITTEN.finditer(text) if found is None and b":" in text else ():
         if _is_whole(text, match):
             found = match
     epoch = _NEAR_EPOCH.search(text, 0 if found is None else found.end())
@@ -75,6 +81,13 @@ def last_time(text: bytes) -> tuple[bytes, int] | None:
         return found[0] if found[1] is None else b"20" + found[1], found.end()
     epochs = list(_EPOCHS.finditer(text))
     return (epochs[-1][0], epochs[-1].end()) if epochs else None
+
+
+def _only_time(text: bytes) -> re.Match[bytes] | None:
+    """The first time of the first form if no other follows: each has a colon. To look for all forms takes ten times as long."""
+    date = _DATE.search(text)
+    found = None if date is None else _FIRST_FORM.match(text, date.start())
+    return found if found is not None and text.find(b":", found.end()) < 0 and _is_whole(text, found) else None
 
 
 def _is_whole(text: bytes, match: re.Match[bytes]) -> bool:
@@ -101,19 +114,22 @@ def leading_stamp(text: bytes) -> bytes | None:
     return None if found is None else stamp_of(found[0] if found[1] is None else b"20" + found[1])
 
 
+@lru_cache(maxsize=64)
 def stamp_of(text: bytes) -> bytes | None:
     """The stamp of a time that is written in one of these forms; None for another text."""
     text = text.strip()
+    usual = _USUAL_ALONE.fullmatch(text)
+    if usual is not None:
+        return b"[%s %s,%s%s] " % usual.groups()
+    number = _NUMBER.fullmatch(text)
+    if number is not None:
+        seconds, millis, fraction = number.groups()
+        return b"[%s,%sZ] " % (_second(int(seconds)), millis or _milliseconds(fraction))
     for form in (*_READ, _AMERICAN):
         match = form.fullmatch(text)
         if match is not None:
             return _stamp(match.groupdict())
-    number = _NUMBER.fullmatch(text)
-    if number is None:
-        return None
-    seconds, millis, fraction = number.groups()
-    at = _EPOCH_START + timedelta(seconds=int(seconds))
-    return b"[%s,%sZ] " % (at.strftime("%Y-%m-%d %H:%M:%S").encode(), millis or _milliseconds(fraction))
+    return None
 
 
 def _stamp(parts: dict[str, bytes | None]) -> bytes | None:
@@ -153,6 +169,11 @@ def has_millis(value: Any) -> bool:
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     return _MILLIS.search(value) is not None if isinstance(value, bytes) else not isinstance(value, int) or value > _MOST_SECONDS
+
+
+@lru_cache(maxsize=64)
+def _second(epoch: int) -> bytes:
+    return (_EPOCH_START + timedelta(seconds=epoch)).strftime("%Y-%m-%d %H:%M:%S").encode()
 
 
 def _shifted(local: bytes, millis: bytes, sign: bytes, minutes: int) -> bytes | None:

@@ -20,6 +20,8 @@ _TIME_COLUMN: Final = re.compile(
 
 def line_of_csv(text: bytes, place: int, moment: Any, find: Callable[[bytes, Any], bytes | None]) -> bytes | None:
     """The line in the field of a row in which `place` is; None if there is none."""
+    if place < 0:
+        return None
     field = next((field for field in _QUOTED.finditer(text) if field.end() > place), None)
     if field is None or field.start() > place or len(field[1]) == len(text):
         return None

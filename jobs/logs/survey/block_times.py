@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -42,9 +42,16 @@ def lines_in(block: bytes) -> int:
     return block.count(b"\n") - 1
 
 
-def has_requests_alone(block: bytes) -> bool:
-    """Whether all lines are those of a request log: what else one looks for is not there."""
-    return block.count(b"Completed request:") >= lines_in(block)
+def lines_with(block: bytes, signs: Iterable[bytes]) -> list[bytes]:
+    """The lines that have one of these texts. To find each takes a quarter of the time of a pattern for all."""
+    ends: dict[int, int] = {}  # by where a line begins
+    for sign in signs:
+        found = block.find(sign)
+        while found >= 0:
+            start, end = block.rfind(b"\n", 0, found) + 1, block.find(b"\n", found)
+            ends[start] = end
+            found = block.find(sign, end)
+    return [block[start : ends[start]] for start in sorted(ends)]
 
 
 def has_own_times(block: bytes) -> bool:

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from jobs.logs.bytes import LogBytes, ShownBytes
 from jobs.logs.content.verdict import is_of_broker, is_of_client, own_line
 from jobs.logs.envelopes.instants import EXACT_TIME
-from jobs.logs.survey.block_times import has_requests_alone
 
 _PROGRAM: Final = rb"[\w./@+-]{1,64}(?:\[[\w.-]+\])?:[ \t]+"
 _OF_HOST: Final = rb" \S{1,255} " + _PROGRAM
@@ -47,6 +46,7 @@ _SIGNS: Final = (
 """What blocks with lines of clients have, beside brokers' lines: found much faster than the lines."""
 _BROKER_SIGNS: Final = (b"kafka.", b"GroupCoordinator", b"GroupMetadataManager", b"Completed request:")
 _TAB: Final = b"\t"
+_ELSEWHERE: Final = re.compile(rb"\n\t+(?=\n)")
 _HIDDEN: Final = bytes(10 if c == 10 else 9 for c in range(256))  # each character but a line end becomes a tab
 
 
@@ -99,6 +99,11 @@ class Share(NamedTuple):
         return (line[:1] == _TAB and line.isspace()) or (not line and not self.has_rest)
 
 
+def own_lines(block: bytes) -> bytes:
+    """A block of a share without the lines of other logs."""
+    return _ELSEWHERE.sub(b"", block)
+
+
 class SharedBytes(ShownBytes):
     """A file of which only the lines of a share are shown: offsets and numbers of lines stay as they are."""
 
@@ -143,9 +148,9 @@ class Containers:
     _names: set[str] = field(default_factory=set)
     _writers: set[tuple[str, bool]] = field(default_factory=set)  # whose lines about groups there are: container, whether a client
 
-    def look_at(self, text: bytes) -> None:
+    def look_at(self, text: bytes, *, only_requests: bool = False) -> None:
         """Looks at a block of lines."""
-        if len(self._names) > _MOST or (("", False) in self._writers and has_requests_alone(text)):
+        if len(self._names) > _MOST or (only_requests and ("", False) in self._writers):
             return
         is_named = any(map(container_of, text[1 : 1 << 16].split(b"\n", _FIRST_LINES)[:_FIRST_LINES]))
         has_clients = any(sign in text for sign in _SIGNS)

@@ -32,7 +32,7 @@ class SectionSearch:
         self.own_times = True  # see has_own_times; decided by the first block
         self._found: list[Section] = []
         self._zone = zone_named(zone)
-        self._lines = 0  # so far
+        self.lines = 0  # so far
         self._last = b""  # the time of the last line
         self._recent: deque[float] = deque(maxlen=WITNESSES)
         self._start: Section | None = None  # of what may be a section
@@ -47,12 +47,12 @@ class SectionSearch:
 
     def take(self, offset: int, block: bytes) -> None:
         """Looks at the next block, which begins at an offset."""
-        if not self._lines:
+        if not self.lines:
             self.own_times = has_own_times(block)
         if self.take_ordered(ordered_times([(offset, block)], own=self.own_times)):
             return
         self._look_closely(offset, block)
-        self._lines += lines_in(block)
+        self.lines += lines_in(block)
 
     def take_ordered(self, ordered: OrderedTimes | None) -> bool:
         """Takes the next lines at once; False if they need a look at each block."""
@@ -64,11 +64,11 @@ class SectionSearch:
             self._recent.extend(ordered.recent)
             self._rises += ordered.rises
             self._last = ordered.last
-        self._lines += ordered.lines
+        self.lines += ordered.lines
         return True
 
     def _look_closely(self, offset: int, block: bytes) -> None:
-        line, counted, before = self._lines, 0, seconds_of(self._last) or 0.0
+        line, counted, before = self.lines, 0, seconds_of(self._last) or 0.0
         for match in each_time(block, own=self.own_times):
             self._last = match[1]
             at = seconds_of(self._last)

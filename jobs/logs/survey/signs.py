@@ -75,8 +75,8 @@ class Signs:
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
     joins: list[bytes] = field(default_factory=list)  # the lines that say so, until they are taken
 
-    def look_at(self, text: bytes) -> None:
-        """Takes the signs of whole lines."""
+    def look_at(self, text: bytes) -> int:
+        """Takes the signs of whole lines; returns how many of them are requests."""
         for match in _NODE.finditer(text):
             node = int(match[1])
             self.nodes[node] += 1
@@ -90,8 +90,8 @@ class Signs:
         for word, pattern in _CLUSTERS:
             self.clusters.update(name.decode() for name in (pattern.findall(text) if word in text else ()))
         self.clusters.update(name.decode() for name in _STERN.findall(text, 0, _FIRST_LINES_BYTES))
-        for pattern in _ADDRESSES:
-            self.addresses.update(address.decode("utf-8", "replace") for address in pattern.findall(text))
+        found = [address for pattern in _ADDRESSES for address in pattern.findall(text)]
+        self.addresses.update(address.decode("utf-8", "replace") for address in found)
         if b"API_VERSIONS" in text:
             self.addresses.subtract(address.decode("utf-8", "replace") for address in _ASKED_FOR_VERSIONS.findall(text))
             self.addresses = +self.addresses
@@ -105,6 +105,7 @@ class Signs:
                 group, generation, address = match.groups()
                 self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
                 self.joins.append(text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.end())])
+        return len(found)
 
 
 def signs_of(log: LogBytes, most_bytes: int) -> Signs:

@@ -16,7 +16,7 @@ from jobs.logs.record_judge import RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
-from jobs.logs.survey.containers import Containers
+from jobs.logs.survey.containers import Containers, own_lines
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.ranges import blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.section_search import SectionSearch
@@ -128,20 +128,24 @@ class Surveyor:
             return None
         wraps, containers, most_bytes = Wraps(), Containers(), self._settings.survey_bytes
         search = SectionSearch(self._settings.zone(one.file.cluster))
-        looks = [] if one.is_client else [one.signs.look_at]
-        looks += [one.moments.look_at, *([] if one.view.share else [containers.look_at])]
-        looks += [] if one.view.share or one.is_client else [wraps.look_at]
         try:
             for offset, block in blocks_of(log):
-                for look_at in looks if offset < most_bytes else ():
-                    look_at(block)
+                line = search.lines
+                if not one.is_client:
+                    search.take(offset, block)
+                if offset < most_bytes:
+                    requests = 0 if one.is_client else one.signs.look_at(block)
+                    only_requests = requests > 0 and requests >= search.lines - line
+                    one.moments.look_at(block if one.view.share is None else own_lines(block), only_requests=only_requests)
+                    if one.view.share is None:
+                        containers.look_at(block, only_requests=only_requests)
+                        if not one.is_client:
+                            wraps.look_at(block)
                 line_end = offset + len(block) - 1
                 if one.is_client:
                     if line_end > most_bytes:
                         break
-                    continue
-                search.take(offset, block)
-                if search.has_ended or (line_end > most_bytes and self._look_over(one.file.path, one.fingerprint, log, line_end, search)):
+                elif search.has_ended or (line_end > most_bytes and self._look_over(one.file.path, one.fingerprint, log, line_end, search)):
                     break
         finally:
             log.close()

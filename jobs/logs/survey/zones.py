@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -19,7 +19,7 @@ from coordinator_model.events import CLIENTS
 from jobs.common.times import zone_named
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
-from jobs.logs.survey.block_times import TIME, has_requests_alone
+from jobs.logs.survey.block_times import TIME, lines_with
 from jobs.logs.survey.signs import JOINED
 from jobs.logs.times import NEVER, LocalTimes
 
@@ -34,13 +34,10 @@ _TIMES_KEPT: Final = 8  # of an event
 _SAMPLED: Final = 500  # lines that have two times
 
 _SIGNS: Final = (
-    *(b"Stabilized group ", b" for generation ", b"oined", b"LeaveGroup"),
-    *(b"left the ", b"eaving ", b"leave group", b"ember-id", b"ember id ", b'"AAIA'),
+    *(b"Stabilized group ", b"Assignment received from leader ", b"oined", b"LeaveGroup"),
+    *(b"left the ", b"eaving ", b"leave group", b"given member-id", b"new member id ", b'"AAIA'),
 )
-_EVENT: Final = re.compile(
-    rb"Stabilized group |Assignment received from leader |[Jj]oined|LeaveGroup|left the |[Ll]eaving |leave group"
-    rb"|new member id |given member-id|\"AAIA"
-)
+"""What lines of events have."""
 _GENERATION: Final = re.compile(
     rb"Stabilized group (.+?) generation (\d+)|Assignment received from leader.*? for group (.+?) for generation (\d+)"
     rb"|groupId=([^\]]+)\] Successfully joined group with generation (?:Generation\{generationId=)?(\d+)"
@@ -56,7 +53,6 @@ _OF_MEMBER: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group|(
 _MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
 """What is unique in a member's id."""
 _EXACT: Final = re.compile(EXACT_TIME)
-_HIDDEN: Final = re.compile(rb"\n\t+(?=\n)")  # lines of another log in the file
 _DATE: Final = re.compile(TIME.pattern + rb"|%\d\|\d{9,11}\.\d{3}\|")
 _FIRST_BYTES: Final = 4 << 10
 _END_BYTES: Final = 16 << 10
@@ -77,20 +73,14 @@ class Moments:
         self._bare = bare
         self._times, self._others = times("UTC"), times("Etc/GMT-1")
 
-    def look_at(self, text: bytes) -> None:
+    def look_at(self, text: bytes, *, only_requests: bool = False) -> None:
         """Looks at a block of lines."""
-        text = _HIDDEN.sub(b"", text) if b"\n\t" in text else text
         if self.ahead.total() < _SAMPLED and _EXACT.search(text, 0, _FIRST_BYTES) is not None:
             for line in text[1 : 1 << 16].split(b"\n")[:-1]:
                 self._compare(line)
         for line in _dated_ends(text):
             self._read(line)
-        starts = (
-            [match.start() for match in _EVENT.finditer(text)]
-            if not has_requests_alone(text) and any(sign in text for sign in _SIGNS)
-            else []
-        )
-        lines = [text[text.rfind(b"\n", 0, start) + 1 : text.find(b"\n", start)] for start in starts] + self._joins
+        lines = [*([] if only_requests else lines_with(text, _SIGNS)), *self._joins]
         self._joins.clear()
         for line in lines if len(self.local) + len(self.exact) < _KEPT else ():
             key = _event(line)
@@ -140,10 +130,16 @@ def _widened(span: tuple[int, int] | None, at: int) -> tuple[int, int]:
 def _dated_ends(text: bytes) -> Iterator[bytes]:
     """The first and the last line of a text that has a date."""
     first = _DATE.search(text)
-    last = None if first is None else deque(_DATE.finditer(text, max(first.start(), len(text) - _END_BYTES)), 1)
-    for match in (first, *(last or ())):
-        if match is not None:
-            yield text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.start())]
+    if first is None:
+        return
+    yield text[text.rfind(b"\n", 0, first.start()) + 1 : text.find(b"\n", first.start())]
+    end, least = len(text), max(first.start(), len(text) - _END_BYTES)
+    while end > least:
+        start = text.rfind(b"\n", 0, end) + 1
+        if _DATE.search(text, max(start, least), end) is not None:
+            yield text[start:end]
+            return
+        end = start - 1
 
 
 def _event(line: bytes) -> bytes:
@@ -217,14 +213,14 @@ def find_zones(logs: Sequence[Dated]) -> None:
             log.take(None if is_same else shown)
     names_brokers = any(log.is_named and not log.is_client for log in logs)
     for of_clients in (False, True):
+        now = [log for log in logs if log.is_client == of_clients and not log.is_told]
         known: dict[bytes, list[int]] = {}
-        for log in logs:
+        for log in logs if now else ():
             is_known = log.is_told or (of_clients and not log.is_client) or (not of_clients and log.is_named and not names_brokers)
             for key, times in log.moments.exact.items():
                 known.setdefault(key, []).extend(times)
             for key, times in log.moments.local.items() if is_known else ():
                 known.setdefault(key, []).extend(_utc(at, log.zone) for at in times)
-        now = [log for log in logs if log.is_client == of_clients and not log.is_told]
         for log in now:
             log.vote(known)
         unknown = [log for log in now if not log.is_named]
