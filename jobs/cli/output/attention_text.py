@@ -14,9 +14,10 @@ from rich.text import Text
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import NOUNS, AttentionWords
+from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 
 _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
@@ -34,15 +35,35 @@ class AttentionText:
         self._words = AttentionWords(time, name)
         self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
-    def write(self, entries: Sequence[AttentionEntry], judgement: Judgement, limit: int, *, kept: bool = True) -> None:
-        """Writes the entries that come first, and what could not be judged. `kept`: `rebalance evidence` can be asked."""
+    def write(
+        self, entries: Sequence[AttentionEntry], judgement: Judgement, said: Sequence[Said], limit: int, *, kept: bool = True
+    ) -> None:
+        """Writes the entries that come first, what clients say, and what could not be judged. `kept`: `rebalance evidence` can be asked."""
         if entries:
             self._entries(entries, limit, kept=kept)
         else:
             write(self._console, printable(self._words.calm(judgement), _SENTENCES), "green" if judgement.all_clear else "yellow")
         write(self._console)
+        if said:
+            self._said(said, limit)
         if judgement.gaps:
             self._gaps(judgement.gaps, limit)
+
+    def _said(self, said: Sequence[Said], limit: int) -> None:
+        write(self._console, "What clients say (no broker's line of these groups is here)", "bold")
+        group = None
+        for one in said[:limit]:
+            if (one.cluster, one.group_id) != group:
+                group = (one.cluster, one.group_id)
+                write(self._console, f"  {self._words.name(*group)}")
+            if one.left_out:
+                write(self._console, f"    … {many(one.left_out, 'line')} in between")
+            times = f" ({one.times} times)" if one.times > 1 else ""
+            for line in self._wrapped(f"{self._words.time(one.occurred_at)}  {one.who} {one.says}{times}", "    ", " " * 6):
+                write(self._console, line)
+        if len(said) > limit:
+            write(self._console, f"  … and {len(said) - limit} more: --limit {len(said)} shows all")
+        write(self._console)
 
     def _gaps(self, gaps: Sequence[Gap], limit: int) -> None:
         write(self._console, f"Not judged ({len(gaps)})", "bold")

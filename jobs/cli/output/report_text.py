@@ -59,7 +59,7 @@ def render(report: Report, console: Console, *, limit: int = LIMIT, kept: bool =
         write(console, report.outside)
         return
     view.period()
-    AttentionText(console, view.time, view.name).write(report.attention, report.judgement, limit, kept=kept)
+    AttentionText(console, view.time, view.name).write(report.attention, report.judgement, report.said, limit, kept=kept)
     view.groups()
     view.rebalances()
 

@@ -138,6 +138,7 @@ NOTES: Final = tuple(
         ("3.7+, KIP-848", "{word}HeartbeatRequest failed due to {reason}"), ("3.7+, KIP-848", "Member {member} with epoch {generation} transitioned to {reason}"),
         ("3.8+, KIP-848", "Reconciling assignment with local epoch {generation}{text}"),
         ("all", "Offset commit failed on partition {text} at offset {number}: {reason}"), ("2.6+", f"OffsetCommit failed with {_SENT}: {{reason}}"),
+        ("debug=cgrp", "JoinGroup response: {text}: Broker: {reason}"),
         ("debug=cgrp", 'Group "{group}" heartbeat error response in state {reason}'), ("2.4+, KIP-848", "ConsumerGroupHeartbeat failed{reason}"),
         ("0.9+", "Offset commit ({text}) failed for {reason}"), ("Connect", "Rebalance started"), ("Connect", "Joined group at generation {generation} {reason}"),
         ("Connect", "Broker coordinator was unreachable for {number}ms. Revoking previous assignment {reason}"),
