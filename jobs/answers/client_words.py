@@ -98,5 +98,6 @@ def _says(row: Row) -> str:
         return f"is {row['state']}, was {row['reason']}"
     of = f" generation {generation}" if generation is not None and generation >= 0 else ""
     joins = (" in" if kind == e.CLIENT_ASSIGNED else "") + (of or " the group") if kind in (e.CLIENT_JOINED, e.CLIENT_ASSIGNED) else ""
-    why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE) or row["state"] or ""
-    return _SAYS[kind] + joins + (f" ({why})" if kind == e.CLIENT_PUT_OUT and why else f": “{why}”" if why else "")
+    why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
+    state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
+    return _SAYS[kind] + joins + state + (f": “{why}”" if why else "")

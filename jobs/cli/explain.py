@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -89,8 +89,8 @@ def explain(
 
     settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
-    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
-        result = _processed(source, name, lakehouse, settings)
+    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse), _last() as say:
+        result = _processed(source, name, lakehouse, settings, say)
         if result.signal is not None:
             warn("stopped before the end of the input")
             return exit_codes.ENDED_BY_SIGNAL + result.signal
@@ -111,8 +111,19 @@ def explain(
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
 
 
-def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> RunResult:
-    """Processes the input: here, or on Spark if it is large. Says what of it was not read."""
+@contextmanager
+def _last() -> Iterator[Callable[[str], None]]:
+    """Says what is to be said of the input at the end, so that the answer stands first."""
+    notes: list[str] = []
+    try:
+        yield notes.append
+    finally:
+        for note in notes:
+            warn(note)
+
+
+def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, told: Callable[[str], None]) -> RunResult:
+    """Processes the input: here, or on Spark if it is large. Says what of it was not read. `told`: takes what can wait for the answer."""
     from msgspec.structs import replace
 
     from jobs.common.alert_settings import AlertSettings
@@ -120,12 +131,12 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> 
     from jobs.pipeline import at_once
 
     def say(text: str) -> None:
-        warn(text.replace(str(source), name))
+        told(text.replace(str(source), name))
 
     settings = replace(settings, alerts=AlertSettings())  # an old incident is no news
     result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=say)
     if result is None:
-        say(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
+        warn(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
         from jobs.cli.output.progress import Progress
         from jobs.pipeline import run
 

@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_read(capsys, log, tmp_path):
 def test_lines_that_are_not_understood_are_shown(capsys, log):
     log.write_text(EXCERPT + EXCERPT.splitlines()[0].replace("has failed", "has quarrelled") + "\n")
     _, _, said = explained(capsys, log)
-    assert said[-2].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
+    assert said[0].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
     assert not any("rebalance ask" in line for line in said)
 
 

@@ -28,10 +28,10 @@ _PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DI
 
 
 class AttentionText:
-    """Writes entries. `time` and `name` show a time and a group of a cluster as the rest of the report does."""
+    """Writes entries. `time` and `name` show a time and a group of a cluster as the rest of the report does. `day`: of all times."""
 
-    def __init__(self, console: Console, time: Callable[[datetime], str], name: Callable[[str, str], str]) -> None:
-        self._console = console
+    def __init__(self, console: Console, time: Callable[[datetime], str], name: Callable[[str, str], str], day: str = "") -> None:
+        self._console, self._day = console, day
         self._words = AttentionWords(time, name)
         self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
@@ -50,7 +50,7 @@ class AttentionText:
             self._gaps(judgement.gaps, limit)
 
     def _said(self, said: Sequence[Said], limit: int) -> None:
-        write(self._console, "What clients say (no broker's line of these groups is here)", "bold")
+        write(self._console, f"What clients say (no broker's line of these groups is here){self._day}", "bold")
         group = None
         for one in said[:limit]:
             if (one.cluster, one.group_id) != group:
@@ -78,12 +78,12 @@ class AttentionText:
     def _entries(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool) -> None:
         counted = Counter(entry.severity for entry in entries)
         counts = [f"{counted[name]} {NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
-        write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
-        write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
+        write(self._console, f"What needs attention ({', '.join(counts)}){self._day}", "bold")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:
             write(self._console, f"    … and {len(entries) - limit} more: --limit {len(entries)} shows all")
+        write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:
         row = entry.gravest

@@ -21,6 +21,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"forced rejoin quitting heartbeat loop; why: ",
         rb"heartbeat errored; group: " + _ID + rb", err: (?!context canceled)",  # as it closes
         rb"(?:sync failed with RebalanceInProgress, rejoining|join returned UnknownMemberID, rejoining without a member id); group: ",
+        rb"join (?:group failed|and sync loop errored); group: " + _ID + rb", err: (?!context canceled)",
         rb"offset commit returned a fatal group member error, triggering rejoin; group: ",
         rb"consumer group heartbeat error, abandoning assignment and rejoining(?: with new member id)?; group: ",
     ),
@@ -126,6 +127,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "forced rejoin quitting heartbeat loop": ("why",),
     "heartbeat errored": ("group", "err"),
     "sync failed with RebalanceInProgress, rejoining": ("group",),
+    **dict.fromkeys(("join group failed", "join and sync loop errored"), ("group", "err")),
     "join returned UnknownMemberID, rejoining without a member id": ("group",),
     "offset commit returned a fatal group member error, triggering rejoin": ("group", "err"),
     "consumer group heartbeat error, abandoning assignment and rejoining": ("group", "member_id", "generation", "err"),
