@@ -97,9 +97,9 @@ def explain(
         if not result.understood:
             if result.added["quarantined"]:
                 warn_of_refused(result, lakehouse, kept=keep is not None)
+                warn(_WHAT_IS_READ)
             else:
-                warn_nothing_understood(name)
-            warn(_WHAT_IS_READ)
+                _tell_why_nothing(source, name)
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:
             raise UserError(f"{name} is empty: it has no line to explain")
@@ -148,6 +148,19 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, tol
     return result
 
 
+def _tell_why_nothing(source: Path, name: str) -> None:
+    from jobs.cli.output.no_answer import reasons
+
+    if not source.is_file():
+        warn_nothing_understood(name)
+        warn(_WHAT_IS_READ)
+        return
+    first, *more = reasons(source)
+    warn(f"nothing in {name} was understood: {first}")
+    for text in more:
+        warn(text)
+
+
 def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: Path | None) -> None:
     """Says what could not be read, and which evidence would tell more."""
     from jobs.cli.output.account_text import warn_of_refused, write_evidence
@@ -155,8 +168,9 @@ def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: P
     warn_of_refused(result, lakehouse, kept=keep is not None)
     if form != "text":
         return
-    write(stdout())
-    write_evidence(stdout(), lakehouse)
+    if result.after["events"]:
+        write(stdout())
+        write_evidence(stdout(), lakehouse)
     if keep is not None:
         write(stdout(), printable(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.", options.LINE_CHARS))
 

@@ -25,7 +25,8 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"offset commit returned a fatal group member error, triggering rejoin; group: ",
         rb"consumer group heartbeat error, abandoning assignment and rejoining(?: with new member id)?; group: ",
     ),
-    "librdkafka": (rb"Application maximum poll interval \(\d",),  # the text of its error, where an application prints that
+    # ... the texts of its errors, where an application prints them
+    "librdkafka": (rb"Application maximum poll interval \(\d", rb"Maximum application poll interval \(max\.poll\.interval\.ms\) exceeded"),
     "java": (rb"Offset commit cannot be completed since the consumer is not", rb"Commit cannot be completed since the group has already"),
     # ... that of its CommitFailedException, and of CommitFailedError in Python
     "kafka-python": (
@@ -93,7 +94,7 @@ _SIGNS: Final = (
         b"rebalancing group: ",
         b"; groupId: ",
     ),
-    *(b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"maximum poll interval", b"; clientId: ", b" been fenced"),
+    *(b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"poll interval", b"; clientId: ", b" been fenced"),
 )
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 

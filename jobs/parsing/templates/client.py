@@ -94,6 +94,7 @@ _BROKER_ERRORS: Final = (("Unknown member", e.UNKNOWN_MEMBER_ID), ("Specified gr
 LIBRDKAFKA: Final = (
     Template(e.CLIENT_POLL_TIMEOUT, "1.0+", "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {number}ms{text}",
              ("Application maximum poll interval (10000ms) exceeded by 10ms (adjust max.poll.interval.ms for long-running message processing): leaving group",)),
+    Template(e.CLIENT_POLL_TIMEOUT, "1.0+; rd_kafka_err_descs", "Maximum application poll interval (max.poll.interval.ms) exceeded{text}"),
     Template(e.CLIENT_SESSION_TIMEOUT, "1.6+",
              "Consumer group session timed out (in join-state {text}) after {session_timeout} ms without a successful response from the group coordinator (broker {number}, last error was {reason}): revoking assignment and rejoining group",
              ("Consumer group session timed out (in join-state steady) after 8004 ms without a successful response from the group coordinator (broker 3, last error was Success): revoking assignment and rejoining group",)),
