@@ -107,6 +107,11 @@ def explain(
             _keep_input(source, lakehouse)
         inputs = known_inputs(lakehouse)
         code = show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=keep is not None)
+        if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
+            from jobs.cli.output.no_answer import reasons
+
+            for text in [*reasons(source)][1:]:
+                warn(text)
         _tell_what_is_missing(result, lakehouse, form, keep)
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
 

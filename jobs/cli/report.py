@@ -11,7 +11,7 @@ from jobs.cli.output.terminal import stdout, warn, write
 from jobs.cli.output.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.errors import LakehouseError, UserError
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +144,8 @@ def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
         " consumer in the application's log, from its start on and from just before the trouble."
     )
     if not kept:  # an excerpt, in which nothing is no all-clear
-        return f"No answer: {lines:,} lines were read, and none that says something of a consumer group names it{bad}. {needed}"
+        were = f"{many(lines, 'line')} {'was' if lines == 1 else 'were'} read"
+        return f"No answer: {were}, and none that says something of a consumer group names it{bad}. {needed}"
     return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
 
 
