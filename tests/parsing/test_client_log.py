@@ -165,6 +165,10 @@ EVENTS = [
     ("2026-11-21 06:00:00,000 %||kafkajs| Response Heartbeat(key: 12, version: 3); clientId: pay-1, error: The coordinator is not aware of this member", "payments",
      {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID", "client_id": "pay-1"}),
     ("2026-11-21 06:00:00,000 %||kafkajs| Response SyncGroup(key: 14, version: 3); clientId: pay-1, error: The group is rebalancing, so a rejoin is needed", "payments", {"kind": "CLIENT_ROUND_FAILED", "client_id": "pay-1"}),
+    ("2026-11-21 06:00:00,000 %||franz-go| join group failed; group: payments, err: FENCED_INSTANCE_ID: another consumer has registered", None,
+     {"kind": "CLIENT_PUT_OUT", "state": "FENCED_INSTANCE_ID", "group_id": "payments"}),
+    ("2026-11-21 06:00:00,000 %||franz-go| join and sync loop errored; group: payments, err: GROUP_MAX_SIZE_REACHED: full", None, {"kind": "CLIENT_NOTE", "group_id": "payments"}),
+    ("2026-11-21 06:00:00,000 %||librdkafka| Maximum application poll interval (max.poll.interval.ms) exceeded", "payments", {"kind": "CLIENT_POLL_TIMEOUT"}),
     ("2026-11-21T06:00:00.000Z %||kafkajs| Crash: KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member; groupId: payments", None,
      {"kind": "CLIENT_LEAVES", "group_id": "payments", "reason": "KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member"}),
 ]  # fmt: skip

@@ -51,7 +51,7 @@ def reasons(source: Path) -> Iterator[str]:
         else:
             yield _DATES
     else:
-        yield f"its lines are about a group, and none is in words that are known here. Known are those of {KNOWN}"
+        yield f"its lines are about a group, and none is in words and a layout that are known here. Known are those of {KNOWN}"
     if of_kafka:
         text = spoken.decode("utf-8", "replace")
         yield f"such as: {text if len(text) < 200 else text[:199] + '…'}"

@@ -68,7 +68,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"The group is rebalancing, re-joining; groupId: ",
         rb"The coordinator is not aware of this member, re-joining the group; groupId: ",
         rb"Response (?:Heartbeat|SyncGroup|OffsetCommit)\(key: \d{1,2}, version: \d{1,2}\); clientId: ",
-        rb"Stopped; groupId: ",
+        rb"(?:Starting|Stopped); groupId: ",
         rb"Crash: .{1,4096}; groupId: ",
     ),
 }
@@ -137,8 +137,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "The group is rebalancing, re-joining": ("groupId", "memberId"),
     "The coordinator is not aware of this member, re-joining the group": ("groupId", "memberId"),
     **{f"Response {api}(key": ("clientId", "error") for api in ("Heartbeat", "SyncGroup", "OffsetCommit")},
-    "Stopped": ("groupId",),
-    "Crash": ("groupId",),
+    **{words: ("groupId",) for words in ("Starting", "Stopped", "Crash")},
 }
 """Which fields belong to a message of franz-go or KafkaJS, where a logger writes fields beside the message."""
 
