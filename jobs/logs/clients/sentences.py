@@ -137,7 +137,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "The group is rebalancing, re-joining": ("groupId", "memberId"),
     "The coordinator is not aware of this member, re-joining the group": ("groupId", "memberId"),
     **{f"Response {api}(key": ("clientId", "error") for api in ("Heartbeat", "SyncGroup", "OffsetCommit")},
-    **{words: ("groupId",) for words in ("Starting", "Stopped", "Crash")},
+    **dict.fromkeys(("Starting", "Stopped", "Crash"), ("groupId",)),
 }
 """Which fields belong to a message of franz-go or KafkaJS, where a logger writes fields beside the message."""
 
