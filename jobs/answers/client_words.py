@@ -27,6 +27,8 @@ _SAYS: Final[Mapping[str, str]] = {
     e.CLIENT_STATE: "is",
     e.CLIENT_NOTE: "says",
 }
+_LIBRARIES: Final = frozenset({"franz-go", "sarama", "kafka-go", "kafkajs"})
+"""Those that a sentence shows. Java's first releases, kafka-python and aiokafka share theirs."""
 _AS_IT_LEAVES: Final = "consumer pro-actively leaving the group"
 """The reason of a join that Java's client gives as it leaves (AbstractCoordinator.maybeLeaveGroup): no join follows from it."""
 _SENT: Final = re.compile(r"Generation\{generationId=(-?\d+), memberId='.*?', protocol='.*?'\}")
@@ -53,6 +55,7 @@ class Said(NamedTuple):
     who: str
     says: str
     times: int
+    until: datetime  # when it said so last
     left_out: int  # lines of the group before this one that are not told
 
     def as_row(self) -> Row:
@@ -74,10 +77,10 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
             continue
         left_out = max(row["place"] - place - 1, 0) if row["place"] > 1 else 0
         place = row["place"]
-        one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, left_out)
+        one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, row["occurred_at"], left_out)
         last = told[-1] if told else None
         if last is not None and not left_out and (*key_of(row), one.who, one.says) == (last.cluster, last.group_id, last.who, last.says):
-            told[-1] = last._replace(times=last.times + 1)
+            told[-1] = last._replace(times=last.times + 1, until=one.until)
         else:
             told.append(one)
     return told
@@ -86,7 +89,8 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
 def _who(row: Row) -> str:
     """The client; where no line names it, the library."""
     name = who(row["client_id"], None, row["member_id"], row["instance_id"])
-    return printable(row["connection"], 40) or "a client" if name == "-" else name
+    library = row["connection"] if row["connection"] in _LIBRARIES else None
+    return library or "a client" if name == "-" else name
 
 
 def _says(row: Row) -> str:

@@ -26,7 +26,7 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant
-from jobs.common.trouble import ROUTINE, WORDS
+from jobs.common.trouble import OVERTAKEN, ROUTINE, WORDS
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
 _SENTENCE: Final = 160  # characters of a line that is quoted
@@ -75,7 +75,10 @@ _TROUBLES: Final = f"""
     ),
     untold AS (
         SELECT t.* FROM troubled AS t
-        WHERE NOT EXISTS (
+        WHERE NOT (regexp_matches(t.reason, '{OVERTAKEN}') AND NOT EXISTS (
+            SELECT 1 FROM group_events AS b WHERE b.cluster = t.cluster AND b.group_id = t.group_id AND b.broker <> '{e.CLIENTS}'
+        ))
+        AND NOT EXISTS (
             SELECT 1 FROM proofs AS p WHERE p.cluster = t.cluster AND p.line.origin = t.origin AND p.line.position = t.position
         )
         AND NOT EXISTS (

@@ -58,7 +58,7 @@ class AttentionText:
                 write(self._console, f"  {self._words.name(*group)}")
             if one.left_out:
                 write(self._console, f"    … {many(one.left_out, 'line')} in between")
-            times = f" ({one.times} times)" if one.times > 1 else ""
+            times = f" ({one.times} times, until {self._words.time(one.until)})" if one.times > 1 else ""
             for line in self._wrapped(f"{self._words.time(one.occurred_at)}  {one.who} {one.says}{times}", "    ", " " * 6):
                 write(self._console, line)
         if len(said) > limit:
