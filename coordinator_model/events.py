@@ -102,7 +102,7 @@ CLIENT_STATE: Final = "CLIENT_STATE"  # Java, KIP-848: member_id; state: the new
 CLIENT_ASSIGNED: Final = (
     "CLIENT_ASSIGNED"  # Connect: generation; rebalance_timeout_ms: how long connectors and tasks wait for a worker; 0: none does
 )
-CLIENT_NOTE: Final = "CLIENT_NOTE"  # a known line from which nothing follows
+CLIENT_NOTE: Final = "CLIENT_NOTE"  # a line from which nothing follows; reason: its sentence
 
 # What a client learned when it was put out (CLIENT_PUT_OUT): the names of Kafka's errors.
 UNKNOWN_MEMBER_ID: Final = "UNKNOWN_MEMBER_ID"

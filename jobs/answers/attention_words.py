@@ -10,7 +10,7 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import Bill
 from jobs.answers.incidents.outages import broker_name
-from jobs.answers.judgement import Gap, Judgement
+from jobs.answers.judgement import ONLY_CLIENTS, Gap, Judgement
 from jobs.common.text import many, printable, who
 from jobs.common.times import duration
 
@@ -24,21 +24,21 @@ class AttentionWords:
     """Speaks about entries. `time` and `name` show a time and a group of a cluster as the rest of the report does."""
 
     def __init__(self, time: Callable[[datetime], str], name: Callable[[str, str], str]) -> None:
-        self._time = time
-        self._name = name
+        self.time = time
+        self.name = name
 
     def subject(self, entry: AttentionEntry) -> str:
         """The group, or the broker and how many groups."""
         row = entry.gravest
         if entry.incident is None:
-            return self._name(row["cluster"], row["group_id"])
+            return self.name(row["cluster"], row["group_id"])
         count = len(entry.incident["groups"])
         groups = f"{count} groups" if count > 1 else f"group {printable(row['group_id'], 60)}"
-        return f"{self._name(row['cluster'], broker_name(entry.incident['broker']))}, {groups}"
+        return f"{self.name(row['cluster'], broker_name(entry.incident['broker']))}, {groups}"
 
     def when(self, entry: AttentionEntry) -> str:
         """From when to when, and how often."""
-        first, last = (self._time(at)[:-4] for at in (entry.first_at, entry.findings[-1]["occurred_at"]))
+        first, last = (self.time(at)[:-4] for at in (entry.first_at, entry.findings[-1]["occurred_at"]))
         times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.incident is None else ""
         return f"{times}{first}" + (f" to {last}" if first != last else "")
 
@@ -53,20 +53,21 @@ class AttentionWords:
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
         if entry.refused is not None:
             requests, last_at = entry.refused
-            yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self._time(last_at)[:-4]}"
+            yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self.time(last_at)[:-4]}"
         if entry.bill.rebalances and (several or "total_ms" not in entry.gravest["details"]):  # else the message says it
             yield "Cost", cost_of(entry.bill)
 
     def gap(self, gap: Gap) -> str:
         """What could not be judged, and why."""
-        return f"{_folded([self._name(gap.cluster, group) for group in gap.groups], _NAMED) or 'Any group'}: {gap.why}"
+        return f"{_folded([self.name(gap.cluster, group) for group in gap.groups], _NAMED) or 'Any group'}: {gap.why}"
 
     def calm(self, judgement: Judgement) -> str:
         """What the evidence allows to say of a report without entries."""
         healthy = judgement.healthy
         if not healthy:
-            return "No finding, and nothing shows that all is well."
-        groups = _folded([self._name(*key) for key in healthy], 2 * _NAMED)
+            alone = " Only clients speak of it, as follows." if any(gap.why == ONLY_CLIENTS for gap in judgement.gaps) else ""
+            return "No finding, and nothing shows that all is well." + alone
+        groups = _folded([self.name(*key) for key in healthy], 2 * _NAMED)
         cover = (
             f"The lines cover {duration(judgement.span_ms)}, and show no trouble."
             if judgement.all_clear
@@ -82,7 +83,7 @@ class AttentionWords:
         if entry.incident is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
             counts = [f"{code} ({len(rows)})" if len(rows) > 1 else code for code, rows in by_code.items()]
             return [", ".join(counts) + (" in these groups soon afterwards" if entry.incident else "")] if counts else []
-        return [f"{self._time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
+        return [f"{self.time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 
 def clients_of(entry: AttentionEntry) -> str:

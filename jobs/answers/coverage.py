@@ -67,7 +67,13 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
     `begins`: when the logs of each broker begin, epoch ms. `unseen`: nodes that coordinate groups, and have no log here.
     """
     brokers = {name: own for name, own in sources.items() if own & BROKER_SOURCES}
-    texts = [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
+    texts = []
+    if not brokers and not PSEUDO_BROKERS & sources.keys():
+        texts.append(
+            "no log of a broker: it would show who began each rebalance and what it cost. Each broker writes a server.log, or to its"
+            " container's log"
+        )
+    texts += [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
     earliest = min((begins[name] for name in brokers if name in begins), default=0)
     texts += [
         f"the logs of {name} begin {duration(begins[name] - earliest)} after the first ones: what it did before is not there. A container"
@@ -75,11 +81,6 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
         for name in sorted(brokers)
         if begins.get(name, 0) - earliest > LATE_MS
     ]
-    if not brokers and not PSEUDO_BROKERS & sources.keys():
-        texts.append(
-            "no log of a broker: it would show who began each rebalance and what it cost. Each broker writes a server.log, or to its"
-            " container's log"
-        )
     without_requests = sorted(name for name, own in brokers.items() if REQUEST_SOURCE not in own)
     without_coordinator = sorted(name for name, own in brokers.items() if COORDINATOR_SOURCE not in own)
     if without_requests:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
@@ -26,7 +26,7 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
-from jobs.common.trouble import WORDS
+from jobs.common.trouble import OVERTAKEN, ROUTINE, WORDS
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
 _SENTENCE: Final = 160  # characters of a line that is quoted
@@ -36,7 +36,7 @@ _ALWAYS: Final = (
     *(e.PENDING_MEMBER_EXPIRED, e.CLIENT_POLL_TIMEOUT, e.CLIENT_SESSION_TIMEOUT),
 )
 """Kinds of lines that tell of trouble whatever their words are."""
-_BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALANCE, e.CLIENT_LEAVES, e.CLIENT_REJOINS)
+_BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALANCE, e.CLIENT_LEAVES, e.CLIENT_REJOINS, e.CLIENT_NOTE)
 _ACTS: Final = (e.EXPIRED, e.STUCK, e.REFUSED)
 
 
@@ -46,7 +46,8 @@ def _listed(names: Iterable[str]) -> str:
 
 _IN_SCOPE: Final = "($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until"
 _EVIDENCE: Final = f"""
-    SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> '{e.CLIENTS}') AS told, max(x.occurred_at) AS last_at,
+    SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> '{e.CLIENTS}') AS told, min(x.occurred_at) AS first_at,
+           max(x.occurred_at) AS last_at,
            bool_or(x.kind = '{e.SIMPLE_GROUP}' OR (x.kind IN ({_listed(sorted(e.HEARTBEATS))}) AND x.error_code = 0)) AS works,
            arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('{e.COORDINATOR_SOURCE}', '{e.REQUEST_SOURCE}')) AS coordinator
     FROM group_events AS x
@@ -69,11 +70,15 @@ _TROUBLES: Final = f"""
         WHERE {_IN_SCOPE} AND x.occurred_at >= $since
           AND ($group IS NULL OR coalesce(x.group_id, '') IN ('', $group))
           AND (x.kind IN ({_listed(_ALWAYS)}) OR (x.kind = '{e.CONSUMER_GROUP_LOG}' AND x.state IN ({_listed(_ACTS)}))
-               OR (x.kind IN ({_listed(_BY_WORDS)}) AND regexp_matches(x.reason, '{WORDS}')))
+               OR (x.kind IN ({_listed(_BY_WORDS)}) AND regexp_matches(x.reason, '{WORDS}')
+                   AND NOT regexp_matches(x.reason, '{ROUTINE}')))
     ),
     untold AS (
         SELECT t.* FROM troubled AS t
-        WHERE NOT EXISTS (
+        WHERE NOT (regexp_matches(t.reason, '{OVERTAKEN}') AND NOT EXISTS (
+            SELECT 1 FROM group_events AS b WHERE b.cluster = t.cluster AND b.group_id = t.group_id AND b.broker <> '{e.CLIENTS}'
+        ))
+        AND NOT EXISTS (
             SELECT 1 FROM proofs AS p WHERE p.cluster = t.cluster AND p.line.origin = t.origin AND p.line.position = t.position
         )
         AND NOT EXISTS (
@@ -81,7 +86,7 @@ _TROUBLES: Final = f"""
             WHERE t.member_id <> '' AND f.cluster = t.cluster AND f.member_id = t.member_id
               AND f.occurred_at BETWEEN t.occurred_at - INTERVAL 1 MINUTE AND t.occurred_at + INTERVAL 1 MINUTE
         )
-        AND NOT (t.kind = '{e.CLIENT_REJOINS}' AND EXISTS (
+        AND NOT ((t.kind = '{e.CLIENT_REJOINS}' OR (t.kind = '{e.CLIENT_NOTE}' AND regexp_matches(t.reason, '(?i:rebalanc)'))) AND EXISTS (
             SELECT 1 FROM rebalances_now AS r
             WHERE r.cluster = t.cluster AND r.group_id = t.group_id
               AND t.occurred_at BETWEEN r.started_at - INTERVAL 1 MINUTE AND r.ended_at + INTERVAL 1 MINUTE
@@ -161,18 +166,14 @@ def judged(
     healthy, found = [], []
     for row in reader.found(_EVIDENCE, values):
         key = key_of(row)
-        why: Iterator[tuple[str, str]] = _without_brokers(row)
+        why: list[tuple[str, str]] = [*_without_brokers(row)]
         if key not in told:
-            why = chain(
-                why,
-                _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key)),
-                _of_end(row, ends, min(values["until"], times[row["cluster"]][1])),
-            )
-        gap = next(why, None)
-        if gap is not None:
-            found.append((*key, *gap))
-        elif key not in told:
-            healthy.append(key)
+            of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key))
+            if why and key in troubles:
+                why.insert(0, next(of_lines))
+            why = why or [*islice(chain(of_lines, _of_end(row, ends, min(values["until"], times[row["cluster"]][1]))), 1)]
+            healthy += [] if why else [key]
+        found += [(*key, *gap) for gap in why]
     gaps = _folded(found)
     gaps += [Gap(row["cluster"], (), *_untold(row)) for row in troubles.values() if not row["group_id"]]
     gaps += [
@@ -190,7 +191,10 @@ def judged(
 
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
     if not row["told"]:
-        yield ONLY_CLIENTS, f"{_of_coordinator(row)} for the time of these lines."
+        first, last = _second(row["first_at"]), _second(row["last_at"])
+        span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
+        tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` who was put out."
+        yield ONLY_CLIENTS, f"{_of_coordinator(row)} {span}: {tell}"
 
 
 def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | None) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
+from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
@@ -140,6 +141,7 @@ class Report(Overview):
 
     groups: list[Row]
     rebalances: list[Row]
+    said: list[Said] = field(default_factory=list)  # of groups that only clients name
 
 
 class _Scoped:
@@ -195,10 +197,12 @@ def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *,
     `limit`: only so many rebalances, those that cost most; start-ups come last. QuestionError: a time cannot be read.
     """
     its = _Scoped(lakehouse, scope or Scope())
+    overview = _overview(its)
     return Report(
-        **vars(_overview(its)),
+        **vars(overview),
         groups=_groups(its.rows(_GROUPS), its.rows(_STATES), its.rows(_COSTS)),
         rebalances=its.rows(_REBALANCES, limit=limit or MOST_ROWS),
+        said=said_alone(its.reader, its.values, overview.judgement),
     )
 
 
@@ -244,6 +248,7 @@ def to_json(report: Report, *, limit: int | None = None) -> str:
             "until": report.until,
             "attention": attention_as_rows(report.attention[:limit]),
             "not_judged": [gap.as_row() for gap in report.judgement.gaps],
+            "clients_say": [one.as_row() for one in report.said[:limit]],
             "healthy": [{"cluster": cluster, "group_id": group} for cluster, group in report.judgement.healthy[:limit]],
             "clusters": report.clusters[:limit],
             "groups": report.groups[:limit],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -89,17 +89,17 @@ def explain(
 
     settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
-    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
-        result = _processed(source, name, lakehouse, settings)
+    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse), _last() as say:
+        result = _processed(source, name, lakehouse, settings, say)
         if result.signal is not None:
             warn("stopped before the end of the input")
             return exit_codes.ENDED_BY_SIGNAL + result.signal
         if not result.understood:
             if result.added["quarantined"]:
                 warn_of_refused(result, lakehouse, kept=keep is not None)
+                warn(_WHAT_IS_READ)
             else:
-                warn_nothing_understood(name)
-            warn(_WHAT_IS_READ)
+                _tell_why_nothing(source, name)
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:
             raise UserError(f"{name} is empty: it has no line to explain")
@@ -107,12 +107,28 @@ def explain(
             _keep_input(source, lakehouse)
         inputs = known_inputs(lakehouse)
         code = show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=keep is not None)
+        if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
+            from jobs.cli.output.no_answer import reasons
+
+            for text in [*reasons(source)][1:]:
+                warn(text)
         _tell_what_is_missing(result, lakehouse, form, keep)
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
 
 
-def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> RunResult:
-    """Processes the input: here, or on Spark if it is large. Says what of it was not read."""
+@contextmanager
+def _last() -> Iterator[Callable[[str], None]]:
+    """Says what is to be said of the input at the end, so that the answer stands first."""
+    notes: list[str] = []
+    try:
+        yield notes.append
+    finally:
+        for note in notes:
+            warn(note)
+
+
+def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, told: Callable[[str], None]) -> RunResult:
+    """Processes the input: here, or on Spark if it is large. Says what of it was not read. `told`: takes what can wait for the answer."""
     from msgspec.structs import replace
 
     from jobs.common.alert_settings import AlertSettings
@@ -120,12 +136,12 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> 
     from jobs.pipeline import at_once
 
     def say(text: str) -> None:
-        warn(text.replace(str(source), name))
+        told(text.replace(str(source), name))
 
     settings = replace(settings, alerts=AlertSettings())  # an old incident is no news
     result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=say)
     if result is None:
-        say(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
+        warn(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
         from jobs.cli.output.progress import Progress
         from jobs.pipeline import run
 
@@ -137,6 +153,19 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> 
     return result
 
 
+def _tell_why_nothing(source: Path, name: str) -> None:
+    from jobs.cli.output.no_answer import reasons
+
+    if not source.is_file():
+        warn_nothing_understood(name)
+        warn(_WHAT_IS_READ)
+        return
+    first, *more = reasons(source)
+    warn(f"nothing in {name} was understood: {first}")
+    for text in more:
+        warn(text)
+
+
 def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: Path | None) -> None:
     """Says what could not be read, and which evidence would tell more."""
     from jobs.cli.output.account_text import warn_of_refused, write_evidence
@@ -144,8 +173,9 @@ def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: P
     warn_of_refused(result, lakehouse, kept=keep is not None)
     if form != "text":
         return
-    write(stdout())
-    write_evidence(stdout(), lakehouse)
+    if result.after["events"]:
+        write(stdout())
+        write_evidence(stdout(), lakehouse)
     if keep is not None:
         write(stdout(), printable(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.", options.LINE_CHARS))
 

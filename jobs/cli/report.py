@@ -11,7 +11,7 @@ from jobs.cli.output.terminal import stdout, warn, write
 from jobs.cli.output.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.errors import LakehouseError, UserError
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,7 +137,15 @@ def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
     if not lines:
         return "Nothing to report: no line was read yet. `rebalance run --input LOGS --lakehouse LAKE --once` reads a folder of logs."
     bad = f"; {unreadable:,} could not be read{' (`rebalance ask quarantine` says why)' if kept else ''}" if unreadable else ""
-    needed = f"Give `rebalance {'run' if kept else 'explain'}` the brokers' server.log or kafka-request.log (docs/capture.md)."
+    needed = (
+        "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
+        if kept
+        else "Take more lines: those of the group coordinator in a broker's server.log (`grep -i group server.log`), or those of the"
+        " consumer in the application's log, from its start on and from just before the trouble."
+    )
+    if not kept:  # an excerpt, in which nothing is no all-clear
+        were = f"{many(lines, 'line')} {'was' if lines == 1 else 'were'} read"
+        return f"No answer: {were}, and none that says something of a consumer group names it{bad}. {needed}"
     return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
 
 

@@ -46,9 +46,14 @@ def short_member(member_id: str | None) -> str:
     return printable(member_id if len(member_id) <= 16 else _ELLIPSIS + member_id[-15:], 40)
 
 
+def _ends(text: str, limit: int) -> str:
+    """A name without its middle, if it is too long: clients of one application differ in the numbers at their ends."""
+    return text if len(text) <= limit else text[: limit - 9] + _ELLIPSIS + text[-8:]
+
+
 def who(client_id: str | None, host: str | None, member_id: str | None, instance_id: str | None = None) -> str:
     """A client as a person names it: client id, static name if it has one, host, and which of its members."""
-    name = printable(client_id, 40)
+    name = _ends(printable(client_id, 300), 40)
     place = "@" + printable(host.removeprefix("/"), 40) if host else ""
     static = f"={printable(instance_id, 30)}" if instance_id and instance_id != client_id else ""
     member = short_member(member_id)

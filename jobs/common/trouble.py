@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-WORDS: Final = r"(?i:error|fatal|failed|failure|expir(?:ed|ation)|fenced|timed out|exception)"
-"""A regular expression of Python and of RE2, which DuckDB uses."""
+WORDS: Final = r"(?i:error|fatal|failed|failure|expir(?:ed|ation)|(?:\b|_)fenced|timed out|exception)"
+"""A regular expression of Python and of RE2, which DuckDB uses. Each node that Kafka 4 prints has `isFenced: false`."""
+
+ROUTINE: Final = r"(?i:member[_ ]?id[_ ]?required|valid member id|given member[.-]id)"
+"""How a client learns its member id before its first join (KIP-394). The words say "failed", and nothing did."""
+
+OVERTAKEN: Final = r"(?i:rebalance[_ ]?in[_ ]?progress|group is rebalancing)"
+"""How a client hears that its group rebalances. No trouble of its own; where a broker speaks, it has to show that rebalance."""
 
 _WORDS: Final = re.compile(WORDS)
 _GRAVE: Final = re.compile(r"\[[^\]]*\] (?:WARN|ERROR|FATAL) ")

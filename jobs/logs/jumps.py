@@ -49,7 +49,11 @@ def judge_jump(
 
     `followers`: times of the lines after it. `complete`: whether there are enough of them. `witness_ms`: how far other logs reach.
     """
-    if _goes_back(at, newest, followers, limits.tolerance_ms) or (complete and newest == NEVER and _is_long_ago(at, followers)):
+    # An export may list its newest line first: the first of a few lines is damaged only if it is far from all of them.
+    few = newest == NEVER and not complete and at - min(followers, default=at) <= _DAY_MS
+    if (not few and _goes_back(at, newest, followers, limits.tolerance_ms)) or (
+        complete and newest == NEVER and _is_long_ago(at, followers)
+    ):
         return Jump.OUTLIER
     if complete or witness_ms >= at - limits.tolerance_ms:
         return Jump.TRUE

@@ -5,7 +5,8 @@ librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<cl
 (jobs/logs/clients/groups.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
 name (jobs/logs/clients/envelopes.py).
 
-All have many more sentences. Those that say neither why a member joins nor why it leaves are skipped.
+All have many more sentences. Those that say neither why a member joins nor why it leaves are skipped, but not those of Java's client that
+have a word of trouble (jobs/common/trouble.py): nothing may be called healthy over them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.events import CLIENT_SOURCE, CONNECT
+from coordinator_model.events import CLIENT_NOTE, CLIENT_SOURCE, CONNECT
+from jobs.common.trouble import tells_of_trouble
 from jobs.parsing.rows import EVENT, Refusal, damage, int32, refused, skipped
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
 from jobs.parsing.templates.language import LONG_WORD, Templates
@@ -53,9 +55,10 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         return refused(CLIENT_SOURCE, Refusal.TOO_LONG, text)
     parts = _parts(text)
     reading = _sentences.read(parts.sentence)
-    if reading is None:
+    is_trouble = reading is None and parts.group is not None and tells_of_trouble(parts.sentence)
+    if reading is None and not is_trouble:
         return refused(CLIENT_SOURCE, Refusal.UNKNOWN_TEMPLATE, text) if _WHOLE.search(text) else skipped(CLIENT_SOURCE)
-    fields = reading.fields
+    kind, fields = (CLIENT_NOTE, {}) if reading is None else (reading.template.kind, reading.fields)
     group = parts.group or fields.get("group") or (None if context in _NOTHING else context)
     refusal = damage(parts.sentence, at_us) or (Refusal.NO_GROUP if group is None else None)
     if refusal is not None:
@@ -63,7 +66,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
     return {
         "source": CLIENT_SOURCE,
         "verdict": EVENT,
-        "kind": reading.template.kind,
+        "kind": kind,
         "received_at": at_us,
         "group_id": group,
         "client_id": parts.client or fields.get("client"),
@@ -74,7 +77,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         "generation": int32(fields.get("generation")),
         "session_timeout_ms": int32(fields.get("session_timeout")),
         "rebalance_timeout_ms": int32(fields.get("rebalance_timeout")),
-        "reason": fields.get("reason"),
+        "reason": parts.sentence if kind == CLIENT_NOTE else fields.get("reason"),
         "state": fields.get("state"),
     }
 
@@ -83,12 +86,12 @@ def _parts(text: str) -> _Parts:
     if _IS_SIGNED.match(text):
         found = _OTHER.match(text)
         name, client, sentence = ("", "", "") if found is None else found.groups("")
-        return _Parts(None, _known(client), None, _known(name), sentence)
+        return _Parts(None, _known(client), None, _known(name), sentence.rstrip())
     # Where this fails, the pattern would fail at the end of the line, for each of the names that it may begin with: that takes seconds.
     fits = _JAVA_BEGINS.search(text, 0, max(text.rfind(", groupId=", 0, text.rfind("] ") + 1), 0))
     found = _JAVA.match(text) if fits else None
     kind, instance, client, group, sentence = ("", "", "", "", "") if found is None else found.groups("")
-    return _Parts(_known(instance), _known(client), _known(group), None, sentence, CONNECT if kind == "Worker" else None)
+    return _Parts(_known(instance), _known(client), _known(group), None, sentence.rstrip(), CONNECT if kind == "Worker" else None)
 
 
 def _known(name: str) -> str | None:

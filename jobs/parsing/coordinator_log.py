@@ -50,6 +50,8 @@ _ANY_SHAPE: Final = re.compile(r"(?as)\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)\Z")
 _PREFIXED: Final = re.compile(rf"(?a)\[[^\]]*\] [A-Z]+ (?:{_PREFIX})")
 _ENDS_WITH_LOGGER: Final = re.compile(rf"(?a) \((?:{_LOGGER})\)\Z")
 _LOOKS_LIKE: Final = re.compile(rf"(?a)(?<![\w.\[]){_PREFIX}")
+_CUT: Final = re.compile(r"(?a) \((?:kafka|org\.apache\.kafka)\.coord[\w.$]*\Z")
+"""A logger that a copy cuts: the sentence before it is whole."""
 _GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
 _COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
 _MEMBER_SEPARATOR: Final = re.compile(r"(?s), (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -100,7 +102,9 @@ def _read(text: str) -> tuple[re.Match[str] | None, Reading | None]:
 
 
 def _tidied(text: str) -> str:
-    """A line of Kafka's own pattern without what people add to it: a thread, a mark at its end, runs of blanks."""
+    """A line of Kafka's own pattern without what people add to it: a thread, a mark at its end, runs of blanks, a cut in its logger."""
+    if (cut := _CUT.search(text)) is not None and _PREFIXED.match(text):
+        return text[: cut.start()] + " (kafka.coordinator.group.GroupCoordinator)"
     line = text.encode("utf-8", "replace")
     anchor = ANCHOR.search(line)
     found = None if anchor is None else line_at(line, anchor.start(), None)

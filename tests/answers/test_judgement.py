@@ -51,6 +51,37 @@ def test_nothing_is_healthy_by_application_logs_alone(lakehouse):
     assert "--describe --state --group 'payments'" in gap.next
 
 
+@pytest.mark.parametrize(
+    "reason", ["Fetch position FetchPosition{offset=3} is out of range: error", "Offset commit failed on partition o-1"]
+)
+def test_a_trouble_of_a_client_alone_is_told_before_what_is_missing(lakehouse, reason):
+    it = judged(lakehouse, line(broker="clients", source="client", kind=e.CLIENT_NOTE, reason=reason))
+    assert [(gap.groups, gap.why.partition(":")[0]) for gap in it.gaps] == [
+        (("payments",), "1 line tells of trouble that no entry explains"),
+        (("payments",), "only application logs name it"),
+    ]
+    assert f"“{reason}”" in it.gaps[0].why
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "(Re-)joining group",
+        "JoinGroup failed due to non-fatal error: MEMBER_ID_REQUIRED. Will set the member id as x and then rejoin.",
+        "rebalance failed due to 'The group member needs to have a valid member id before actually entering a consumer group.'",
+    ],
+)
+def test_the_first_join_of_a_member_is_no_trouble(lakehouse, reason):
+    it = judged(lakehouse, line(**COORDINATOR), line(at=1, broker="clients", source="client", kind=e.CLIENT_NOTE, reason=reason), STABLE)
+    assert it.all_clear
+
+
+def test_a_trouble_of_a_client_is_no_health_where_a_broker_speaks(lakehouse):
+    note = line(broker="clients", source="client", kind=e.CLIENT_NOTE, reason="Offset commit failed on partition orders-1 at offset 3")
+    it = judged(lakehouse, line(**COORDINATOR), note, STABLE)
+    assert [gap.why.partition(":")[0] for gap in it.gaps] == ["1 line tells of trouble that no entry explains"]
+
+
 def test_an_entry_by_application_logs_leaves_open_what_only_a_broker_knows(lakehouse):
     it = judged(lakehouse, line(broker="clients", source="client", kind=e.CLIENT_JOINED), finding())
     assert [gap.groups for gap in it.gaps] == [("payments",)]
@@ -104,7 +135,8 @@ def test_an_entry_explains_a_line_that_names_no_group(lakehouse, explained):
 def test_a_failed_join_of_a_rebalance_that_is_told_is_no_trouble(lakehouse):
     reason = "rebalance failed due to 'The group is rebalancing, so a rejoin is needed.' (RebalanceInProgressException)"
     failed = line(at=5_000, kind=e.CLIENT_REJOINS, broker="clients", source="client", reason=reason)
-    assert judged(lakehouse, line(**COORDINATOR), STABLE, failed).gaps
+    assert [gap.why[:29] for gap in judged(lakehouse, failed).gaps] == ["only application logs name it"]
+    assert judged(lakehouse, line(**COORDINATOR), STABLE).gaps
     assert judged(lakehouse, rebalance(start=4_000, members_before=1)).all_clear
 
 

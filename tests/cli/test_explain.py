@@ -215,7 +215,31 @@ def test_no_line_is_understood(capsys, monkeypatch):
     code, out, said = explained(capsys, "-")
     assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
     assert said[0].startswith("nothing in standard input was understood")
-    assert "`grep -i group server.log`" in said[1]
+    assert "`grep -i group server.log`" in said[0]
+
+
+TIMELESS = '[thrd:main]: Group "orders": querying for coordinator: intervaled in state wait-broker'
+UNKNOWN = (
+    '{"level":"ERROR","message":"[[orders] {}:] Error sending heartbeat: Kafka::UnknownMemberId","timestamp":"2026-11-21T05:16:04+00:00"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "steps"),
+    [
+        (TIMELESS, "its lines have no date and no time", ["`kubectl logs --timestamps`"]),
+        (f"06:16:04.117 [info] {TIMELESS}", "its lines have a time, but no date", ["`sed 's/^/2026-01-31 /' FILE | rebalance explain -`"]),
+        (f"21/11/2026 06:16:04 {TIMELESS}", "its dates can be read in several ways", ["write the date as 2026-01-31"]),
+        (UNKNOWN, "its lines are about a group, and none is in words", ["such as: ", "of 2026-11-21 05:16:04 and just before"]),
+        ("2026-11-21 05:16:04 INFO app: 17 orders", "none of its lines is about a consumer group", []),
+    ],
+)
+def test_why_an_excerpt_has_no_answer_and_what_to_copy(capsys, monkeypatch, line, wrong, steps):
+    piped(monkeypatch, f"{line}\n" * 2)
+    code, out, said = explained(capsys, "-")
+    assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
+    assert wrong in said[0]
+    assert all(any(step in text for text in said[1:]) for step in steps)
 
 
 def test_lines_without_their_times(capsys, monkeypatch):
@@ -223,7 +247,9 @@ def test_lines_without_their_times(capsys, monkeypatch):
     piped(monkeypatch, f"{line}\n" * 3)
     code, out, said = explained(capsys, "-")
     assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
-    assert said[0].startswith("3 of 3 lines about groups (100%) were not understood, such as standard input:1, NO_TIMESTAMP: ")
+    lead = "3 of 3 lines about groups (100%) have no date, or no time, so that nothing is explained of them, such as"
+    assert said[0] == f"{lead} standard input:1, NO_TIMESTAMP: {line}"
+    assert said[1] == f"and standard input:2, NO_TIMESTAMP: {line}"
     assert "each with its date and time" in said[-1]
 
 
@@ -249,7 +275,7 @@ def test_a_file_that_cannot_be_read(capsys, log, tmp_path):
 def test_lines_that_are_not_understood_are_shown(capsys, log):
     log.write_text(EXCERPT + EXCERPT.splitlines()[0].replace("has failed", "has quarrelled") + "\n")
     _, _, said = explained(capsys, log)
-    assert said[-2].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
+    assert said[0].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
     assert not any("rebalance ask" in line for line in said)
 
 

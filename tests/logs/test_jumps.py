@@ -25,6 +25,11 @@ def test_outlier_first(tmp_path, far):
     assert judged(tmp_path, lines)[:2] == [(1, "TIMESTAMP_OUTLIER"), (2, "")]
 
 
+def test_the_newest_line_may_stand_first_in_an_excerpt(tmp_path):
+    assert judged(tmp_path, [request(HOUR), request(1), request(0)]) == [(1, ""), (2, ""), (3, "")]
+    assert judged(tmp_path, [request(YEARS), request(1), request(0)])[0] == (1, "TIMESTAMP_OUTLIER")
+
+
 def test_outlier_last(tmp_path):
     assert judged(tmp_path, [request(0), request(YEARS)]) == [(1, ""), (2, "TIMESTAMP_OUTLIER")]
     assert judged(tmp_path, [request(0), request(HOUR)]) == [(1, ""), (2, "")]

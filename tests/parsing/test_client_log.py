@@ -115,7 +115,13 @@ EVENTS = [
     (JAVA.replace("Consumer clientId", "Worker clientId").format("Rebalance started"), None, {"kind": "CLIENT_NOTE", "software": "connect"}),
     (JAVA.replace("Consumer clientId", "Worker clientId").format("Joined group at generation 7 with protocol version 2 and got assignment: Assignment{error=0, leader='w1'} with rebalance delay: 300000"), None,
      {"kind": "CLIENT_ASSIGNED", "generation": 7, "software": "connect", "rebalance_timeout_ms": 300_000}),
-    (JAVA.format("Member aSdF with epoch 4 transitioned to fatal state"), None, {"kind": "CLIENT_NOTE", "reason": "fatal state"}),
+    (JAVA.format("Member aSdF with epoch 4 transitioned to fatal state"), None, {"kind": "CLIENT_NOTE", "reason": "Member aSdF with epoch 4 transitioned to fatal state"}),
+    (JAVA.format("OffsetFetch failed with STALE_MEMBER_EPOCH. The member is still in the group, so the request can be retried with the latest member epoch as long as it has not expired."), None,
+     {"kind": "CLIENT_NOTE"}),
+    (RD.format("JOINGROUP", "JoinGroup response: GenerationId -1, Protocol , LeaderId , my MemberId , member metadata count 0: Broker: Not coordinator"), "payments", {"kind": "CLIENT_NOTE"}),
+    # No template has it, and nothing may be called healthy over it.
+    (JAVA.format("Error while fetching metadata with correlation id 7 : {orders=LEADER_NOT_AVAILABLE}"), None,
+     {"kind": "CLIENT_NOTE", "reason": "Error while fetching metadata with correlation id 7 : {orders=LEADER_NOT_AVAILABLE}"}),
     (JAVA.format("ConsumerGroupHeartbeatRequest failed due to unsupported protocol field while sending request: x"), None, {"kind": "CLIENT_NOTE"}),
     (JAVA.format("ConsumerGroupHeartbeatRequest failed due to GROUP_MAX_SIZE_REACHED: The consumer group has reached its maximum capacity"), None, {"kind": "CLIENT_NOTE"}),
     (JAVA.format(f"SyncGroup with Generation{{generationId=7, memberId='{MEMBER}', protocol='range'}} failed: Specified group generation id is not valid., would request re-join"), None,
@@ -159,12 +165,15 @@ EVENTS = [
     ("2026-11-21 06:00:00,000 %||kafkajs| Response Heartbeat(key: 12, version: 3); clientId: pay-1, error: The coordinator is not aware of this member", "payments",
      {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID", "client_id": "pay-1"}),
     ("2026-11-21 06:00:00,000 %||kafkajs| Response SyncGroup(key: 14, version: 3); clientId: pay-1, error: The group is rebalancing, so a rejoin is needed", "payments", {"kind": "CLIENT_ROUND_FAILED", "client_id": "pay-1"}),
+    ("2026-11-21 06:00:00,000 %||franz-go| join group failed; group: payments, err: FENCED_INSTANCE_ID: another consumer has registered", None,
+     {"kind": "CLIENT_PUT_OUT", "state": "FENCED_INSTANCE_ID", "group_id": "payments"}),
+    ("2026-11-21 06:00:00,000 %||franz-go| join and sync loop errored; group: payments, err: GROUP_MAX_SIZE_REACHED: full", None, {"kind": "CLIENT_NOTE", "group_id": "payments"}),
+    ("2026-11-21 06:00:00,000 %||librdkafka| Maximum application poll interval (max.poll.interval.ms) exceeded", "payments", {"kind": "CLIENT_POLL_TIMEOUT"}),
     ("2026-11-21T06:00:00.000Z %||kafkajs| Crash: KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member; groupId: payments", None,
      {"kind": "CLIENT_LEAVES", "group_id": "payments", "reason": "KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member"}),
 ]  # fmt: skip
 SKIPPED = [
     RD.format("JOINGROUP", 'I am elected leader for group "payments" with 2 member(s)'),
-    RD.format("JOINGROUP", "JoinGroup response: GenerationId -1, Protocol , LeaderId , my MemberId , member metadata count 0: Broker: Not coordinator"),
     RD.format("SUBSCRIBE", 'Group "payments": subscribe to new subscription of 2 topics (join-state init)'),
     RD.format("REBALANCE", 'Group "payments" initiating rebalance (EAGER) in state up (join-state wait-metadata) with 0 assigned partition(s): Metadata for subscribed topic(s) has changed'),
     "2026-11-21 06:00:00,000 INFO com.acme.Billing - Request joining group due to: my own words, groupId=payments",
@@ -176,7 +185,6 @@ SKIPPED = [
     JAVA.format("ConsumerGroupHeartbeatRequest received GROUP_ID_NOT_FOUND for group payments while unsubscribed."),
     JAVA.format("Member aSd-x received heartbeat interval 5000ms from the group coordinator"),
     JAVA.format("Dynamic member aSd-x closed with REMAIN_IN_GROUP. No leave heartbeat will be sent, the member will be removed by the coordinator after session timeout."),
-    JAVA.format("OffsetFetch failed with STALE_MEMBER_EPOCH. The member is still in the group, so the request can be retried with the latest member epoch as long as it has not expired."),
     RD.format("MAXPOLL", "h:9092/1: Broker does not support KIP-62 (requires Apache Kafka >= v0.10.1.0): consumer configuration `max.poll.interval.ms` (300000) is effectively limited"),
 ]  # fmt: skip
 REFUSED = [

@@ -222,7 +222,9 @@ NOT_EVENTS = {
     "java.lang.IllegalStateException: kafka.coordinator.group.GroupCoordinator": "skipped",
     java("Stabilized group orders generation x with 3 members."): "UNKNOWN_TEMPLATE",
     java("Stabilized group orders generation 99999999999 with 3 members."): "UNKNOWN_TEMPLATE",
-    java("Stabilized group orders generation 4 with 3 members.")[:-1]: "TRUNCATED",
+    java("Stabilized group orders generation 4 with 3 members.")[:-1]: None,  # its sentence is whole
+    java("Stabilized group orders generation 4 with 3 members.").partition(" (")[0]: "TRUNCATED",
+    java("Stabilized group orders generation 4 with 3 members.").partition(" members")[0]: "TRUNCATED",
     java("Stabilized group orders generation 4 with 3 members.").replace("GroupMetadataManager)", "GroupMetadataManaxer)"): None,
     java("Stabilized group orders generation 4 with 3 members.").replace("apache.kafka", "apache.kafca"): "UNKNOWN_TEMPLATE",
     java("Stabilized group orders generation 4 with 3 members.")[5:]: "MALFORMED",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -16,11 +16,14 @@ from jobs.cli.output.next_steps import next_step
 from jobs.cli.output.terminal import NO_GROUPS, warn, write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
+from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.run_progress import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
 _MANY_REFUSED: Final = 0.01  # of the lines about groups
 _SAMPLE_CHARACTERS: Final = 200
+_REFUSED_SHOWN: Final = 5  # of an excerpt
+_WITHOUT_TIME: Final = ("NO_TIMESTAMP", "NO_TIME")
 
 
 def write_account(console: Console, result: RunResult, source: str) -> None:
@@ -60,15 +63,35 @@ def write_evidence(console: Console, lakehouse: Path) -> None:
 def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) -> None:
     """Says so if many lines of this run were refused, with one of them. `kept`: the lakehouse can be asked about them."""
     refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
-    if refused > about * _MANY_REFUSED:
-        line = BoundQuestion(lakehouse, questions.load("quarantine"), {"limit": "1"}).answer().by_name()[0]
-        warn(
-            f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
-            f" {line['file']}:{line['position']}, {line['reason']}: {(line['line'] or '')[:_SAMPLE_CHARACTERS]}"
-        )
-        warn(f"{line['reason'].partition(':')[0]}: {next_step(line['reason'])}")
-        if kept:
-            warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
+    if refused <= about * _MANY_REFUSED:
+        return
+    line, *others = _refused(lakehouse, 1 if kept else _REFUSED_SHOWN)
+    code = line["reason"].partition(":")[0]
+    lead = "have no date, or no time, so that nothing is explained of them" if code in _WITHOUT_TIME else "were not understood"
+    warn(f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) {lead}, such as {_shown(line)}")
+    for other in others:
+        warn(f"and {_shown(other)}")
+    for reason in dict.fromkeys(row["reason"].partition(":")[0] for row in (line, *others)):
+        warn(f"{reason}: {next_step(reason)}")
+    if kept:
+        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
+
+
+def _refused(lakehouse: Path, most: int) -> list[dict[str, Any]]:
+    """The first line of the most frequent reason, and others that say other things."""
+    first = BoundQuestion(lakehouse, questions.load("quarantine"), {"limit": "1"}).answer().by_name()[0]
+    first["origin"] = first["file"]
+    if most == 1:
+        return [first]
+    rows = TableReader(lakehouse, ("quarantine",)).rows(
+        "SELECT origin, position, reason, raw AS line FROM quarantine ORDER BY origin, position LIMIT 50"
+    )
+    told = {(first["file"], first["position"]): first} | {(row["origin"], row["position"]): row for row in rows}
+    return list(told.values())[:most]
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    return f"{row['origin']}:{row['position']}, {row['reason']}: {(row['line'] or '')[:_SAMPLE_CHARACTERS]}"
 
 
 def _account(totals: Mapping[str, int]) -> str:

@@ -14,9 +14,10 @@ from rich.text import Text
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import NOUNS, AttentionWords
+from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 
 _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
@@ -27,22 +28,42 @@ _PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DI
 
 
 class AttentionText:
-    """Writes entries. `time` and `name` show a time and a group of a cluster as the rest of the report does."""
+    """Writes entries. `time` and `name` show a time and a group of a cluster as the rest of the report does. `day`: of all times."""
 
-    def __init__(self, console: Console, time: Callable[[datetime], str], name: Callable[[str, str], str]) -> None:
-        self._console = console
+    def __init__(self, console: Console, time: Callable[[datetime], str], name: Callable[[str, str], str], day: str = "") -> None:
+        self._console, self._day = console, day
         self._words = AttentionWords(time, name)
         self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
-    def write(self, entries: Sequence[AttentionEntry], judgement: Judgement, limit: int, *, kept: bool = True) -> None:
-        """Writes the entries that come first, and what could not be judged. `kept`: `rebalance evidence` can be asked."""
+    def write(
+        self, entries: Sequence[AttentionEntry], judgement: Judgement, said: Sequence[Said], limit: int, *, kept: bool = True
+    ) -> None:
+        """Writes the entries that come first, what clients say, and what could not be judged. `kept`: `rebalance evidence` can be asked."""
         if entries:
             self._entries(entries, limit, kept=kept)
         else:
             write(self._console, printable(self._words.calm(judgement), _SENTENCES), "green" if judgement.all_clear else "yellow")
         write(self._console)
+        if said:
+            self._said(said, limit)
         if judgement.gaps:
             self._gaps(judgement.gaps, limit)
+
+    def _said(self, said: Sequence[Said], limit: int) -> None:
+        write(self._console, f"What clients say (no broker's line of these groups is here){self._day}", "bold")
+        group = None
+        for one in said[:limit]:
+            if (one.cluster, one.group_id) != group:
+                group = (one.cluster, one.group_id)
+                write(self._console, f"  {self._words.name(*group)}")
+            if one.left_out:
+                write(self._console, f"    … {many(one.left_out, 'line')} in between")
+            times = f" ({one.times} times, until {self._words.time(one.until)})" if one.times > 1 else ""
+            for line in self._wrapped(f"{self._words.time(one.occurred_at)}  {one.who} {one.says}{times}", "    ", " " * 6):
+                write(self._console, line)
+        if len(said) > limit:
+            write(self._console, f"  … and {len(said) - limit} more: --limit {len(said)} shows all")
+        write(self._console)
 
     def _gaps(self, gaps: Sequence[Gap], limit: int) -> None:
         write(self._console, f"Not judged ({len(gaps)})", "bold")
@@ -57,12 +78,12 @@ class AttentionText:
     def _entries(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool) -> None:
         counted = Counter(entry.severity for entry in entries)
         counts = [f"{counted[name]} {NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
-        write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
-        write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
+        write(self._console, f"What needs attention ({', '.join(counts)}){self._day}", "bold")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:
             write(self._console, f"    … and {len(entries) - limit} more: --limit {len(entries)} shows all")
+        write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:
         row = entry.gravest

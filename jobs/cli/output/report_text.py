@@ -50,16 +50,15 @@ _OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of
 
 
 def render(report: Report, console: Console, *, limit: int = LIMIT, kept: bool = True) -> None:
-    """Writes the report. `limit`: rows of each list. `kept`: other commands can ask the lakehouse."""
+    """Writes the report, the answer first. `limit`: rows of each list. `kept`: other commands can ask the lakehouse."""
     view = _View(report, console, limit)
-    for cluster in report.clusters[:limit]:
-        view.header(cluster)
-    view.more(len(report.clusters), "clusters")
     if report.outside:
+        view.headers()
         write(console, report.outside)
         return
     view.period()
-    AttentionText(console, view.time, view.name).write(report.attention, report.judgement, limit, kept=kept)
+    AttentionText(console, view.time, view.name, view.day).write(report.attention, report.judgement, report.said, limit, kept=kept)
+    view.headers()
     view.groups()
     view.rebalances()
 
@@ -72,15 +71,23 @@ class _View:
         self.console = console
         self.limit = limit
         self.many_clusters = len({row["cluster"] for row in report.groups}) > 1
-        self.one_day = len({row[name].date() for row in report.clusters for name in ("first_at", "last_at") if row[name] is not None}) == 1
+        days = {row[name].date() for row in report.clusters for name in ("first_at", "last_at") if row[name] is not None}
+        self.one_day = len(days) == 1
+        self.day = f", {days.pop():%Y-%m-%d} UTC" if self.one_day else ""
 
     def time(self, at: datetime) -> str:
-        """Without the day, if the header shows it."""
+        """Without the day, if the heading shows it."""
         return instant(epoch_ms(at))[11 if self.one_day else 0 :]
 
     def name(self, cluster: str, name: str) -> str:
         """A group or broker, with its cluster if there are several."""
         return (printable(cluster, 30) + "/" if self.many_clusters else "") + printable(name, 60)
+
+    def headers(self) -> None:
+        """What the answer above is made of."""
+        for cluster in self.report.clusters[: self.limit]:
+            self.header(cluster)
+        self.more(len(self.report.clusters), "clusters")
 
     def header(self, cluster: Row) -> None:
         """Cluster, time span, account of the lines."""

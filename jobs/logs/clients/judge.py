@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from jobs.common.trouble import WORDS
 from jobs.logs.bytes import LogBytes
 from jobs.logs.clients import groups
 from jobs.logs.clients.envelopes import SIGNED_WITHIN, client_line
@@ -36,7 +37,7 @@ _SENTENCES: Final = re.compile(
     rb"|HeartbeatRequest failed |is unavailable or invalid|Giving away all assigned|(?:fenced |: )group\.instance\.id "
     rb"|ffset commit (?:failed on partition|with offsets)|OffsetCommit (?:failed|request since)|ynchronous auto-commit of offsets"
     rb"|Heartbeat thread failed|disconnected from the group| transitioned (?:from|to) |Reconciling assignment with local epoch"
-    rb"|Rebalance started|Joined group at generation|Broker coordinator was"
+    rb"|Rebalance started|Joined group at generation|Broker coordinator was|" + WORDS.encode()
 )
 _PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
 

@@ -21,10 +21,12 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"forced rejoin quitting heartbeat loop; why: ",
         rb"heartbeat errored; group: " + _ID + rb", err: (?!context canceled)",  # as it closes
         rb"(?:sync failed with RebalanceInProgress, rejoining|join returned UnknownMemberID, rejoining without a member id); group: ",
+        rb"join (?:group failed|and sync loop errored); group: " + _ID + rb", err: (?!context canceled)",
         rb"offset commit returned a fatal group member error, triggering rejoin; group: ",
         rb"consumer group heartbeat error, abandoning assignment and rejoining(?: with new member id)?; group: ",
     ),
-    "librdkafka": (rb"Application maximum poll interval \(\d",),  # the text of its error, where an application prints that
+    # ... the texts of its errors, where an application prints them
+    "librdkafka": (rb"Application maximum poll interval \(\d", rb"Maximum application poll interval \(max\.poll\.interval\.ms\) exceeded"),
     "java": (rb"Offset commit cannot be completed since the consumer is not", rb"Commit cannot be completed since the group has already"),
     # ... that of its CommitFailedException, and of CommitFailedError in Python
     "kafka-python": (
@@ -66,7 +68,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"The group is rebalancing, re-joining; groupId: ",
         rb"The coordinator is not aware of this member, re-joining the group; groupId: ",
         rb"Response (?:Heartbeat|SyncGroup|OffsetCommit)\(key: \d{1,2}, version: \d{1,2}\); clientId: ",
-        rb"Stopped; groupId: ",
+        rb"(?:Starting|Stopped); groupId: ",
         rb"Crash: .{1,4096}; groupId: ",
     ),
 }
@@ -75,7 +77,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
 _SIGNS: Final = (
     b"; group: ", b"forced rejoin quitting", b"oined group ", b" join group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ",
     b"; rejoining.", b"follow-up rebalance", b" sync group ", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/",
-    b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"maximum poll interval",
+    b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"poll interval",
     b"; clientId: ", b" been fenced",
 )  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
@@ -110,6 +112,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "forced rejoin quitting heartbeat loop": ("why",),
     "heartbeat errored": ("group", "err"),
     "sync failed with RebalanceInProgress, rejoining": ("group",),
+    **dict.fromkeys(("join group failed", "join and sync loop errored"), ("group", "err")),
     "join returned UnknownMemberID, rejoining without a member id": ("group",),
     "offset commit returned a fatal group member error, triggering rejoin": ("group", "err"),
     "consumer group heartbeat error, abandoning assignment and rejoining": ("group", "member_id", "generation", "err"),
@@ -118,8 +121,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "The group is rebalancing, re-joining": ("groupId", "memberId"),
     "The coordinator is not aware of this member, re-joining the group": ("groupId", "memberId"),
     **{f"Response {api}(key": ("clientId", "error") for api in ("Heartbeat", "SyncGroup", "OffsetCommit")},
-    "Stopped": ("groupId",),
-    "Crash": ("groupId",),
+    **dict.fromkeys(("Starting", "Stopped", "Crash"), ("groupId",)),
 }
 """Which fields belong to a message of franz-go or KafkaJS, where a logger writes fields beside the message."""
 

@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -53,6 +54,7 @@ Find = Callable[[bytes, Any], "bytes | None"]  # finds the line in a text, by th
 Read = Callable[["dict[str, Any]", Any, Find], "bytes | None"]  # finds the line in the texts of an entry, not in those of entries in it
 
 _decode: Final = msgspec.json.Decoder().decode
+_read_object: Final = json.JSONDecoder().raw_decode
 
 
 class _Usual(msgspec.Struct):
@@ -88,11 +90,11 @@ def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | 
     if begin is None or len(text) > _MOST_BYTES:
         return None
     time = last_time(text[: begin.start()])
-    json = text[begin.start() : text.rfind(b"}" if b"{" in begin[0] else b'"') + 1]
+    found = text[begin.start() : text.rfind(b"}" if b"{" in begin[0] else b'"') + 1]
     try:
-        value = _decode(json)
+        value = _decode(found)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        value = _part(json)
+        value = _part(found)
     return _in_value(value, moment if time is None else time[0], find, read or _of_broker)
 
 
@@ -109,6 +111,14 @@ def _part(text: bytes) -> Any:
     try:
         return _decode(part)
     except (msgspec.DecodeError, ValueError, RecursionError):
+        return _whole_object(part)
+
+
+def _whole_object(text: bytes) -> Any:
+    """The object with which a text begins, behind which an export left a brace of its own."""
+    try:
+        return _read_object(text.decode("utf-8", "replace"))[0] if text.endswith(b"}}") else None
+    except (ValueError, RecursionError):
         return None
 
 

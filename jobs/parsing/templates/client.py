@@ -81,6 +81,7 @@ _BROKER_ERRORS: Final = (("Unknown member", e.UNKNOWN_MEMBER_ID), ("Specified gr
 
 LIBRDKAFKA: Final = (
     Template(e.CLIENT_POLL_TIMEOUT, "1.0+", "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {number}ms{text}"),
+    Template(e.CLIENT_POLL_TIMEOUT, "1.0+; rd_kafka_err_descs", "Maximum application poll interval (max.poll.interval.ms) exceeded{text}"),
     Template(e.CLIENT_SESSION_TIMEOUT, "1.6+", "Consumer group session timed out (in join-state {text}) after {session_timeout} ms without a successful response from the group coordinator (broker {number}, last error was {reason}): revoking assignment and rejoining group"),
     Template(e.CLIENT_JOINED, "debug=cgrp", "JoinGroup response: GenerationId {generation}, Protocol {text}, LeaderId {text}, my MemberId {member}, member metadata count {number}: (no error)"),
     Template(e.CLIENT_REJOINS, "debug=cgrp", 'Group "{group}" initiating rebalance ({word}) in state {text} (join-state {plain}) with {number} assigned partition(s): {reason}'),
@@ -116,6 +117,7 @@ NOTES: Final = tuple(
         ("3.7+, KIP-848", "{word}HeartbeatRequest failed due to {reason}"), ("3.7+, KIP-848", "Member {member} with epoch {generation} transitioned to {reason}"),
         ("3.8+, KIP-848", "Reconciling assignment with local epoch {generation}{text}"),
         ("all", "Offset commit failed on partition {text} at offset {number}: {reason}"), ("2.6+", f"OffsetCommit failed with {_SENT}: {{reason}}"),
+        ("debug=cgrp", "JoinGroup response: {text}: Broker: {reason}"),
         ("debug=cgrp", 'Group "{group}" heartbeat error response in state {reason}'), ("2.4+, KIP-848", "ConsumerGroupHeartbeat failed{reason}"),
         ("0.9+", "Offset commit ({text}) failed for {reason}"), ("Connect", "Rebalance started"), ("Connect", "Joined group at generation {generation} {reason}"),
         ("Connect", "Broker coordinator was unreachable for {number}ms. Revoking previous assignment {reason}"),

@@ -65,9 +65,11 @@ FRANZ_GO: Final = (
     Template(e.CLIENT_REJOINS, "1.0+", "forced rejoin quitting heartbeat loop; why: {reason}, is848: {word}"),
     Template(e.CLIENT_REJOINS, "1.0+", "forced rejoin quitting heartbeat loop; why: {reason}"),
     *(
-        Template(e.CLIENT_PUT_OUT, "1.0+", f"heartbeat errored; group: {{group}}, err: {error}: {{reason}}", fixed={"state": error})
+        Template(e.CLIENT_PUT_OUT, "1.0+", f"{words}; group: {{group}}, err: {error}: {{reason}}", fixed={"state": error})
+        for words in ("heartbeat errored", "join group failed", "join and sync loop errored")
         for error in (e.UNKNOWN_MEMBER_ID, e.ILLEGAL_GENERATION, e.FENCED_INSTANCE_ID)
     ),
+    *(Template(e.CLIENT_NOTE, "1.0+", f"{words}; group: {{group}}, err: {{reason}}") for words in ("join group failed", "join and sync loop errored")),
     Template(e.CLIENT_ROUND_FAILED, "1.0+", "sync failed with RebalanceInProgress, rejoining; group: {group}"),
     Template(e.CLIENT_PUT_OUT, "1.0+", "join returned UnknownMemberID, rejoining without a member id; group: {group}", fixed=_UNKNOWN),
     Template(e.CLIENT_COMMIT_REFUSED, "1.19+", "offset commit returned a fatal group member error, triggering rejoin; group: {group}, err: {reason}"),

@@ -120,6 +120,25 @@ def at(ms: int, text: str) -> bytes:
 
 
 @pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        ("Error while fetching metadata with correlation id 7 : {orders=LEADER_NOT_AVAILABLE}", True),
+        ("Discovered group coordinator h:9092 (id: 2147483646 rack: null isFenced: false)", False),
+        ("Resetting offset for partition orders-1 to position FetchPosition{offset=3}.", False),
+    ],
+)
+def test_a_word_of_trouble_keeps_a_line_of_javas_client(tmp_path, said, is_kept):
+    rows, _ = read(write(tmp_path / "app.log", [at(0, f"[Consumer clientId=c, groupId=orders] {said}")]))
+    assert bool(rows) == is_kept
+
+
+def test_a_brace_too_many_of_an_export_hides_nothing(tmp_path):
+    entry = b'"groupId":"orders","message":"[Runner] The group is rebalancing, re-joining","memberId":"m-1"'
+    line = b'{%s,"timestamp":"2026-11-21T06:00:00.000Z"}}' % entry
+    assert len(read(write(tmp_path / "app.log", [line]))[0]) == 1
+
+
+@pytest.mark.parametrize(
     ("naming", "group"),
     [
         ("kafka.coordinator: (Re-)joining group my orders", "my orders"),

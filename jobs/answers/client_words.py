@@ -1,0 +1,107 @@
+"""What clients say of the groups of which no broker speaks, in plain words: the evidence itself, where nothing can be concluded from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from coordinator_model import events as e
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.answers.judgement import ONLY_CLIENTS, Judgement
+from jobs.common.text import printable, who
+
+_SENTENCE: Final = 200  # characters of a client's words
+_ENDS: Final = 6  # lines of a group that are told, of its first and of its last
+_SAYS: Final[Mapping[str, str]] = {
+    e.CLIENT_JOINED: "has joined",
+    e.CLIENT_REJOINS: "joins again",
+    e.CLIENT_LEAVES: "leaves the group",
+    e.CLIENT_POLL_TIMEOUT: "leaves the group: the application did not call poll() in time",
+    e.CLIENT_SESSION_TIMEOUT: "heard no answer of the coordinator within its session timeout",
+    e.CLIENT_PUT_OUT: "learns that it is no member any more",
+    e.CLIENT_ROUND_FAILED: "gets no assignment: the next rebalance has begun",
+    e.CLIENT_COMMIT_REFUSED: "cannot commit",
+    e.CLIENT_ASSIGNED: "has its assignment of connectors and tasks",
+    e.CLIENT_STATE: "is",
+    e.CLIENT_NOTE: "says",
+}
+_LIBRARIES: Final = frozenset({"franz-go", "sarama", "kafka-go", "kafkajs"})
+"""Those that a sentence shows. Java's first releases, kafka-python and aiokafka share theirs."""
+_AS_IT_LEAVES: Final = "consumer pro-actively leaving the group"
+"""The reason of a join that Java's client gives as it leaves (AbstractCoordinator.maybeLeaveGroup): no join follows from it."""
+_SENT: Final = re.compile(r"Generation\{generationId=(-?\d+), memberId='.*?', protocol='.*?'\}")
+_SAID: Final = f"""
+    WITH said AS (
+        SELECT x.cluster, x.group_id, x.occurred_at, x.client_id, x.member_id, x.instance_id, x.connection, x.kind, x.reason, x.state,
+               x.generation, row_number() OVER own AS place, count(*) OVER (PARTITION BY x.cluster, x.group_id) AS lines
+        FROM group_events AS x
+        WHERE ($cluster IS NULL OR x.cluster = $cluster) AND ($group IS NULL OR x.group_id = $group) AND x.broker = '{e.CLIENTS}'
+          AND x.occurred_at BETWEEN $since AND $until AND x.kind IN ({", ".join(f"'{kind}'" for kind in _SAYS)})
+          AND NOT (x.kind = '{e.CLIENT_REJOINS}' AND x.reason = '{_AS_IT_LEAVES}')
+        WINDOW own AS (PARTITION BY x.cluster, x.group_id ORDER BY x.occurred_at, x.origin, x.position)
+    )
+    SELECT * FROM said AS s WHERE s.place <= {_ENDS} OR s.place > s.lines - {_ENDS} ORDER BY s.cluster, s.group_id, s.place
+"""  # noqa: S608 - no user's text
+
+
+class Said(NamedTuple):
+    """What one client says, once or several times on end."""
+
+    cluster: str
+    group_id: str
+    occurred_at: datetime
+    who: str
+    says: str
+    times: int
+    until: datetime  # when it said so last
+    left_out: int  # lines of the group before this one that are not told
+
+    def as_row(self) -> Row:
+        """For programs."""
+        return self._asdict()
+
+
+def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Judgement) -> list[Said]:
+    """The first and the last lines of each group that only clients name, in the order of time."""
+    alone = {(gap.cluster, group) for gap in judgement.gaps if gap.why == ONLY_CLIENTS for group in gap.groups}
+    return _folded(reader.found(_SAID, values), alone) if alone else []
+
+
+def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
+    told: list[Said] = []
+    place = 0
+    for row in rows:
+        if key_of(row) not in alone:
+            continue
+        left_out = max(row["place"] - place - 1, 0) if row["place"] > 1 else 0
+        place = row["place"]
+        one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, row["occurred_at"], left_out)
+        last = told[-1] if told else None
+        if last is not None and not left_out and (*key_of(row), one.who, one.says) == (last.cluster, last.group_id, last.who, last.says):
+            told[-1] = last._replace(times=last.times + 1, until=one.until)
+        else:
+            told.append(one)
+    return told
+
+
+def _who(row: Row) -> str:
+    """The client; where no line names it, the library."""
+    name = who(row["client_id"], None, row["member_id"], row["instance_id"])
+    library = row["connection"] if row["connection"] in _LIBRARIES else None
+    return library or "a client" if name == "-" else name
+
+
+def _says(row: Row) -> str:
+    kind, generation = row["kind"], row["generation"]
+    if kind == e.CLIENT_NOTE:
+        sentence = _SENT.sub(r"\1", row["reason"] or "")
+        return f"says “{printable(sentence, _SENTENCE)}”"
+    if kind == e.CLIENT_STATE:
+        return f"is {row['state']}, was {row['reason']}"
+    of = f" generation {generation}" if generation is not None and generation >= 0 else ""
+    joins = (" in" if kind == e.CLIENT_ASSIGNED else "") + (of or " the group") if kind in (e.CLIENT_JOINED, e.CLIENT_ASSIGNED) else ""
+    why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
+    state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
+    return _SAYS[kind] + joins + state + (f": “{why}”" if why else "")
