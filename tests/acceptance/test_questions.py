@@ -300,8 +300,9 @@ def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table)
         texts = [lines[ref["origin"], ref["position"]] for ref in json.loads(row["evidence"])]
         names = {*row.get("groups", ()), row.get("group_id"), row.get("member_id"), row.get("instance_id")} - {None}
         said = [text for text in texts if any(name in text for name in names)]
-        # A line that tells of a whole broker, or of an instance alone, may stand among others; one names the group or its member.
-        assert said or re.search(r"__consumer_offsets|instance", " ".join(texts)), (row, texts)
+        # A line that tells of a whole broker, or of an instance alone, may stand among others; one names the group or its member. Clients
+        # of libraries name theirs in other lines.
+        assert said or re.search(r"__consumer_offsets|instance|poll interval", " ".join(texts)), (row, texts)
 
 
 def test_the_command_opens_the_lines_of_a_finding(lakehouse, capsys):

@@ -31,6 +31,7 @@ _LEAST: Final = 2  # lines that agree
 _TO_ONE: Final = 20  # lines that agree, to one that does not: one of these may be chance
 _KEPT: Final = 5_000  # events of a log
 _TIMES_KEPT: Final = 8  # of an event
+_SAID_WITHIN: Final = 1_024  # bytes: a hostile line would take minutes
 _SAMPLED: Final = 500  # lines that have two times
 
 _SIGNS: Final = (
@@ -144,7 +145,7 @@ def _dated_ends(text: bytes) -> Iterator[bytes]:
 
 def _event(line: bytes) -> bytes:
     """What happened, as a key; empty if nothing did that other logs tell of."""
-    made = _GENERATION.search(line) or JOINED.search(line)
+    made = _GENERATION.search(line, 0, _SAID_WITHIN) or JOINED.search(line)
     if made is not None:
         group, generation = [part for part in made.groups() if part is not None][:2]
         return b"%s %s" % (group, generation)

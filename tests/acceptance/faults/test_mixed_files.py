@@ -21,6 +21,7 @@ def test_workers_nine_hours_ahead_of_their_broker_are_read_in_their_own_zone(tol
     clients = told.rows("group_events", CLUSTER, source="client")
     assert {(row["kind"], row["occurred_at"], row["generation"]) for row in clients} == {
         ("CLIENT_LEAVES", at("10:33:55.645"), None),
+        ("CLIENT_NOTE", at("10:33:56.019"), None),
         ("CLIENT_JOINED", at("10:33:56.022"), 5),
     }
     assert {row["group_id"] for row in clients} == {"g1"}
