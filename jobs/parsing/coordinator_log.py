@@ -89,7 +89,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
 def read(text: str) -> tuple[re.Match[str] | None, Reading | None]:
     """The parts of a line as SHAPE has them, and what a template reads of its sentence; None where nothing fits."""
     shape, reading = _read(text)
-    if is_readable(text) and (reading is None or any(value != value.strip() for value in reading.fields.values())):
+    if is_readable(text) and (reading is None or any(value != value.strip(" ") for value in reading.fields.values())):
         tidied = _tidied(text)
         again = _read(tidied) if tidied != text else (None, None)
         return again if again[1] is not None else (shape, reading)
