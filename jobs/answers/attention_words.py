@@ -10,7 +10,7 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import Bill
 from jobs.answers.incidents.outages import broker_name
-from jobs.answers.judgement import ONLY_CLIENTS, Gap, Judgement
+from jobs.answers.judgement import Gap, Judgement
 from jobs.common.text import many, printable, who
 from jobs.common.times import duration
 
@@ -65,7 +65,7 @@ class AttentionWords:
         """What the evidence allows to say of a report without entries."""
         healthy = judgement.healthy
         if not healthy:
-            alone = " Only clients speak of it, as follows." if any(gap.why == ONLY_CLIENTS for gap in judgement.gaps) else ""
+            alone = " Only clients speak of it, as follows." if judgement.of_clients else ""
             return "No finding, and nothing shows that all is well." + alone
         groups = _folded([self.name(*key) for key in healthy], 2 * _NAMED)
         cover = (

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
-from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
-from jobs.answers.judgement import ONLY_CLIENTS, Judgement
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of, quoted
+from jobs.answers.judgement import Judgement
 from jobs.common.text import printable, who
 
 _SENTENCE: Final = 200  # characters of a client's words
@@ -38,7 +38,7 @@ _SAID: Final = f"""
                x.generation, row_number() OVER own AS place, count(*) OVER (PARTITION BY x.cluster, x.group_id) AS lines
         FROM group_events AS x
         WHERE ($cluster IS NULL OR x.cluster = $cluster) AND ($group IS NULL OR x.group_id = $group) AND x.broker = '{e.CLIENTS}'
-          AND x.occurred_at BETWEEN $since AND $until AND x.kind IN ({", ".join(f"'{kind}'" for kind in _SAYS)})
+          AND x.occurred_at BETWEEN $since AND $until AND x.kind IN ({quoted(_SAYS)})
           AND NOT (x.kind = '{e.CLIENT_REJOINS}' AND x.reason = '{_AS_IT_LEAVES}')
         WINDOW own AS (PARTITION BY x.cluster, x.group_id ORDER BY x.occurred_at, x.origin, x.position)
     )
@@ -65,7 +65,7 @@ class Said(NamedTuple):
 
 def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Judgement) -> list[Said]:
     """The first and the last lines of each group that only clients name, in the order of time."""
-    alone = {(gap.cluster, group) for gap in judgement.gaps if gap.why == ONLY_CLIENTS for group in gap.groups}
+    alone = judgement.of_clients
     return _folded(reader.found(_SAID, values), alone) if alone else []
 
 

@@ -23,7 +23,7 @@ from coordinator_model import events as e
 from coordinator_model.view import reasons
 from coordinator_model.view.outcomes import ABANDONED
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of, quoted
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
 from jobs.common.trouble import OVERTAKEN, ROUTINE, WORDS
@@ -40,15 +40,11 @@ _BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALA
 _ACTS: Final = (e.EXPIRED, e.STUCK, e.REFUSED)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
-
 _IN_SCOPE: Final = "($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until"
 _EVIDENCE: Final = f"""
     SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> '{e.CLIENTS}') AS told, min(x.occurred_at) AS first_at,
            max(x.occurred_at) AS last_at,
-           bool_or(x.kind = '{e.SIMPLE_GROUP}' OR (x.kind IN ({_listed(sorted(e.HEARTBEATS))}) AND x.error_code = 0)) AS works,
+           bool_or(x.kind = '{e.SIMPLE_GROUP}' OR (x.kind IN ({quoted(sorted(e.HEARTBEATS))}) AND x.error_code = 0)) AS works,
            arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('{e.COORDINATOR_SOURCE}', '{e.REQUEST_SOURCE}')) AS coordinator
     FROM group_events AS x
     WHERE {_IN_SCOPE} AND x.group_id <> '' AND ($group IS NULL OR x.group_id = $group)
@@ -69,8 +65,8 @@ _TROUBLES: Final = f"""
         FROM group_events AS x
         WHERE {_IN_SCOPE} AND x.occurred_at >= $since
           AND ($group IS NULL OR coalesce(x.group_id, '') IN ('', $group))
-          AND (x.kind IN ({_listed(_ALWAYS)}) OR (x.kind = '{e.CONSUMER_GROUP_LOG}' AND x.state IN ({_listed(_ACTS)}))
-               OR (x.kind IN ({_listed(_BY_WORDS)}) AND regexp_matches(x.reason, '{WORDS}')
+          AND (x.kind IN ({quoted(_ALWAYS)}) OR (x.kind = '{e.CONSUMER_GROUP_LOG}' AND x.state IN ({quoted(_ACTS)}))
+               OR (x.kind IN ({quoted(_BY_WORDS)}) AND regexp_matches(x.reason, '{WORDS}')
                    AND NOT regexp_matches(x.reason, '{ROUTINE}')))
     ),
     untold AS (
@@ -103,7 +99,7 @@ _TROUBLED: Final = (
 """Causes that are no part of everyday life."""
 _CAUSES: Final = f"""
     SELECT x.cluster, x.group_id, count(*) AS rebalances, count(*) FILTER (x.blamed = '{reasons.UNKNOWN}') AS unknown,
-           count(*) FILTER (x.blamed IN ({_listed(_TROUBLED)})) AS troubled,
+           count(*) FILTER (x.blamed IN ({quoted(_TROUBLED)})) AS troubled,
            min(x.started_at) FILTER (x.blamed = '{reasons.UNKNOWN}') AS first_at,
            count(*) FILTER (x.outcome = '{ABANDONED}') AS abandoned, max(x.ended_at) FILTER (x.outcome = '{ABANDONED}') AS abandoned_at,
            bool_or(x.group_protocol = 'consumer') FILTER (x.blamed = '{reasons.UNKNOWN}') AS by_epoch
@@ -149,6 +145,11 @@ class Judgement:
         """Whether nothing needs attention, of a report without entries."""
         return bool(self.healthy) and not self.gaps
 
+    @property
+    def of_clients(self) -> set[Key]:
+        """The groups that only clients name."""
+        return {(gap.cluster, group) for gap in self.gaps if gap.why == ONLY_CLIENTS for group in gap.groups}
+
 
 def judged(
     reader: QuestionReader,
@@ -168,10 +169,11 @@ def judged(
         key = key_of(row)
         why: list[tuple[str, str]] = [*_without_brokers(row)]
         if key not in told:
-            of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key))
-            if why and key in troubles:
-                why.insert(0, next(of_lines))
-            why = why or [*islice(chain(of_lines, _of_end(row, ends, min(values["until"], times[row["cluster"]][1]))), 1)]
+            if why:
+                why = [*([_untold(troubles[key])] if key in troubles else []), *why]
+            else:
+                of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key))
+                why = [*islice(chain(of_lines, _of_end(row, ends, min(values["until"], times[row["cluster"]][1]))), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
     gaps = _folded(found)

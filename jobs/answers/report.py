@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -159,6 +160,11 @@ class _Scoped:
             "cluster": scope.cluster, "group": scope.group, "since": self.since or EPOCH, "until": self.until or _END_OF_TIME
         }  # fmt: skip
 
+    @cached_property
+    def states(self) -> list[Row]:
+        """The state of each group at the end of the time."""
+        return self.rows(_STATES)
+
     def tuples(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         return self.reader.ask(query, self.values).rows
@@ -185,9 +191,8 @@ def _overview(its: _Scoped) -> Overview:
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
     entries = attention([*findings, *open_ones], times, refused, incidents)
-    judgement = judged(
-        its.reader, its.values, its.rows(_STATES), entries, {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
-    )
+    spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
+    judgement = judged(its.reader, its.values, its.states, entries, spans)
     return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement)
 
 
@@ -200,7 +205,7 @@ def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *,
     overview = _overview(its)
     return Report(
         **vars(overview),
-        groups=_groups(its.rows(_GROUPS), its.rows(_STATES), its.rows(_COSTS)),
+        groups=_groups(its.rows(_GROUPS), its.states, its.rows(_COSTS)),
         rebalances=its.rows(_REBALANCES, limit=limit or MOST_ROWS),
         said=said_alone(its.reader, its.values, overview.judgement),
     )

@@ -15,7 +15,6 @@ from rich.console import Console
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.incidents.outages import broker_name
-from jobs.answers.judgement import ONLY_CLIENTS
 from jobs.answers.open_rebalances import is_open
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
@@ -166,8 +165,8 @@ class _View:
         """Rebalances of each group in time order, the group that cost most first."""
         of_all, startups, startup_ms = (sum(row[name] for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms"))
         if not of_all:
-            alone = any(gap.why == ONLY_CLIENTS for gap in self.report.judgement.gaps)
-            write(self.console, "No rebalances: application logs alone do not show them." if alone else "No rebalances.")
+            alone = ": application logs alone do not show them" if self.report.judgement.of_clients else ""
+            write(self.console, f"No rebalances{alone}.")
             return
         one_group = self.report.scope.group is not None
         place = {key_of(row): number for number, row in enumerate(self.report.groups)}
