@@ -40,7 +40,7 @@ _CHANGES: Final = frozenset({reasons.SUBSCRIPTION_CHANGED, reasons.METADATA_CHAN
 _ASKS_AGAIN: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED})
 _BY_STREAMS: Final = "triggered followup rebalance"
 """StreamThread.runLoop: enforceRebalance of a probing rebalance, or of a task that another thread gave up."""
-_SINK_TASK: Final = "connector-consumer-"
+SINK_TASK: Final = "connector-consumer-"
 """Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
 
 _AGAINST_MISSING_REPLICAS: Final = (
@@ -102,7 +102,7 @@ def _is_own_doing(g: Emitter, past: PastRebalance, reason: str) -> bool:
     is over, for a follow-up (DistributedHerder, IncrementalCooperativeAssignor; StreamsPartitionAssignor). Workers start and stop the
     consumers of their sink tasks whenever they rebalance themselves (WorkerSinkTask).
     """
-    if not (past.client_id or past.client_host) or past.client_id.startswith(_SINK_TASK):
+    if not (past.client_id or past.client_host) or past.client_id.startswith(SINK_TASK):
         return False
     if past.cause in _ASKS_AGAIN:
         by_itself = reasons.says_why(reasons.own_words(reason)) and _BY_STREAMS not in reason

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import client_catalogue
-from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, STORM_AT_LEAST
+from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, SINK_TASK, STORM_AT_LEAST
 from coordinator_model.diagnosis.client_catalogue import SETTINGS, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.events import Event
@@ -29,7 +29,6 @@ _AT_ONCE_MS: Final = 1_000  # members that are restarted do not make generations
 _KEPT: Final = 64  # clients, generations
 _SAID_AFTER: Final = frozenset({"SESSION_TIMEOUT", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
-_SINK_TASK: Final = "connector-consumer-"
 
 _CODES: Final = {
     kinds.CLIENT_POLL_TIMEOUT: "POLL_TIMEOUT",
@@ -83,7 +82,7 @@ def _settings(event: Event) -> str:
         return event.software or event.connection
     if "#" in event.connection:
         return "librdkafka"
-    return "sink" if event.client_id.startswith(_SINK_TASK) else "logstash" if event.client_id.startswith("logstash") else ""
+    return "sink" if event.client_id.startswith(SINK_TASK) else "logstash" if event.client_id.startswith("logstash") else ""
 
 
 def _note_trouble(said: Said, code: str, event: Event) -> None:
