@@ -80,12 +80,12 @@ def take_news(g: Emitter, *, input_ended: bool) -> list[Row]:
 
 
 def next_ms(g: Emitter) -> int:
-    """When `take_news` has something next, if no event comes; NEVER if only an event can change that."""
-    now, told = _row(g), g.view.told_open
-    if now is None:
-        return NEVER
-    due_ms = now["started_at"] + (TOLD_AFTER_MS if told is None else limit_ms(now))
-    return int(due_ms) + 1 if told is None or not is_overdue(told) else NEVER
+    """When `take_news`, which was called just before, has something next if no event comes; NEVER if only an event can change that."""
+    told = g.view.told_open
+    if told is not None:
+        return NEVER if is_overdue(told) else int(told["started_at"] + limit_ms(told)) + 1
+    now = _row(g)
+    return NEVER if now is None else int(now["started_at"]) + TOLD_AFTER_MS + 1
 
 
 def _says(row: dict[str, Any]) -> dict[str, Any]:
