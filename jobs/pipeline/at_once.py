@@ -20,7 +20,7 @@ from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
-from jobs.lakehouse import reader
+from jobs.lakehouse import delta_log, reader
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.tables import ensure_table, table_path
 from jobs.parsing import kinds
@@ -93,7 +93,9 @@ def _track(folder: Path, settings: Settings) -> None:
     """Tracks all events as one micro-batch."""
     tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
-    packets = packets_by_shard(settings.shards, table_path(folder, names.GROUP_EVENTS))
+    table = table_path(folder, names.GROUP_EVENTS)
+    files = (table / name for commit in delta_log.commits(table, 0) for name in commit.appended)
+    packets = packets_by_shard(settings.shards, files)
     for key, own in sorted(packets.items()):
         for row in shards.follow_whole(key, own, tracker):
             rows[row.table].append({**row.values, "cluster": key[0]})

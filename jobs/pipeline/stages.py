@@ -79,12 +79,12 @@ class Stages:
         self.queries: dict[str, StreamingQuery] = {}
         try:
             self._start(inputs.topic)
+            watch.follow(spark, self.queries, self._feeder.unread_bytes if self._feeder is not None else lambda: None)
         except BaseException as error:
             self._stop()
             if isinstance(error, Exception) and not isinstance(error, UserError) and (end := jvm_end(spark)):
                 raise QueryFailedError("Spark", end, house.log) from error
             raise
-        watch.follow(spark, self.queries, self._feeder.unread_bytes if self._feeder is not None else lambda: None)
 
     def _start(self, topic: TopicInput | None) -> None:
         house, watch, settings = self._house, self._watch, self._settings

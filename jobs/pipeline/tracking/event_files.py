@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.lakehouse import delta_log
 from schemas import group_events
 
 if TYPE_CHECKING:
@@ -60,13 +59,11 @@ def rows_in(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Iterator
             raise RuntimeError(f"{split.uri}: {count} rows at {split.start}, and {read} were read")
 
 
-def rows_of(table: Path, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """All rows of a table that was only appended to, with these columns of `group_events`, in the order of its commits."""
+def rows_of(files: Iterable[Path], names: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """All rows of these files, with these columns of `group_events`."""
     fields = [_SCHEMA.field(name) for name in names]
-    for commit in delta_log.commits(table, 0):
-        for name in commit.appended:
-            file = table.absolute() / name
-            yield from _read(Split(file.as_uri(), 0, file.stat().st_size), fields)
+    for file in files:
+        yield from _read(Split(file.absolute().as_uri(), 0, file.stat().st_size), fields)
 
 
 def _read(split: Split, fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:

@@ -96,10 +96,10 @@ def decoded(packets: Iterable[bytes]) -> tuple[list[Event], list[GroupBeats]]:
     return events, beats
 
 
-def packets_by_shard(shards: int, table: Path) -> dict[tuple[str, int], list[bytes]]:
-    """The packets of all rows of a table `group_events`, by cluster and shard, as `to_packets` makes them."""
+def packets_by_shard(shards: int, files: Iterable[Path]) -> dict[tuple[str, int], list[bytes]]:
+    """The packets of all rows of these files of `group_events`, by cluster and shard, as `to_packets` makes them."""
     packets: dict[tuple[str, int], list[bytes]] = {}
-    for batch in packed(shards, rows_of(table, _COLUMNS)):
+    for batch in packed(shards, rows_of(files, _COLUMNS)):
         for cluster, shard, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             packets.setdefault((cluster, shard), []).append(events)
     return packets
