@@ -51,7 +51,8 @@ def _outside(group: GroupRows, row: Row, lines: dict[tuple[str, str], Row], firs
         late_ms = (line["received_at"] or line["occurred_at"]) - last_ms
         if early_ms > 0 or late_ms > 0:
             when = f"{early_ms} ms too early" if early_ms > 0 else f"{late_ms} ms too late"
-            text = f"{line['origin']}:{line['position']} was written {when} to be its evidence"
+            what = f"a rebalance to {row['generation']}" if "started_at" in row else f"the time of member {row['member_id']}"
+            text = f"{line['origin']}:{line['position']} was written {when} to be evidence of {what}"
             yield group.breach(EVIDENCE_IN_TIME, row, row.get("started_at") or row["ended_at"], text)
 
 

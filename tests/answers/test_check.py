@@ -138,7 +138,7 @@ def test_the_times_of_the_lines_are_read(lake):
     late = rebalance(start=5_000, generation=2, members_before=1, members_after=1, total=2_000, evidence=evidence(4))
     write(lake, late, batch=2)
     told = [breach.text for breach in check(lake, []).breaches if breach.law == "EVIDENCE_IN_TIME"]
-    assert told == [f"{ORIGIN}:4 was written 10500 ms too late to be its evidence"]
+    assert told == [f"{ORIGIN}:4 was written 10500 ms too late to be evidence of a rebalance to 2"]
 
 
 @pytest.mark.parametrize(
