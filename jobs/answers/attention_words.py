@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from jobs.answers.attention import AttentionEntry
+from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import Bill
 from jobs.answers.incidents.outages import broker_name
@@ -16,6 +17,8 @@ from jobs.common.times import duration
 
 NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
 """What an entry of each severity is called."""
+
+CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here)"
 
 _NAMED: Final = 4  # clients, or groups, in a line
 
@@ -56,6 +59,11 @@ class AttentionWords:
             yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self.time(last_at)[:-4]}"
         if entry.bill.rebalances and (several or "total_ms" not in entry.gravest["details"]):  # else the message says it
             yield "Cost", cost_of(entry.bill)
+
+    def said(self, one: Said) -> str:
+        """When a client says what, and how often."""
+        times = f" ({one.times} times, until {self.time(one.until)})" if one.times > 1 else ""
+        return f"{self.time(one.occurred_at)}  {one.who} {one.says}{times}"
 
     def gap(self, gap: Gap) -> str:
         """What could not be judged, and why."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import escape
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
-from jobs.answers.attention_words import NOUNS, AttentionWords, clients_of, cost_of
+from jobs.answers.attention_words import CLIENTS_SAY, NOUNS, AttentionWords, clients_of, cost_of
 from jobs.answers.coverage import missing
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.open_rebalances import waits_note
@@ -102,6 +103,8 @@ class _Page:
             calm=printable(self._words.calm(self._report.judgement), _SENTENCES),
             all_clear=self._report.judgement.all_clear,
             gaps=[(printable(self._words.gap(gap), _SENTENCES), printable(gap.next, _SENTENCES)) for gap in self._report.judgement.gaps],
+            clients_say=CLIENTS_SAY,
+            said=self._said(),
             more_incidents=len(self._report.attention) - len(incidents),
             all_incidents=len(self._report.attention),
             groups=groups,
@@ -148,6 +151,14 @@ class _Page:
         end = f"to {instant(epoch_ms(until))[:19]} UTC" if until is not None else "to the end"
         group = f"group {printable(self._report.scope.group, 60)} " if self._report.scope.group else ""
         return f"{group}{begin} {end}"
+
+    def _said(self) -> list[dict[str, Any]]:
+        """What clients say, the first lines of all, by group."""
+        own = groupby(self._report.said[: self._limit], key=lambda one: (one.cluster, one.group_id))
+        return [
+            {"group": self._name(*key), "lines": [(one.left_out, printable(self._words.said(one), _SENTENCES)) for one in ones]}
+            for key, ones in own
+        ]
 
     def _summary(self) -> dict[str, Any]:
         counted = Counter(entry.severity for entry in self._report.attention)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 import io
 import json
 import os
@@ -119,6 +120,16 @@ def test_a_page(capsys, log):
     assert out.startswith("<!DOCTYPE html>")
     assert "pasted.log:1" in out
     assert "has failed, removing it from the group" in out
+
+
+def test_the_page_says_what_the_text_says_of_clients_alone(capsys):
+    log = PROJECT / "tests" / "data" / "faults" / "clients-only-in"
+    _, text, _ = explained(capsys, log)
+    _, page, _ = explained(capsys, log, "--format", "html")
+    plain = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    lines = re.findall(r"^    (\d\d:.*|….* in between)$", text.partition("What clients say")[2], re.MULTILINE)
+    assert len(lines) > 3
+    assert [line for line in lines if " ".join(line.split()) not in plain] == []
 
 
 def test_an_archive_in_a_pipe(capsys, monkeypatch):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
-from jobs.answers.attention_words import NOUNS, AttentionWords
+from jobs.answers.attention_words import CLIENTS_SAY, NOUNS, AttentionWords
 from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
@@ -50,7 +50,7 @@ class AttentionText:
             self._gaps(judgement.gaps, limit)
 
     def _said(self, said: Sequence[Said], limit: int) -> None:
-        write(self._console, f"What clients say (no broker's line of these groups is here){self._day}", "bold")
+        write(self._console, f"{CLIENTS_SAY}{self._day}", "bold")
         group = None
         for one in said[:limit]:
             if (one.cluster, one.group_id) != group:
@@ -58,8 +58,7 @@ class AttentionText:
                 write(self._console, f"  {self._words.name(*group)}")
             if one.left_out:
                 write(self._console, f"    … {many(one.left_out, 'line')} in between")
-            times = f" ({one.times} times, until {self._words.time(one.until)})" if one.times > 1 else ""
-            for line in self._wrapped(f"{self._words.time(one.occurred_at)}  {one.who} {one.says}{times}", "    ", " " * 6):
+            for line in self._wrapped(self._words.said(one), "    ", " " * 6):
                 write(self._console, line)
         if len(said) > limit:
             write(self._console, f"  … and {len(said) - limit} more: --limit {len(said)} shows all")
