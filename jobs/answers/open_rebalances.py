@@ -55,7 +55,7 @@ _ADVICE: Final = {
     SYNC: "All members wait for the leader to compute the assignment and send it. See whether {them} is held up in its assignor, or stands "
     "still. The rebalance timeout, max.poll.interval.ms{current} (of Kafka Connect: rebalance.timeout.ms), bounds that where the broker "
     "removes members that send no SyncGroup; a leader that stands still is removed after its session.timeout.ms.",
-    RECONCILE: "See whether {them} is held up between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives "
+    RECONCILE: "Look for what holds {them} up between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives "
     "partitions up only as it polls. The rebalance timeout, max.poll.interval.ms{current}, bounds that; a member that sends no heartbeat "
     "is removed after the session timeout of the group (group.consumer.session.timeout.ms).",
 }

@@ -12,10 +12,10 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, consumer_margins, troubles
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
+from coordinator_model.tracker.consumer import assignment_lines, causes, episodes, members, ownership
 from coordinator_model.tracker.consumer.without_logs import client_words, departed, lost_lines
 from coordinator_model.view import reasons, rules
-from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
@@ -23,6 +23,7 @@ _CLASSIC: Final = "using the classic protocol"
 _FIRST_STREAMS_EPOCH: Final = 2
 """A new streams group has epoch 1, and the first member raises it. Seen at a broker of Kafka 4.2.0."""
 _ASSIGNOR: Final = re.compile(r"with '([^']+)' assignor")
+_TARGETED: Final = re.compile(r"([^\s{}=,]+)=(?:Member)?Assignment(?:Impl)?\(")
 
 
 def member_joins(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -91,9 +92,17 @@ def epoch_raised(g: Emitter, view: ConsumerView, event: Event) -> None:
 
 
 def target_computed(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """The target assignment of an epoch is there."""
+    """The target assignment of an epoch is there. Some releases log it: then it names all members, and others departed before."""
     assignor = _ASSIGNOR.search(event.reason)
     episodes.computed(g, view, event, assignor[1] if assignor is not None else "")
+    targeted = set(_TARGETED.findall(event.reason)) if event.reason.endswith("}.") else set()
+    gone = sorted(view.members.keys() - targeted) if targeted else []
+    changes = [Change(event.at_ms, reasons.UNKNOWN, member_id, ref(event), logged=True) for member_id in gone]
+    one = episodes.round_of(view, event.generation)
+    if changes and one is not None and not one.cause:
+        causes.tell(g, view, one, *changes, named=len(changes) == 1)
+    for change in changes:
+        members.take_effect(g, view, change)
 
 
 def expressions_resolved(g: Emitter, view: ConsumerView, event: Event) -> None:

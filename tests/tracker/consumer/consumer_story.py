@@ -30,9 +30,10 @@ class ConsumerStory(Story):
         reason = "" if metadata_hash is None else f"Bumped group epoch to {epoch} with metadata hash {metadata_hash}."
         return self.line(kinds.EPOCH_RAISED, generation=epoch, reason=reason)
 
-    def computed(self, epoch: int) -> ConsumerStory:
-        """Computed a new target assignment for epoch …"""
-        return self.line(kinds.TARGET_COMPUTED, generation=epoch, reason=f"for epoch {epoch} with 'uniform' assignor in 1ms.")
+    def computed(self, epoch: int, *targeted: str) -> ConsumerStory:
+        """Computed a new target assignment for epoch … Some releases log the assignment too, with all members."""
+        target = ": {" + ", ".join(f"{member}=MemberAssignment(partitions={{t=[0]}})" for member in targeted) + "}" if targeted else ""
+        return self.line(kinds.TARGET_COMPUTED, generation=epoch, reason=f"for epoch {epoch} with 'uniform' assignor in 1ms{target}.")
 
     def beat(
         self,

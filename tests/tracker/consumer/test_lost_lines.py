@@ -45,6 +45,19 @@ def heard(until: int = 30_000) -> ConsumerStory:
 # The line about a member is missing.
 
 
+def test_who_is_not_in_the_target_has_gone_and_is_waited_for_no_more():
+    story = heard(30_000).at(30_000).computed(3, "a-1").at(33_000).beat("a-1", 2, 3, ALL)
+    rows = story.at(33_100).beat("a-1", 3, 3).rows()
+    assert told(rows, "rebalances", *REBALANCE)[-1] == (3, 3, 30_000, 33_000, "UNKNOWN", None, None, 1)
+    assert told(rows, "rebalances", "left")[-1] == (["b-1"],)
+    assert ("b-1", "UNKNOWN", 30_000) in told(rows, "member_sessions", *SESSION)
+
+
+def test_a_target_with_all_members_takes_nobody_out():
+    rows = heard(30_000).at(30_000).computed(2, "a-1", "b-1").rows()
+    assert told(rows, "member_sessions", *SESSION) == told(heard(30_000).rows(), "member_sessions", *SESSION)
+
+
 def test_who_was_removed_is_the_only_one_that_was_not_heard_since():
     story = heard(30_000).at(33_000).beat("a-1", 2, 2).at(36_000).beat("a-1", 2, 2).at(38_000).raised(3, SAME)
     story.at(39_000).computed(3).beat("a-1", 2, 3, ALL).at(50_000).joins("c-1", 4, SAME).at(50_005).beat("c-1", 0, 4, (), TOPICS)
