@@ -36,11 +36,6 @@ class RefusedError(ValueError):
     """The line cannot be read. The message is a code of Refusal, and the detail after a colon."""
 
 
-def is_record_line(origin: str, broker: str) -> bool:
-    """Whether a line comes from a file of records. No log line has such an origin."""
-    return broker in e.PSEUDO_BROKERS and origin.endswith((".jsonl", ".jsonl.gz"))
-
-
 def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
     rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
