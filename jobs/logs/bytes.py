@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
-from jobs.logs.formats.encodings import UTF8_MARK, as_utf8, utf16_of
+from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
 
@@ -143,7 +143,7 @@ def _opened(
             return LogBytes(signature, close, begin=begin, damage=f"{name} is not supported: unpack the file first")
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
         return PlainBytes(source, signature, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
-    return StreamBytes(lambda: as_utf8(decompressed(begin, again) or again()), begin, signature, close)
+    return StreamBytes(lambda: Utf8Stream(decompressed(begin, again) or again()), begin, signature, close)
 
 
 class PlainBytes(LogBytes):
