@@ -172,8 +172,8 @@ class PlainBytes(LogBytes):
         return self._source.size() - self._start
 
     def at(self, position: int, size: int) -> bytes:
-        """At most `size` bytes from a position on. Does not move."""
-        return self._source.read_at(self._start + position, size)
+        """`size` bytes from a position on, fewer only at the end. Does not move."""
+        return self._source.all_at(self._start + position, size)
 
     def skip(self, size: int) -> bool:
         """Moves on without reading."""
