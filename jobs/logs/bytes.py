@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
-from jobs.logs.formats.encodings import UTF8_MARK, as_utf8, utf16_of
+from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
 
@@ -47,12 +47,19 @@ _MEMBERS: Final[dict[Path, tuple[tuple[int, int, int], int]]] = {}
 
 
 class LogBytes:
-    """The uncompressed bytes of one file, from the start. An object of the base class stands for a file that does not exist."""
+    """The uncompressed bytes of one file, from the start.
 
-    def __init__(self, signature: Signature = NO_FILE, close: Callable[[], object] = lambda: None) -> None:
-        self.damage = ""  # why nothing follows, if that is not simply the end of the file
+    An object of the base class has none: it stands for a file that does not exist, or cannot be read, whose damage says why.
+    """
+
+    def __init__(
+        self, signature: Signature = NO_FILE, close: Callable[[], object] = lambda: None, *, begin: bytes = b"", damage: str = ""
+    ) -> None:
+        """`begin`: how the file begins on disk, which tells it from others that cannot be read."""
+        self.damage = damage  # why nothing follows, if that is not simply the end of the file
         self.signature = signature  # of the file when it was opened
         self._close = close
+        self._begin = begin
 
     @property
     def may_recover(self) -> bool:
@@ -61,15 +68,15 @@ class LogBytes:
 
     def head(self) -> bytes:
         """The first HEAD_BYTES, or all there is; does not move. A file that cannot be decompressed gives its bytes on disk."""
-        return b""
+        return self._begin
 
     def read(self, size: int) -> bytes:  # noqa: ARG002
         """At most about `size` bytes; empty if there are no more for now."""
         return b""
 
-    def skip(self, size: int) -> bool:  # noqa: ARG002
+    def skip(self, size: int) -> bool:
         """Moves on by `size` bytes; False if there are fewer."""
-        return False
+        return size == 0
 
     def file_position(self) -> int:
         """Bytes of the file, as it lies on disk or in its archive, that were read so far: for progress."""
@@ -90,7 +97,7 @@ def open_log(path: Path) -> LogBytes:
     begin = file.begin(BEGIN_BYTES)
     if is_archive(begin, lambda: RawStream(file)):
         archive = archive_at(path)
-        return UnreadableBytes(begin, signature, archive.damage if archive is not None else "", file.close)
+        return LogBytes(signature, file.close, begin=begin, damage=archive.damage if archive is not None else "")
     return _opened(begin, lambda: RawStream(file), signature, source=file, close=file.close)
 
 
@@ -114,11 +121,11 @@ def _member(path: Path) -> LogBytes:
     signature = signature_of(path)
     archive, name = member_at(path)
     if name in archive.locked:
-        return UnreadableBytes(name.encode("utf-8", "backslashreplace"), signature, f"the file is {archive.locked[name]}")
+        return LogBytes(signature, begin=name.encode("utf-8", "backslashreplace"), damage=f"the file is {archive.locked[name]}")
     begin = archive.begin(name)
     nested = archive.nested(name)
     if nested is not None:
-        return UnreadableBytes(begin, signature, nested.damage)
+        return LogBytes(signature, begin=begin, damage=nested.damage)
     return _opened(begin, lambda: archive.stream(name), signature, source=archive.place(name))
 
 
@@ -133,27 +140,10 @@ def _opened(
     """The log that begins with `begin`. `again`: its bytes anew. `source`: where they can be read at any position."""
     for start, name in UNREADABLE:
         if begin.startswith(start):
-            return UnreadableBytes(begin, signature, f"{name} is not supported: unpack the file first", close)
+            return LogBytes(signature, close, begin=begin, damage=f"{name} is not supported: unpack the file first")
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
         return PlainBytes(source, signature, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
-    return StreamBytes(lambda: as_utf8(decompressed(begin, again) or again()), begin, signature, close)
-
-
-class UnreadableBytes(LogBytes):
-    """A file that cannot be read: it has a damage and no content."""
-
-    def __init__(self, begin: bytes, signature: Signature, damage: str, close: Callable[[], object] = lambda: None) -> None:
-        super().__init__(signature, close)
-        self.damage = damage
-        self._begin = begin
-
-    def head(self) -> bytes:
-        """How it begins, which tells it from others."""
-        return self._begin
-
-    def skip(self, size: int) -> bool:
-        """Only to the start."""
-        return size == 0
+    return StreamBytes(lambda: Utf8Stream(decompressed(begin, again) or again()), begin, signature, close)
 
 
 class PlainBytes(LogBytes):
@@ -182,8 +172,8 @@ class PlainBytes(LogBytes):
         return self._source.size() - self._start
 
     def at(self, position: int, size: int) -> bytes:
-        """At most `size` bytes from a position on. Does not move."""
-        return self._source.read_at(self._start + position, size)
+        """`size` bytes from a position on, fewer only at the end. Does not move."""
+        return self._source.all_at(self._start + position, size)
 
     def skip(self, size: int) -> bool:
         """Moves on without reading."""
@@ -201,10 +191,9 @@ class StreamBytes(LogBytes):
     """Text that can be read from its start alone, such as what is decompressed."""
 
     def __init__(self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object]) -> None:
-        super().__init__(signature, close)
+        super().__init__(signature, close, begin=begin)
         self._again = again
         self._stream = again()
-        self._begin = begin
 
     def head(self) -> bytes:
         """The first bytes, in a second pass."""

@@ -65,9 +65,8 @@ class Slicer:
     def scan(self) -> None:
         """Finds logs that are new, grown or moved."""
         self.moved = False
-        heads: dict[Path, bytes] = {}
+        found: dict[LogFile, tuple[Signature, bytes]] = {}
         unread: dict[Path, str] = {}
-        candidates = []
         for file in self._find():
             try:
                 signature, head = self._look_at(file.path)
@@ -79,34 +78,31 @@ class Slicer:
                 unread[file.path] = error.strerror or str(error)
                 continue
             if head:
-                heads[file.path] = head
-                candidates.append((file, signature))
-        self.looks = {file.path: (signature, heads[file.path]) for file, signature in candidates}
+                found[file] = signature, head
+        self.looks = {file.path: look for file, look in found.items()}
         former = [(stream, stream.file.path) for stream in self.streams if stream.file is not None]
         for stream in self.streams:
             stream.file = None
-        # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept
-        # their names.
         origins = {stream.origin for stream in self.streams}
-        candidates.sort(key=lambda c: (-len(heads[c[0].path]), c[0].origin not in origins, c[0]))
         self.duplicates = []
-        present: list[LogFile] = []
+        present: list[tuple[LogFile, bytes]] = []
         arrived: list[LogFile] = []
         owners = {stream.place: stream.owners for stream in self.streams if stream.owners is not None and stream.broker != CLIENTS}
-        for file, signature in candidates:
-            head = heads[file.path]
-            if any(_same_log(file, head, other, heads[other.path]) for other in present):
+        # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept their names.
+        for file in sorted(found, key=lambda file: (-len(found[file][1]), file.origin not in origins, file)):
+            signature, head = found[file]
+            if any(_same_log(file, head, *other) for other in present):
                 self.duplicates.append(file)
                 continue
-            present.append(file)
+            present.append((file, head))
             streams = self._match(file, head)
             if not streams:
                 arrived.append(file)
             for stream in streams:
                 self._attach(stream, file, signature, head)
-        for stream, file in self._streams_in([(file, Fingerprint.of(heads[file.path])) for file in arrived], owners):
+        for stream, file in self._streams_in([(file, Fingerprint.of(found[file][1])) for file in arrived], owners):
             self.streams.append(stream)
-            self._attach(stream, file, self.looks[file.path][0], heads[file.path])
+            self._attach(stream, file, *found[file])
         self._leave([(stream, path) for stream, path in former if stream.file is None], unread)
         self.streams.sort(key=lambda s: s.key)
         self.troubles.at_scan(unread)
@@ -174,16 +170,10 @@ class Slicer:
         stream.look_ahead()
         if stream.has_more:
             stream.reader.close()  # its turn may come much later; a folder may hold thousands
-        elif not self._may_be_damaged(stream):
+        elif not self.follows and stream.reader.has_damage_to_tell:
+            stream.due_ms = NEVER  # it still has to say why it ends, and comes next
+        else:
             self._put_away(stream)
-
-    def _may_be_damaged(self, stream: Stream) -> bool:
-        """Whether a log without lines left still has to say why it ends. Such a log comes next."""
-        assert stream.reader is not None
-        if self.follows or not stream.reader.has_damage_to_tell:
-            return False
-        stream.due_ms = NEVER
-        return True
 
     def _put_away(self, stream: Stream) -> None:
         """Remembers that everything in the file was read."""

@@ -223,7 +223,7 @@ class Spool(SurveyedSlicer):
             kept=kept,
             repeated=repeated,
             skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept - repeated,
-            faults=dict(sum((Counter(read.faults) for read in elsewhere), Counter(slice_.kept.faults.values()))),
+            faults=dict(sum((read.faults for read in elsewhere), Counter(slice_.kept.faults.values()))),
             newest_ms=None if newest_ms == NEVER else newest_ms,
             bytes_read=sum(s.bytes_read() for s in self.streams),
             bytes_total=sum(s.signature.size for s in self.streams if s.file),

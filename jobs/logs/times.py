@@ -103,18 +103,18 @@ class LocalTimes:
         try:
             year, month, day, hour, minute = (int(part) for part in match.groups())
             local = datetime(year, month, day, hour, minute)  # noqa: DTZ001 - the zone is put on below
-            first = _utc_ms(local, self._zone, 0)
-            second = _utc_ms(local, self._zone, 1)
+            first = utc_ms(local, self._zone)
+            second = utc_ms(local, self._zone, fold=1)
         except (ValueError, OverflowError):
             return None
         return first, second
 
 
-_UTC: Final = LocalTimes("UTC")
+UTC: Final = LocalTimes("UTC")
 
 
 def _read_exact(line: bytes) -> int | None:
-    start = _UTC.minute(line[MINUTE])
+    start = UTC.minute(line[MINUTE])
     millis = SECONDS.find(_local(line)[SECOND])
     return None if start is None or millis is None else start + millis
 
@@ -129,7 +129,8 @@ def looks_like_time(line: bytes) -> bool:
     return _MINUTE.fullmatch(line[MINUTE]) is not None and _SECOND.fullmatch(_local(line)[SECOND]) is not None
 
 
-def _utc_ms(local: datetime, zone: tzinfo, fold: int) -> int:
+def utc_ms(local: datetime, zone: tzinfo, *, fold: int = 0) -> int:
+    """A local time as epoch ms."""
     offset = local.replace(tzinfo=zone, fold=fold).utcoffset()
     assert offset is not None
     return (local - _EPOCH - offset) // _MILLISECOND

@@ -7,7 +7,7 @@ from typing import Any, Final
 from coordinator_model import events as e
 from jobs.kafka import consumer_group_records as records
 from jobs.kafka.consumer_group_records import ConsumerGroupRecord, StoredValue
-from jobs.parsing.consumer_protocol import CONSUMER, digest
+from jobs.parsing.consumer_protocol import CONSUMER, partitions_entry
 
 _KINDS: Final = {
     records.EPOCH_KEY: e.EPOCH_STORED,
@@ -44,17 +44,13 @@ def _of_value(value: StoredValue, member_id: str) -> dict[str, Any]:
                 "protocols": [{"name": value.assignor or CONSUMER, "topics": list(value.topics), "owned": None, "digest": None}],
             }
         case records.StoredShare(partitions):
-            return {"assignments": [_entry(member_id, partitions)]}
+            return {"assignments": [partitions_entry(member_id, partitions)]}
         case records.StoredAssignment():
             return {
                 "generation": value.previous_epoch,
                 "answer_generation": value.epoch,
                 "state": value.state,
-                "assignments": [_entry(member_id, value.assigned), _entry(member_id, value.pending)],
+                "assignments": [partitions_entry(member_id, value.assigned), partitions_entry(member_id, value.pending)],
             }
         case records.StoredExpression(topics) | records.StoredTopics(topics):
             return {"member_count": len(topics)}
-
-
-def _entry(member_id: str, partitions: tuple[str, ...]) -> dict[str, Any]:
-    return {"member_id": member_id, "partitions": list(partitions), "digest": digest("\n".join(partitions).encode())}

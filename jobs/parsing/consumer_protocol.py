@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,15 +19,15 @@ CONSUMER: Final = "consumer"
 _DIGEST_CHARACTERS: Final = 16
 
 
-def digest(data: bytes) -> str:
+def _digest(data: bytes) -> str:
     """A short name of the bytes: all that a coordinator compares."""
     return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-def subscription(data: bytes, protocol_type: str | None) -> tuple[list[str] | None, list[str] | None]:
-    """Topics and owned partitions; None where the bytes are not a consumer's. Without a protocol type, the bytes decide."""
+def subscription(data: bytes | None, protocol_type: str | None) -> tuple[list[str] | None, list[str] | None]:
+    """Topics and owned partitions; None where the bytes are not a consumer's, or unknown. Without a protocol type, the bytes decide."""
     try:
-        return decode_subscription(data) if protocol_type in (CONSUMER, None) else (None, None)
+        return decode_subscription(data) if data is not None and protocol_type in (CONSUMER, None) else (None, None)
     except UnreadableError:
         return None, None
 
@@ -36,13 +37,18 @@ def member_entry(member_id: str, instance_id: str | None, topics: list[str] | No
     return {"member_id": member_id, "instance_id": instance_id, "error_code": None, "reason": None, "topics": topics}
 
 
-def assignment_entry(member_id: str, data: bytes, protocol_type: str | None) -> dict[str, Any]:
-    """An entry of the column `assignments`, without partitions where the bytes are not a consumer's."""
+def assignment_entry(member_id: str, data: bytes | None, protocol_type: str | None) -> dict[str, Any]:
+    """An entry of the column `assignments`, without partitions where the bytes are not a consumer's, or unknown."""
     try:
-        partitions = decode_assignment(data) if protocol_type in (CONSUMER, None) else None
+        partitions = decode_assignment(data) if data is not None and protocol_type in (CONSUMER, None) else None
     except UnreadableError:
         partitions = None
-    return {"member_id": member_id, "partitions": partitions, "digest": digest(data)}
+    return {"member_id": member_id, "partitions": partitions, "digest": None if data is None else _digest(data)}
+
+
+def partitions_entry(member_id: str, partitions: Sequence[str]) -> dict[str, Any]:
+    """The same where the partitions are told, not the bytes."""
+    return {"member_id": member_id, "partitions": list(partitions), "digest": _digest("\n".join(partitions).encode())}
 
 
 def decoded(rows: pa.Table) -> pa.Table:
@@ -62,30 +68,24 @@ def decoded(rows: pa.Table) -> pa.Table:
 
 
 def _protocol(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
-    if entry["metadata"] is None:
-        return {"name": entry["name"], "topics": None, "owned": None, "digest": None}
     data = _bytes(entry["metadata"])
     topics, owned = subscription(data, protocol_type)
-    return {"name": entry["name"], "topics": topics, "owned": owned, "digest": digest(data)}
+    return {"name": entry["name"], "topics": topics, "owned": owned, "digest": None if data is None else _digest(data)}
 
 
 def _member(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
-    unknown = entry["metadata"] is None
-    topics = None if unknown else subscription(_bytes(entry["metadata"]), protocol_type)[0]
-    return member_entry(entry["memberId"], entry["groupInstanceId"], topics)
+    return member_entry(entry["memberId"], entry["groupInstanceId"], subscription(_bytes(entry["metadata"]), protocol_type)[0])
 
 
 def _assignment(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
-    if entry["assignment"] is None:
-        return {"member_id": entry["memberId"], "partitions": None, "digest": None}
     return assignment_entry(entry["memberId"], _bytes(entry["assignment"]), protocol_type)
 
 
 _ENTRIES: Final = {"protocols": _protocol, "members": _member, "assignments": _assignment}
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(text: str | None) -> bytes | None:
     try:
-        return base64.b64decode(text, validate=True)
+        return None if text is None else base64.b64decode(text, validate=True)
     except binascii.Error:
         return b""

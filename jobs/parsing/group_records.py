@@ -22,7 +22,7 @@ from jobs.kafka.bytes import UnreadableError
 from jobs.kafka.consumer_group_records import decode_consumer_group_record
 from jobs.kafka.group_metadata import UnsupportedVersionError, decode
 from jobs.parsing.consumer_group_columns import record_columns
-from jobs.parsing.consumer_protocol import assignment_entry, digest, member_entry, subscription
+from jobs.parsing.consumer_protocol import assignment_entry, member_entry, partitions_entry, subscription
 from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
@@ -34,11 +34,6 @@ _Rows = list[dict[str, Any]]
 
 class RefusedError(ValueError):
     """The line cannot be read. The message is a code of Refusal, and the detail after a colon."""
-
-
-def is_record_line(origin: str, broker: str) -> bool:
-    """Whether a line comes from a file of records. No log line has such an origin."""
-    return broker in e.PSEUDO_BROKERS and origin.endswith((".jsonl", ".jsonl.gz"))
 
 
 def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
@@ -156,10 +151,7 @@ def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
         "coordinator_address": _optional(node, "address") or None,
         "member_count": len(listed),
         "members": [member_entry(member_id, instance_id or None) for member_id, instance_id in zip(ids, instances, strict=True)],
-        "assignments": [
-            {"member_id": member_id, "partitions": partitions, "digest": digest("\n".join(partitions).encode())}
-            for member_id, partitions in zip(ids, assigned, strict=True)
-        ],
+        "assignments": list(map(partitions_entry, ids, assigned)),
     }
     members: _Rows = [
         {

@@ -53,12 +53,8 @@ def of_lines(lines: pa.RecordBatch) -> pa.RecordBatch:
     return _laid_out(_columns(beats) | {name: lines[name] for name in (*COMMON, "repeated")}, {}, len(lines))
 
 
-def of_bundles(bundles: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Rows of RAW records of bundles, with `occurred_at` for `at`: one for each heartbeat, or one in quarantine."""
-    return [_of_bundle(record) for record in bundles.to_pylist()]
-
-
-def _of_bundle(record: Mapping[str, Any]) -> pa.RecordBatch:
+def of_bundle(record: Mapping[str, Any]) -> pa.RecordBatch:
+    """Rows of a RAW record of a bundle, with `occurred_at` for `at`: one for each heartbeat, or one in quarantine."""
     value = record["repeated"] or b""
     try:
         beats = _columns(decoded(value, record["text"]))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.logs.faults import as_written
+from jobs.logs.record_judge import holds_records
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
 from jobs.parsing.rows import QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
 from schemas.names import CLOCK, HEARTBEATS, LINE, PART
@@ -40,7 +41,7 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
         if is_beat[place]:
             beats.append(place)
             continue
-        is_stored = group_records.is_record_line(origin, broker)
+        is_stored = holds_records(broker, origin)
         source = CLOCK if record != LINE else broker if is_stored else source_of(broker, text or "")
         if source in PSEUDO_BROKERS and fault is None:
             stored.append(place)
@@ -57,7 +58,7 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
             rows[-1]["raw"] = as_written(text or "", around)[:RAW_CHARACTERS]
     pieces = [parsed_batch(_taken(lines, others), rows)]
     if bundles:
-        pieces += heartbeats.of_bundles(_taken(lines, bundles))
+        pieces += map(heartbeats.of_bundle, _taken(lines, bundles).to_pylist())
     if beats:
         pieces.append(heartbeats.of_lines(_taken(lines, beats)))
     if stored:

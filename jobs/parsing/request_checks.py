@@ -38,7 +38,7 @@ class Api(NamedTuple):
     required: tuple[tuple[str, int], ...]  # (path, first version)
     until: tuple[tuple[str, int], ...] = ()  # (path, last version)
     elements: tuple[tuple[str, ...], ...] = ()  # (path of a list, fields of its elements): the last field is the one that is named
-    errors: str = ""  # path of a list whose elements have error codes of their own
+    errors: str = ""  # list of the answer whose elements have error codes of their own
 
 
 _GROUP: Final = ("request.groupId", 0)
@@ -58,18 +58,18 @@ _APIS: Final = (
         elements=(("request.assignments", "memberId", "assignment"),)),
     Api(events.HEARTBEAT, 12, 4, (_GROUP, _MEMBER, _GENERATION, _ERROR)),
     Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),),
-        (("request.members", "memberId"), ("response.members", "errorCode")), "response.members"),
+        (("request.members", "memberId"), ("response.members", "errorCode")), "members"),
     Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
     Api(events.TXN_OFFSET_COMMIT, 28, 6, (_GROUP, ("request.memberId", 3), ("response.topics", 0))),
     Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7)),
-        (("request.groups", "groupId"), ("response.groups", "groupId", "errorCode")), "response.groups"),
+        (("request.groups", "groupId"), ("response.groups", "groupId", "errorCode")), "groups"),
     Api(events.DELETE_GROUPS, 42, 3, (("request.groupsNames", 0), ("response.results", 0)),
-        elements=(("response.results", "groupId", "errorCode"),), errors="response.results"),
+        elements=(("response.results", "groupId", "errorCode"),), errors="results"),
     Api(events.FIND_COORDINATOR, 10, 6,
         (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
         (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3)),
         # Where there is no coordinator, the answer has node -1, port -1 and host "".
-        (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),), "response.coordinators"),
+        (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),), "coordinators"),
     Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
         (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
 )  # fmt: skip
@@ -126,7 +126,7 @@ def refusal(line: Logged, json: str, *, printed: bool) -> str | None:
         _missing_field(line, _required(api, version, printed=printed))
         or _missing_generation(api, version, request)
         or _missing_in_list(line, api, _lists(api, printed=printed))
-        or _wrong_error(line, api, response)
+        or _wrong_error(api, response)
         or (Refusal.INVALID_BASE64 if api.name in _WITH_BLOBS and not _blobs_are_base64(request, response) else None)
     )
 
@@ -222,12 +222,7 @@ def _lists(api: Api, *, printed: bool) -> list[tuple[_Fields, _Fields]]:
     return [(_Fields.of([path]), _Fields.of(fields)) for path, fields in kept]
 
 
-@cache
-def _errors_of(api: Api) -> _Fields:
-    return _Fields.of([api.errors])
-
-
-def _wrong_error(line: Logged, api: Api, response: Response) -> str | None:
+def _wrong_error(api: Api, response: Response) -> str | None:
     """UNKNOWN_ERROR_CODE if an error code of the answer is outside Kafka's range, MISSING_FIELD if a partition of a commit has none."""
     codes = [response.error_code]
     if api.name in COMMITS:
@@ -236,7 +231,7 @@ def _wrong_error(line: Logged, api: Api, response: Response) -> str | None:
             return _missing("response.topics.partitions.errorCode")
         codes += errors
     elif api.errors:
-        codes += [element.error_code for element in _errors_of(api).values_of(line)[0] or ()]
+        codes += [element.error_code for element in getattr(response, api.errors) or ()]
     wrong = [code for code in codes if code is not None and not _LOWEST_ERROR <= code <= _HIGHEST_ERROR]
     return Refusal.UNKNOWN_ERROR_CODE if wrong else None
 

@@ -201,7 +201,8 @@ def _replacement(fields: tuple[_Field, ...]) -> str:
     groups = itertools.count(1)
     kept = [(field, _value(field)[1]) for field in fields if field.name not in _PASSED_OVER]
     values = [json.replace("$", rf"\g<{next(groups)}>") if "$" in json else json for _, json in kept]
-    return "{" + ",".join(f'"{_camel(field.name)}":{value}' for (field, _), value in zip(kept, values, strict=True)) + "}"
+    names = [re.sub("_([a-z])", lambda letter: letter[1].upper(), field.name) for field, _ in kept]
+    return "{" + ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True)) + "}"
 
 
 def _value(field: _Field) -> tuple[str, str]:
@@ -216,8 +217,3 @@ def _value(field: _Field) -> tuple[str, str]:
         pattern, json = _VALUES[field.name]
         return f"={pattern}", f'"#{json}"' if field.optional else json
     return f"(={_TEXT})", '"$"'  # nothing, if the version lacks the field
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

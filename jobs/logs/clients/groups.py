@@ -92,12 +92,9 @@ def _named(line: bytes) -> tuple[str, str]:
     group = named_group(line[signed.end() :]) if signed is not None else ""
     if group:
         return _NOBODY, group
-    found = _OF_JAVA.search(line, 0, SIGNED_WITHIN)
-    if found is not None:
-        return _JAVA, _text(found)
-    found = _OF_PYTHON.search(line, 0, SIGNED_WITHIN)
-    if found is not None:
-        return _NOBODY, _text(found)
+    for client, pattern in ((_JAVA, _OF_JAVA), (_NOBODY, _OF_PYTHON)):
+        if (found := pattern.search(line, 0, SIGNED_WITHIN)) is not None:
+            return client, _text(found)
     found = _SETTING.search(line, 0, SIGNED_WITHIN)
     is_meant = found is not None and (found["any"] is None or _OF_KAFKA.search(line, 0, SIGNED_WITHIN) is not None)
     return _NOBODY, _text(found) if is_meant else ""

@@ -55,11 +55,9 @@ def writer_of(sample: bytes) -> Writer:
 def _lines_with(sign: re.Pattern[bytes], sample: bytes) -> Iterator[bytes]:
     end = 0
     while (match := sign.search(sample, end)) is not None:
-        start = sample.rfind(b"\n", 0, match.start()) + 1
-        end = sample.find(b"\n", match.start())
-        yield sample[start : end if end >= 0 else None]
-        if end < 0:
-            break
+        start, end = sample.rfind(b"\n", 0, match.start()) + 1, sample.find(b"\n", match.start())
+        end = len(sample) if end < 0 else end
+        yield sample[start:end]
 
 
 def own_line(line: bytes) -> bytes:

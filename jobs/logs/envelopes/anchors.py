@@ -97,11 +97,14 @@ def line_at(text: bytes, start: int, moment: Any) -> bytes | None:
         if not logger and (known is None or time is None):
             logger = guessed_logger(message)
     time = time or (None if moment is not None else last_time(behind))
-    return _whole(moment if time is None else time[0], known, with_thread(message, text), logger)
+    return line_of(moment if time is None else time[0], known, with_thread(message, text), logger)
 
 
-def _whole(at: Any, level: bytes | None, message: bytes, logger: bytes) -> bytes | None:
-    """A request whose time has whole seconds is none that is read: the order of it and of what it caused is lost then."""
+def line_of(at: Any, level: bytes | None, message: bytes, logger: bytes) -> bytes | None:
+    """The line of these parts; None if it has no time.
+
+    A request whose time has whole seconds is none that is read, either: the order of it and of what it caused is lost then.
+    """
     stamp = stamp_of_value(at)
     is_coarse = message.startswith(REQUEST) and not has_millis(at)
     return None if stamp is None or is_coarse else rebuilt(stamp, level, message, logger)
@@ -125,7 +128,7 @@ def _of_unknown_message(text: bytes, level: re.Match[bytes], moment: Any) -> byt
         message = message[thread.end() :]
     if not (is_near or logger):
         return None
-    return _whole(at, level[0], message, logger or next(iter(_KAFKAS.findall(head + message[:_NAME_BYTES])), b""))
+    return line_of(at, level[0], message, logger or next(iter(_KAFKAS.findall(head + message[:_NAME_BYTES])), b""))
 
 
 def evened(text: bytes) -> bytes:

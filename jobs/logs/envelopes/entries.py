@@ -25,9 +25,9 @@ from typing import Any, Final
 
 import msgspec
 
-from jobs.logs.envelopes.anchors import ANCHOR
-from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import LEVELS, REQUEST, guessed_logger, is_own, rebuilt
+from jobs.logs.envelopes.anchors import ANCHOR, line_of
+from jobs.logs.envelopes.instants import last_time, stamp_of_value
+from jobs.logs.envelopes.layouts import LEVELS, guessed_logger, is_own
 
 TEXT_FIELDS: Final = (
     "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
@@ -189,7 +189,4 @@ def _in_parts(entry: dict[str, Any], message: bytes, moment: Any) -> bytes | Non
     level = next((entry[name] for name in _LEVEL_FIELDS if name in entry), nested.get("level"))
     name = LEVELS.get(level.upper().encode("utf-8", "replace")) if isinstance(level, str) else None
     name = _SEVERITIES.get(level) if isinstance(level, int) else name
-    stamp = stamp_of_value(moment)
-    if message.startswith(REQUEST) and not has_millis(moment):
-        return None
-    return None if stamp is None or name is None else rebuilt(stamp, name, message, source)
+    return None if name is None else line_of(moment, name, message, source)

@@ -14,13 +14,13 @@ _MARK_BYTES: Final = 3
 _STEP_BYTES: Final = 256 << 10
 
 
-class MadeStream:
-    """The bytes that a generator makes of those of a stream."""
+class Utf8Stream:
+    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD."""
 
-    def __init__(self, stream: ByteStream, made: Iterator[bytes]) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self.damage = ""
         self._stream = stream
-        self._made = made
+        self._made = _made(stream)
         self._rest = b""
 
     def position(self) -> int:
@@ -28,7 +28,7 @@ class MadeStream:
         return self._stream.position()
 
     def read(self, size: int) -> bytes:
-        """The next bytes that are made."""
+        """The next bytes."""
         self._rest = self._rest or next(filter(None, self._made), b"")
         data, self._rest = self._rest[:size], self._rest[size:]
         if not data:
@@ -39,11 +39,6 @@ class MadeStream:
 def utf16_of(begin: bytes) -> str:
     """The name of the encoding of a text that begins so; empty if it is not UTF-16."""
     return next((name for mark, name in _UTF16 if begin.startswith(mark)), "")
-
-
-def as_utf8(stream: ByteStream) -> ByteStream:
-    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD."""
-    return MadeStream(stream, _made(stream))
 
 
 def _made(stream: ByteStream) -> Iterator[bytes]:

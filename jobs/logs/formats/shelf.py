@@ -62,9 +62,3 @@ def file_of(path: Path) -> Path:
             break
         return parent
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-
-
-def forget() -> None:
-    """Closes all archives that nothing reads."""
-    with _LOCK:
-        _OPEN.clear()

@@ -34,6 +34,14 @@ class Source(ABC):
     def read_at(self, position: int, size: int) -> bytes:
         """At most `size` bytes from a position on; empty at the end."""
 
+    def all_at(self, position: int, size: int) -> bytes:
+        """`size` bytes from a position on, fewer only at the end."""
+        parts = []
+        while size > 0 and (data := self.read_at(position, size)):
+            parts.append(data)
+            position, size = position + len(data), size - len(data)
+        return b"".join(parts)
+
 
 class FileSource(Source):
     """A file. It is closed when nothing reads from it any more, at the latest. `stat`: what it was when it was opened."""
@@ -109,10 +117,6 @@ class SourceFile(io.RawIOBase):
         """Yes."""
         return True
 
-    def tell(self) -> int:
-        """Where it is."""
-        return self._position
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to a position."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.size()}[whence]
@@ -121,12 +125,9 @@ class SourceFile(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """As many bytes as there are, up to `size`."""
-        parts = []
         left = self._source.size() - self._position if size < 0 else size
         if left > self._most:
             raise OSError(f"{left:,} bytes in one piece")
-        while left > 0 and (data := self._source.read_at(self._position, left)):
-            parts.append(data)
-            self._position += len(data)
-            left -= len(data)
-        return b"".join(parts)
+        data = self._source.all_at(self._position, left)
+        self._position += len(data)
+        return data

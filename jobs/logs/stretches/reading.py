@@ -8,8 +8,8 @@ damage at that very place decides how reading goes on, and the log is read in or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -74,50 +74,29 @@ class Stretch:
     shares: int  # of these rows
 
 
-@dataclass(frozen=True)
+@dataclass
 class StretchRead:
-    """What one stretch held. `mark`: behind its last line."""
+    """What was read of a stretch so far. `mark`: behind the last line of that."""
 
     mark: Mark
-    lines: int
-    kept: int
-    repeated: int
-    faults: Mapping[str, int]
-    seconds: Sequence[int]  # as of LogReader.take_seconds
+    lines: int = 0
+    kept: int = 0
+    repeated: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    seconds: list[int] = field(default_factory=list)  # as of LogReader.take_seconds
 
-
-def read_stretch(stretch: Stretch) -> StretchRead | None:
-    """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
-    read = _Reading(stretch)
-    write_groups(read.rows(), stretch.part)
-    if read.mark.offset != stretch.end:
-        return None
-    return StretchRead(read.mark, read.lines, read.kept, read.repeated, dict(read.faults), read.seconds)
-
-
-class _Reading:
-    """What was read of a stretch so far."""
-
-    def __init__(self, stretch: Stretch) -> None:
-        self.stretch = stretch
-        self.mark = stretch.mark
-        self.lines = self.kept = self.repeated = 0
-        self.faults: Counter[str] = Counter()
-        self.seconds: list[int] = []
-
-    def rows(self) -> Iterator[pa.Table]:
+    def rows(self, stretch: Stretch) -> Iterator[pa.Table]:
         """The rows in their shares, so many lines at a time as memory has room for.
 
         What follows the stretch may decide about its last lines: they are read as those of the whole log.
         """
-        log, end = self.stretch.log, self.stretch.end
-        yield from self._read(log.reader(self.mark, end), FOREVER)
+        log, end = stretch.log, stretch.end
+        yield from self._read(stretch, log.reader(self.mark, end), FOREVER)
         if self.mark.offset < end and (left := _count_lines(log, self.mark.offset, end)):
-            yield from self._read(log.reader(self.mark), left)
+            yield from self._read(stretch, log.reader(self.mark), left)
 
-    def _read(self, reader: LogReader, left: int) -> Iterator[pa.Table]:
-        log = self.stretch.log
-        kept = KeptLines(beats=BeatNumbers())
+    def _read(self, stretch: Stretch, reader: LogReader, left: int) -> Iterator[pa.Table]:
+        log, kept = stretch.log, KeptLines(beats=BeatNumbers())
         try:
             while lines := reader.read(kept, max_lines=left, max_bytes=_HELD_BYTES, log_end=LogEnd.HOLD, fold=True):
                 left -= lines
@@ -126,12 +105,19 @@ class _Reading:
                 self.repeated += kept.beats.count
                 self.faults.update(kept.faults.values())
                 whose = (pa.repeat(pa.scalar(name), len(kept)) for name in (log.cluster, log.broker, log.origin))
-                yield from shared(kept, line_rows(kept, *whose), self.stretch.shares)
+                yield from shared(kept, line_rows(kept, *whose), stretch.shares)
                 kept = KeptLines(beats=BeatNumbers())
         finally:
             self.mark = reader.mark
             self.seconds += reader.take_seconds()
             reader.close()
+
+
+def read_stretch(stretch: Stretch) -> StretchRead | None:
+    """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
+    read = StretchRead(stretch.mark)
+    write_groups(read.rows(stretch), stretch.part)
+    return read if read.mark.offset == stretch.end else None
 
 
 def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
@@ -204,39 +190,32 @@ class LogRead:
 
 
 def log_read(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRead | None]) -> LogRead | None:
-    """A log that was read in stretches from `start` on; None if an error cannot be ruled out, or it was not read."""
-    mark = joined(start, stretches, reads)
-    if mark is None:
-        return None
-    return LogRead(start.line, mark, [(stretch, read) for stretch, read in zip(stretches, reads, strict=True) if read is not None])
-
-
-def joined(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRead | None]) -> Mark | None:
-    """The mark behind successive stretches of a log that begin at `start`, as if they had been read in order. None: that is not certain.
+    """A log whose successive stretches from `start` on were read, as if in order. None: that is not certain, or one was not read.
 
     Every stretch counted requests and other lines from the same numbers on. These decide what a line without a mark of its kind is: only by
     which of the two is more, and by whether other loggers write into the log at all. So neither may change within the stretches.
     """
-    marks = [read.mark for read in reads if read is not None]
+    found = [read for read in reads if read is not None]
+    marks = [read.mark for read in found]
     if len(marks) != len(stretches):
         return None
     if any(_decisive(end) != _decisive(stretch.mark) for end, (_, stretch) in zip(marks, pairwise(stretches), strict=False)):
         return None
-    lines = sum(read.lines for read in reads if read is not None)
     kinds = ("requests", "others", "other_loggers")
     requests, others, loggers = (sum(getattr(mark, name) - getattr(start, name) for mark in marks) for name in kinds)
     ahead = start.requests - start.others
     if not (ahead > others or -ahead >= requests) or (loggers and not start.other_loggers):
         return None
-    return replace(
+    mark = replace(
         marks[-1],
-        line=start.line + lines,
+        line=start.line + sum(read.lines for read in found),
         first_line=start.first_line,
         requests=start.requests + requests,
         others=start.others + others,
         other_loggers=start.other_loggers + loggers,
         damage_told=start.damage_told,
     )
+    return LogRead(start.line, mark, list(zip(stretches, found, strict=True)))
 
 
 def _decisive(mark: Mark) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from statistics import median_low
 from typing import Final
 
 from jobs.common.times import zone_named
-from jobs.logs.survey.block_times import WITNESSES, each_time, has_own_times, lines_in, seconds_of
+from jobs.logs.survey.block_times import WITNESSES, each_time, has_own_times, seconds_of
 from jobs.logs.survey.ordered_times import OrderedTimes, ordered_times
 from jobs.logs.survey.sections import WHOLE, Section
 
@@ -52,7 +52,7 @@ class SectionSearch:
         if self.take_ordered(ordered_times([(offset, block)], own=self.own_times)):
             return
         self._look_closely(offset, block)
-        self.lines += lines_in(block)
+        self.lines += block.count(b"\n") - 1  # a block begins with the line end before it
 
     def take_ordered(self, ordered: OrderedTimes | None) -> bool:
         """Takes the next lines at once; False if they need a look at each block."""

@@ -78,17 +78,16 @@ class _Seen(ShownBytes):
 
 def _reversed_records(log: LogBytes) -> Iterator[bytes]:
     """The records of a log, the last one first. Memory is needed for a block and a record."""
-    read_at: Callable[[int, int], bytes]
+    all_at: Callable[[int, int], bytes]
     if isinstance(log, PlainBytes):
-        read_at, end = log.at, log.length()
+        all_at, end = log.at, log.length()
     else:
         source = UnpackedSource(log)
-        read_at, end = source.read_at, source.size()
+        all_at, end = source.all_at, source.size()
     later = b""  # the end of a record, whose beginning lies before
     while end:
         start = max(0, end - _BLOCK_BYTES)
-        block = _all_at(read_at, start, end - start)
-        text = block + later
+        text = all_at(start, end - start) + later
         first = 0 if start == 0 else text.find(b"\n") + 1  # the line before it may begin in the block before
         starts = [match.start() for match in _RECORD.finditer(text, first)] if first or not start else []
         cuts = [*starts, len(text)]
@@ -100,17 +99,6 @@ def _reversed_records(log: LogBytes) -> Iterator[bytes]:
         end = start
     if later:
         yield _ended(later)
-
-
-def _all_at(read_at: Callable[[int, int], bytes], position: int, size: int) -> bytes:
-    parts = []
-    while size > 0:
-        part = read_at(position, size)
-        if not part:
-            break
-        parts.append(part)
-        position, size = position + len(part), size - len(part)
-    return b"".join(parts)
 
 
 def _ended(text: bytes) -> bytes:

@@ -12,16 +12,16 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import timedelta
 from typing import Final
 
 from coordinator_model.events import CLIENTS
-from jobs.common.times import zone_named
+from jobs.common.times import EPOCH, zone_named
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
 from jobs.logs.survey.block_times import TIME, lines_with
 from jobs.logs.survey.signs import JOINED
-from jobs.logs.times import NEVER, LocalTimes
+from jobs.logs.times import NEVER, UTC, LocalTimes, utc_ms
 
 _QUARTER_MS: Final = 900_000
 _NEAR_MS: Final = 5_000  # between the lines of two logs about one event, apart from their zones
@@ -57,7 +57,6 @@ _EXACT: Final = re.compile(EXACT_TIME)
 _DATE: Final = re.compile(TIME.pattern + rb"|%\d\|\d{9,11}\.\d{3}\|")
 _FIRST_BYTES: Final = 4 << 10
 _END_BYTES: Final = 16 << 10
-_UTC: Final = LocalTimes("UTC")
 
 
 class Moments:
@@ -105,7 +104,7 @@ class Moments:
     def _compare(self, line: bytes) -> None:
         found = _EXACT.search(line)
         stamp = stamp_of(found[0]) if found is not None else None
-        written = _UTC.read(stamp, NEVER) if stamp is not None else None
+        written = UTC.read(stamp, NEVER) if stamp is not None else None
         at, is_exact = self._read(line) if written is not None else (None, False)
         if at is not None and written is not None and not is_exact:
             self.ahead[_quarters(at - written)] += 1
@@ -224,8 +223,7 @@ def find_zones(logs: Sequence[Dated]) -> None:
                 known.setdefault(key, []).extend(_utc(at, log.zone) for at in times)
         for log in now:
             log.vote(known)
-        unknown = [log for log in now if not log.is_named]
-        _decide(unknown)
+        _decide([log for log in now if not log.is_named])
         _decide([log for log in now if log.is_named and log.votes])
     clients, brokers = ([log for log in logs if log.is_client == is_client] for is_client in (True, False))
     _part_those_apart([log for log in clients if not log.is_named and not log.is_told], brokers)
@@ -270,10 +268,7 @@ def _doubt_brokers(brokers: Sequence[Dated], exact: Sequence[tuple[int, int]]) -
 
 
 def _utc(local_ms: int, zone: str) -> int:
-    local = datetime.fromtimestamp(local_ms / 1_000, timezone.utc).replace(tzinfo=zone_named(zone))
-    offset = local.utcoffset()
-    assert offset is not None
-    return local_ms - round(offset.total_seconds() * 1_000)
+    return utc_ms((EPOCH + timedelta(milliseconds=local_ms)).replace(tzinfo=None), zone_named(zone))
 
 
 def zone_notes(zone: str, cluster: str, logs: Sequence[tuple[str, Dated]]) -> list[tuple[str, str]]:

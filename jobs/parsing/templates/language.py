@@ -78,16 +78,6 @@ class Template(NamedTuple):
         return "(?as)" + "".join(_group(part) if index % 2 else re.escape(part) for index, part in enumerate(parts)) + r"\Z"
 
     @property
-    def literals(self) -> list[str]:
-        """The text before, between and after the fields."""
-        return _BRACES.split(self.text)[::2]
-
-    @property
-    def first_word(self) -> str:
-        """The beginning of every sentence of the template: its text up to and including the first blank, or up to the first field."""
-        return re.match(r"[^ {]* ?", self.text).group()  # type: ignore[union-attr]  # it matches the empty text, too
-
-    @property
     def groups(self) -> tuple[str, ...]:
         """Kept fields, in the order of the pattern's groups."""
         return tuple(name for name in _BRACES.findall(self.text) if name in FIELDS)
@@ -134,11 +124,12 @@ class _Tried:
     __slots__ = ("_end", "_inside", "_pattern", "_template", "word")
 
     def __init__(self, template: Template) -> None:
-        *others, self._end = template.literals
+        literals = _BRACES.split(template.text)[::2]  # before, between and after the fields
+        *others, self._end = literals
         self._inside = max(others, key=len, default="")
         self._template = template
         self._pattern: re.Pattern[str] | None = None
-        self.word = template.first_word
+        self.word = "".join(literals[0].partition(" ")[:2])  # how every sentence begins: up to the first blank, or the first field
 
     def read(self, sentence: str) -> Reading | None:
         if not sentence.endswith(self._end) or self._inside not in sentence:

@@ -88,7 +88,7 @@ def test_a_run_over_an_archive_is_one_over_the_folder(tmp_path, name):
 
 def test_evidence_is_found_in_an_archive(tmp_path):
     (tmp_path / "logs.tar.gz").write_bytes(ARCHIVERS["logs.tar.gz"](FILES))
-    shelf.forget()
+    shelf._OPEN.clear()
     wanted = {7: LineTime(60), 3_000: LineTime(29_990)}
     places = find_lines("logs.tar.gz/broker-1/server.log", wanted, discover(tmp_path))
     assert places == {n: (tmp_path / "logs.tar.gz/broker-1/server.log", SERVER.split(b"\n")[n - 1]) for n in wanted}
