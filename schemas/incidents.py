@@ -24,7 +24,12 @@ SCHEMA: Final = StructType(
             "COORDINATOR_MOVED, where no line says why the groups left; COORDINATOR_HELD_UP, where none left.",
             nullable=False,
         ),
-        column("severity", StringType(), "ERROR if members lost their place, else WARNING.", nullable=False),
+        column(
+            "severity",
+            StringType(),
+            "ERROR if members were removed, groups rebalanced, or several groups lost a broker that nobody shut down; else WARNING.",
+            nullable=False,
+        ),
         column(
             "began_at",
             TimestampType(),
@@ -38,7 +43,7 @@ SCHEMA: Final = StructType(
         column("groups_moved", IntegerType(), "How many of them left the broker.", nullable=False),
         column("groups_returned", IntegerType(), "How many of these came back.", nullable=False),
         column("groups_held_up", IntegerType(), "How many could not reach their coordinator, which stayed.", nullable=False),
-        column("members_lost", _NAMES, "Members that were not heard in time and lost their place.", nullable=False),
+        column("members_lost", _NAMES, "Members that missed their session timeout and were removed.", nullable=False),
         column(
             "rebalances", IntegerType(), "Rebalances of these groups that were under way then, or began within a minute.", nullable=False
         ),

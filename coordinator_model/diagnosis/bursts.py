@@ -317,7 +317,7 @@ def _report(
     is_storm = text.code == catalogue.REBALANCE_STORM.code  # its cost counts from when each member was last heard
     unavailable = [past.unavailable_ms + (past.unheard_ms if is_storm else 0) for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
-    without_owner = f", {seconds(sum(unavailable))} without an owner over all partitions" if sum(unavailable) else ""
+    without_owner = f", {seconds(sum(unavailable))} of unowned partition time (sum)" if sum(unavailable) else ""
     emit(
         g,
         text,

@@ -159,7 +159,7 @@ def _report(g: Emitter, incident: Incident) -> None:
         "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
         if incident.to_broker
         else catalogue.HELD_UP.format(broker=view.broker),
-        "cost": f" {len(lost)} of its members were not heard in time and lost their place." if lost else "",
+        "cost": _removed(len(lost)),
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
         "what_lasts": "the move takes" if incident.to_broker else "that lasts",
         "timeouts": f": {' and '.join(map(str, limits))} {'was' if len(limits) == 1 else 'were'} not enough" if lost and limits else "",
@@ -265,3 +265,9 @@ def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
     """The finding of a session timeout, with the time since its broker became the coordinator of this group where that may matter."""
     since_ms = pending.at_ms - g.view.loaded_ms
     return removals.with_election(pending.row, since_ms) if g.view.loaded_ms >= 0 and 0 <= since_ms <= SPAN_MS else pending.row
+
+
+def _removed(count: int) -> str:
+    if count < 2:
+        return " 1 of its members missed its session timeout and was removed." if count else ""
+    return f" {count} of its members missed their session timeout and were removed."

@@ -156,7 +156,9 @@ class AttentionEntry:
 def attention(
     findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = (), incidents: Sequence[Row] = ()
 ) -> list[AttentionEntry]:
-    """Entries for findings that are given in the order of time: errors first, then warnings; of each, what cost most first.
+    """Entries for findings that are given in the order of time: errors, then warnings; of each, brokers' first, then what cost most.
+
+    What a broker did to its groups explains more of what follows than what any client did.
 
     `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests` and `last_at`. Such a
     finding is written when the client is first refused; it may ask for hours. `incidents`: rows of that table.
@@ -293,7 +295,7 @@ def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:
 def _order(entry: AttentionEntry) -> tuple[object, ...]:
     first = entry.findings[0]
     cost = (-(entry.bill.unavailable_partition_ms or 0), -entry.bill.total_ms)
-    return (_rank(entry.severity), *cost, first["occurred_at"], first["cluster"], first["group_id"], first["code"])
+    return (_rank(entry.severity), entry.incident is None, *cost, first["occurred_at"], first["cluster"], first["group_id"], first["code"])
 
 
 def _rank(severity: str) -> int:

@@ -48,7 +48,7 @@ class AttentionWords:
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""
         several = len(entry.findings) > 1 and entry.incident is None
-        yield "What", ("The gravest: " if several else "") + entry.message
+        yield "What", (f"The worst of {len(entry.findings)}: " if several else "") + entry.message
         if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded([printable(group, 60) for group in entry.groups], 2 * _NAMED)
         elif clients := clients_of(entry):
@@ -105,7 +105,7 @@ def clients_of(entry: AttentionEntry) -> str:
 def cost_of(bill: Bill) -> str:
     """What an incident cost."""
     lost = bill.unavailable_partition_ms
-    owners = f", {duration(lost)} without an owner over all partitions" if lost is not None else ""
+    owners = f", {duration(lost)} of unowned partition time (sum)" if lost is not None else ""
     took = f", {duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
     return f"{bill.rebalances} rebalance{'s' if bill.rebalances > 1 else ''}{took}{owners}"
 

@@ -102,7 +102,7 @@ class Pictures:
             look = families.of_rebalance(row)
             by, lost = culprit(row), row["unavailable_partition_ms"]
             cause = ("start-up" if row["startup"] else row["blamed"]) + ("" if by == "-" else f" by {by}")
-            cost = f", {duration(lost)} without an owner over all partitions" if lost is not None else ""
+            cost = f", {duration(lost)} of unowned partition time (sum)" if lost is not None else ""
             title = f"{self._time(row['started_at'])} {cause}, {duration(row['total_ms'])}{cost}, {row['outcome']}"
             href = f"#{self._rebalance_ids[row['id']]}" if row["id"] in self._rebalance_ids else ""
             spans.append(axis.span(epoch_ms(row["started_at"]), epoch_ms(row["ended_at"]), look.name, title, letter=look.letter, href=href))

@@ -1,4 +1,4 @@
--- Members that lost their place because of a broker, as the findings COORDINATOR_MOVED name them: a row for each, with that finding.
+-- Members that were removed because of a broker, as the findings COORDINATOR_MOVED name them: a row for each, with that finding.
 SELECT
   f.id, f.cluster, f.group_id, f.occurred_at, f.details,
   explode(split(substring(f.members_lost, 3, length(f.members_lost) - 4), '","')) AS member_id

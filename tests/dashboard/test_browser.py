@@ -109,7 +109,7 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse)
     rows = line(at=0), line(at=400_000), {**transition("PreparingRebalance", 60_000, 1), "group_id": "stuck"}
     write(lakehouse, *rows, line(group="stuck", at=60_000), open_rebalance("stuck", start=60_000, total=6_000, **known))
     its = reader().open("/")
-    assert "1 incident, 1 error. The gravest: OPEN_REBALANCE, stuck" in its.text()
+    assert "1 incident, 1 error. First: OPEN_REBALANCE, stuck" in its.text()
     its.open("/group", cluster="c", group="stuck")
     assert "OPEN open: it waits for members to rejoin" in its.text()
     assert "Nothing here needs attention" not in its.text()

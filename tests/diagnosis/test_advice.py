@@ -255,7 +255,7 @@ def test_a_rolling_restart_has_its_bill_and_how_long_a_restart_took(evidence: st
     assert f"which took up to {details['longest_restart_ms'] / 1_000:g} s here" in row["advice"]
     assert "group.instance.id" in row["advice"]
     assert "of rebalancing" in row["message"]
-    assert "without an owner" in row["message"]
+    assert "unowned partition time" in row["message"]
 
 
 def test_a_bill_without_assignments_has_no_partitions() -> None:

@@ -73,7 +73,7 @@ def test_a_page_says_what_happened_to_whom_what_it_cost_and_what_to_do(lakehouse
     assert "1 error in 1 of 1 group; 1 rebalance besides start-ups, 3.0 s of rebalancing" in head
     assert "SESSION_TIMEOUT It went silent. payments app-1@10.0.0.7 d5592b52 00:00:20 1 min 20 s" in head
     assert "Advice Look at it." in page.text
-    assert "1 rebalance, 3.0 s of rebalancing, 1 min 20 s without an owner over all partitions" in page.text
+    assert "1 rebalance, 3.0 s of rebalancing, 1 min 20 s of unowned partition time (sum)" in page.text
     assert (
         "00:00:20.000 F SESSION_TIMEOUT app-1@10.0.0.7 d5592b52 3.0 s 3.0 s + 10 ms 1 min 20 s 2 of 6 3 → 2 COMPLETED 2 r"
         in page.text
@@ -87,7 +87,7 @@ def test_pictures_show_members_silences_states_and_who_began_a_rebalance(lakehou
         "member d5592b52 from 00:00:01.000, SESSION_TIMEOUT 00:00:20.000",
         "silent for 9.0 s",
         "PreparingRebalance from 00:00:20.000, 3.0 s",
-        "00:00:20.000 SESSION_TIMEOUT by app-1@10.0.0.7 d5592b52, 3.0 s, 1 min 20 s without an owner over all partitions, COMPLETED",
+        "00:00:20.000 SESSION_TIMEOUT by app-1@10.0.0.7 d5592b52, 3.0 s, 1 min 20 s of unowned partition time (sum), COMPLETED",
         "00:00:20.000 ERROR SESSION_TIMEOUT app-1@10.0.0.7 (incident 1)",
     ):
         assert f"<title>{title}</title>" in page.source

@@ -12,6 +12,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import Row
 from jobs.common.times import duration, epoch_ms
 
+SHUT_DOWN: Final = "BROKER_SHUT_DOWN"
 SIGNS: Final = """
     SELECT * FROM broker_departures WHERE $cluster IS NULL OR cluster = $cluster
     ORDER BY occurred_at, cluster, broker, kind, origin, position
@@ -49,8 +50,8 @@ class Departure:
         texts = (
             (self._has(e.BROKER_FAILED), "BROKER_FAILED", f"{broker} gave up: all its log directories had failed"),
             (first["clean"] is False, "BROKER_CRASHED", f"{broker} {unclean}: it found no clean shutdown file when it started"),
-            (first["clean"] or first["stopped_at"] is not None, "BROKER_SHUT_DOWN", f"{broker} was shut down cleanly"),
-            (told, "BROKER_SHUT_DOWN", f"{broker} was told to stop"),
+            (first["clean"] or first["stopped_at"] is not None, SHUT_DOWN, f"{broker} was shut down cleanly"),
+            (told, SHUT_DOWN, f"{broker} was told to stop"),
             (self._has(e.BROKER_EXPIRED), "BROKER_EXPIRED", f"{broker} lost its session with ZooKeeper while it ran"),
             (self._has(e.BROKER_UNREACHABLE), "BROKER_LOST", f"Other brokers lost their connection to {broker}"),
             (True, "BROKER_LOST", f"The controller heard no more of {broker}"),

@@ -62,7 +62,7 @@ class Outage:
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
         text = why + "; ".join(parts) + "."
-        return text + (f" {len(lost)} members were not heard in time and lost their place." if len(lost) > 1 else _lost_one(lost))
+        return text + (f" {len(lost)} members missed their session timeout and were removed." if len(lost) > 1 else _lost_one(lost))
 
 
 def outages(findings: Iterable[Row], departures: Departures | None = None) -> list[Outage]:
@@ -146,4 +146,4 @@ def broker_name(broker: str) -> str:
 
 
 def _lost_one(lost: set[str]) -> str:
-    return " 1 member was not heard in time and lost its place." if lost else ""
+    return " 1 member missed its session timeout and was removed." if lost else ""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.bills import TIMES, RebalanceTimes
-from jobs.answers.incidents.departures import SIGNS, Departures
+from jobs.answers.incidents.bills import TIMES, Bill, RebalanceTimes
+from jobs.answers.incidents.departures import SHUT_DOWN, SIGNS, Departures
 from jobs.answers.incidents.outages import Outage, outages
 from jobs.common.times import epoch_ms
 
@@ -50,7 +50,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "id": _id(first["cluster"], outage.broker, epoch_ms(first["occurred_at"])),
         "broker": outage.broker,
         "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else "COORDINATOR_HELD_UP",
-        "severity": "ERROR" if lost else "WARNING",
+        "severity": _severity(outage, bill, lost),
         "began_at": began_at,
         "last_at": max(began_at, findings[-1]["occurred_at"]),
         "stopped_at": departure.signs[0]["stopped_at"] if departure else None,
@@ -68,6 +68,16 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "findings": [row["id"] for row in findings],
         "evidence": json.dumps(list(_evidence(outage))[:_EVIDENCE_KEPT]),
     }
+
+
+def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
+    """ERROR: members were removed, groups rebalanced, or several groups lost a broker that nobody shut down.
+
+    A restart that cost nothing of this is a WARNING: members that cannot reach their coordinator cannot commit meanwhile.
+    """
+    groups = {row["group_id"] for row in outage.findings}
+    unplanned = len(groups) > 1 and not (outage.departure is not None and outage.departure.cause == SHUT_DOWN)
+    return "ERROR" if lost or bill.rebalances or unplanned else "WARNING"
 
 
 def _longest_session(finding: Row) -> tuple[int, int]:

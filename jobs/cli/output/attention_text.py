@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -33,7 +32,6 @@ class AttentionText:
     def __init__(self, console: Console, time: Callable[[datetime], str], name: Callable[[str, str], str], day: str = "") -> None:
         self._console, self._day = console, day
         self._words = AttentionWords(time, name)
-        self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
     def write(
         self, entries: Sequence[AttentionEntry], judgement: Judgement, said: Sequence[Said], limit: int, *, kept: bool = True
@@ -94,14 +92,7 @@ class AttentionText:
         write(self._console, title)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
-        self._paragraph("Advice", self._advice(number, entry))
-
-    def _advice(self, number: int, entry: AttentionEntry) -> str:
-        """Advice without the sentences that an entry of the same code has above: on a bad day often only the figures differ."""
-        sentences = re.split(r"(?<=\.) (?=[A-Z])", " ".join(entry.advice))
-        told = [self._advised.setdefault((entry.code, sentence), number) for sentence in sentences]
-        above = [f"As in {min(told)}."] if min(told) < number else []
-        return " ".join(above + [sentence for sentence, first in zip(sentences, told, strict=True) if first == number])
+        self._paragraph("Advice", " ".join(entry.advice))
 
     def _paragraph(self, label: str, text: str) -> None:
         for line in self._wrapped(text, f"    {label:<7} ", " " * 12):

@@ -57,7 +57,7 @@ function panel(title, note, body, look = "") {
 function lead(attention) {
   if (!attention.all) return calm(attention);
   const [entry] = attention.entries;
-  return h("p", { class: "lead" }, symbol(entry.severity.toLowerCase(), entry.severity), h("b", {}, `${many(attention.all, "incident")}${attention.counts.ERROR ? `, ${many(attention.counts.ERROR, "error")}` : ""}. `), `The gravest: ${entry.code}, ${entry.subject}${entry.clients ? `, ${entry.clients}` : ""}.`);
+  return h("p", { class: "lead" }, symbol(entry.severity.toLowerCase(), entry.severity), h("b", {}, `${many(attention.all, "incident")}${attention.counts.ERROR ? `, ${many(attention.counts.ERROR, "error")}` : ""}. `), `First: ${entry.code}, ${entry.subject}${entry.clients ? `, ${entry.clients}` : ""}.`);
 }
 
 function stateBar(rows) {

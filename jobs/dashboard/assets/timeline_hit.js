@@ -78,7 +78,7 @@ export function tipOf({ kind, row, lane }) {
     case "rebalance": return [
       `${causeOf(row)}${culprit(row) === "-" ? "" : ` by ${culprit(row)}`}`,
       `Rebalance ${instant(row.started_at)}, ${duration(row.total_ms)}${row.generation === null ? "" : `, generation ${row.generation}`}, ${row.outcome}`,
-      row.unavailable_partition_ms === null ? null : `${duration(row.unavailable_partition_ms)} without an owner over all partitions`,
+      row.unavailable_partition_ms === null ? null : `${duration(row.unavailable_partition_ms)} of unowned partition time (sum)`,
       row.reason ? printable(row.reason, 160) : null,
       waitsNote(row),
     ].filter(Boolean);
