@@ -1,4 +1,4 @@
-"""A mutant as a difference, and the differences that docs/mutants.md explains."""
+"""A mutant as a difference, and the mutants that make none (tests/specification/equivalent_mutants.toml)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 CONSUMER: Final = "consumer"
 """The folder of the specification of consumer groups. Some of its modules have the names of modules for classic groups."""
 
 
 def module_label(path: Path) -> str:
-    """What a module is called in docs/mutants.md: sync.py, consumer/heartbeat.py."""
+    """What a module is called in equivalent_mutants.toml: sync.py, consumer/heartbeat.py."""
     return f"{CONSUMER}/{path.name}" if CONSUMER in path.parts else path.name
 
 
@@ -37,7 +39,7 @@ class Mutant(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A mutant that docs/mutants.md shows to be equivalent. `X.ANY` stands for every member of X."""
+    """A mutant that makes no difference. `X.ANY` stands for every member of X."""
 
     module: str
     definition: str
@@ -56,11 +58,12 @@ class Explanation(NamedTuple):
 
 
 def explanations(text: str) -> list[Explanation]:
-    """All explanations in docs/mutants.md: a heading with module and function, and a difference for each mutant."""
+    """All explanations of equivalent_mutants.toml: one for each line and what takes its place."""
     return [
-        Explanation(module, definition, *_sides(block.splitlines()))
-        for module, definition, section in re.findall(r"^### ([\w/]+\.py), `(\w+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-        for block in re.findall(r"^```diff\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+        Explanation(*entry["where"].split(", "), (line,), (instead,))
+        for entry in msgspec.toml.decode(text)["equivalent"]
+        for line, *mutants in entry["mutants"]
+        for instead in mutants
     ]
 
 

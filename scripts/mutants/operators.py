@@ -78,7 +78,7 @@ class _Replace(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """None: docs/mutants.md shows examples."""
+        """None: tests/house/test_mutants.py shows examples."""
         return ()
 
 

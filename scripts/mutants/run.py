@@ -3,7 +3,7 @@
 cosmic-ray finds and makes the changes; operators.py says which. trial.py tries each of them. All of it happens in a copy of the
 project, so that edits meanwhile have no effect. Tests on random scripts are left out: what they find today they may miss tomorrow.
 
-Ends with 1 if a mutant survives that docs/mutants.md does not explain, or if the page explains one that does not survive.
+Ends with 1 if a mutant survives that equivalent_mutants.toml does not explain, or if it explains one that does not survive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = PROJECT / ".work" / "mutants"
-EXPLAINED: Final = Path("docs/mutants.md")
+EXPLAINED: Final = Path("tests/specification/equivalent_mutants.toml")
 MODEL: Final = Path("coordinator_model")
 SPECIFICATION: Final = MODEL / "specification"
 FOLDERS: Final = (
@@ -199,11 +199,11 @@ def report(trials: Sequence[Trial], explained: Sequence[Explanation], start: flo
     killers = Counter(trial.killer.partition("[")[0] for trial in trials if trial.killer)
     print("\nmost kills", *(f"  {count:>5} {test}" for test, count in killers.most_common(10)), sep="\n")
     for explanation in stale:
-        print(f"\nexplained in docs/mutants.md, but no survivor: {explanation}")
+        print(f"\nexplained in {EXPLAINED}, but no survivor: {explanation}")
     for mutant in unexplained:
         print(f"\nsurvived: {mutant}")
     print(
-        f"\nkilled {killed.total()}/{len(trials)}; {len(alive) - len(unexplained)} equivalent (docs/mutants.md),"
+        f"\nkilled {killed.total()}/{len(trials)}; {len(alive) - len(unexplained)} equivalent ({EXPLAINED}),"
         f" {len(unexplained)} survived; {(time.monotonic() - start) / 60:.1f} min, session in {WORK.relative_to(PROJECT)}/session.sqlite"
     )
     return 1 if unexplained or stale else 0

@@ -1,4 +1,4 @@
-"""What `make mutants` changes, and that docs/mutants.md still speaks of the code as it is."""
+"""What `make mutants` changes, and that equivalent_mutants.toml still speaks of the code as it is."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_annotations_and_decorators_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_explanation_means_its_mutant_and_no_other() -> None:
-    text = "# T\n\n### a.py, `f`\n\n```diff\n-    x = E.A\n+    x = E.ANY\n```\n\nWhy.\n\n### b.py, `g`\n"
+    text = '[[equivalent]]\nwhere = "a.py, f"\nwhy = "Why."\nmutants = [["x = E.A", "x = E.ANY"]]\n'
     (explanation,) = explanations(text)
     mutant = Mutant("a.py", "f", 3, ("x = E.A",), ("x = E.B_C",))
     assert explanation.means(mutant)
