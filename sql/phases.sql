@@ -19,7 +19,7 @@ SELECT
   r.cluster,
   r.group_id,
   r.started_at,
-  r.cause,
+  r.blamed AS cause,
   r.total_ms,
   CASE
     WHEN r.total_ms IS NULL THEN NULL
@@ -38,7 +38,7 @@ SELECT
   r.first_fetch_ms,
   f.client_id AS starter_client_id,
   r.id
-FROM rebalances_with_id AS r
+FROM rebalances_with_culprit AS r
 LEFT JOIN arrivals AS s ON s.cluster = r.cluster AND s.group_id = r.group_id AND s.member_id = r.slowest_member_id
 LEFT JOIN arrivals AS l ON l.cluster = r.cluster AND l.group_id = r.group_id AND l.member_id = r.leader_id
 LEFT JOIN arrivals AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.first_fetch_member_id

@@ -1,7 +1,8 @@
 -- Which rebalances were there, and what did each cost?
 --
--- One row per rebalance, the newest first. `cause` and the client say what began it. `blamed` is there if a finding blames
--- another: a broker that was lost or held up, or a client that timed out or joined late while all waited for it.
+-- One row per rebalance, the newest first. `cause` and `culprit` are those that `why` tells. Where a finding explains the
+-- rebalance, that is a broker that was lost or held up, or a client that timed out or joined late while all waited for it;
+-- `began_with` and the client then say what set the rebalance off.
 -- `rebalance evidence ID` shows the lines that prove it. `waits_for` is there if the row is provisional: it says which lines are
 -- waited for, which may still correct the row.
 --
@@ -19,13 +20,12 @@ SELECT
   r.cluster,
   r.group_id,
   r.generation,
-  r.cause,
+  r.blamed AS cause,
+  coalesce(r.culprit_broker, r.culprit_client_id, r.culprit_member_id) AS culprit,
+  CASE WHEN r.finding_id IS NOT NULL THEN r.cause END AS began_with,
   r.client_id,
   r.client_host,
   r.member_id,
-  CASE WHEN r.finding_id IS NOT NULL
-    THEN r.blamed || coalesce(' ' || coalesce(r.culprit_broker, r.culprit_client_id, r.culprit_member_id), '')
-  END AS blamed,
   r.join_ms,
   r.sync_ms,
   r.total_ms,

@@ -15,7 +15,7 @@
 
 WITH slow AS (
   SELECT
-    r.cluster, r.group_id, r.started_at, r.cause, r.client_id, r.leader_id, r.id,
+    r.cluster, r.group_id, r.started_at, r.blamed AS cause, r.client_id, r.leader_id, r.id,
     CASE WHEN r.outcome = 'OPEN' OR r.ended_at > :until THEN 'OPEN' ELSE r.outcome END AS outcome,
     least(r.ended_at, :until) AS ended_at,
     CASE
@@ -27,7 +27,7 @@ WITH slow AS (
     END AS phase,
     unix_millis(least(r.ended_at, :until)) - unix_millis(r.started_at) AS total_ms,
     coalesce(nullif(array_join(r.awaited, ', '), ''), r.slowest_member_id) AS waited_for
-  FROM rebalances_with_id AS r
+  FROM rebalances_with_culprit AS r
   WHERE (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since

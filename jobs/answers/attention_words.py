@@ -57,7 +57,7 @@ class AttentionWords:
         if entry.refused is not None:
             requests, last_at = entry.refused
             yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self.time(last_at)[:-4]}"
-        if entry.bill.rebalances and (several or "total_ms" not in entry.gravest["details"]):  # else the message says it
+        if entry.bill.rebalances:
             yield "Cost", cost_of(entry.bill)
 
     def said(self, one: Said) -> str:
