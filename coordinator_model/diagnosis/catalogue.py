@@ -288,7 +288,7 @@ HEARTBEAT_NEAR_MISS: Final = Text(
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
     "INFO",
-    "{count} of {members} members have no partition: there are {partitions} to share.",
+    "{count} of {members} members have no partition: the topics have {partitions}.",
     "Members beyond the number of partitions only stand by. Run {partitions} of them, or have at least {members} partitions if the "
     "work needs more consumers.",
     row="The group has more members than partitions",

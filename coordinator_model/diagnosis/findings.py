@@ -69,9 +69,11 @@ def first_time(g: Emitter, text: Text, member_id: str, generation: int) -> bool:
 
 
 def seconds(ms: int) -> str:
-    """A duration for people: 0.015 s, 8 s, 38.363 s, 1 min 16 s, 30 h 51 min."""
-    if ms < 60_000:
-        return f"{ms / 1000:g} s"
+    """A duration for people: 15 ms, 8 s, 38.4 s, 1 min 16 s, 30 h 51 min. `details` has the exact one."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    if ms < 59_950:
+        return f"{round(ms / 1000, 1):g} s"
     if ms < 3_600_000:
         minutes, rest = divmod(round(ms / 1000), 60)
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"

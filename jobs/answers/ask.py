@@ -104,7 +104,7 @@ def unknown_name(reader: QuestionReader, given: Mapping[str, str]) -> str:
             continue
         near = get_close_matches(wanted, names[:10_000], n=1, cutoff=0.6)
         hint = f" Did you mean {printable(near[0], 60)}?" if near else ""
-        return f"No line names {name} {printable(wanted, 60)}.{hint}"
+        return f"The logs do not mention {name} {printable(wanted, 60)}.{hint}"
     return ""
 
 

@@ -154,7 +154,7 @@ def _whom(row: Row) -> str:
     if row["waits_for"] == SYNC:
         return f"The join phase has ended, and no line shows that the leader{f' {names}' if names else ''} has sent the assignment."
     if not count:
-        return "No line names a member that it waits for."
+        return "The log does not show for which member it waits."
     members = f"{many(count, 'member')} {'has' if count == 1 else 'have'}"
     if row["waits_for"] == RECONCILE:
         return f"{members} not reached epoch {row['generation']}, or not given partitions up: {names}."

@@ -17,8 +17,8 @@ TOLD_ONCE: Final = "TOLD_ONCE"
 _NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d)")
 """A number in a sentence, as opposed to one inside a name, an address or a version."""
 
-_MINUTES: Final = re.compile(r"(?<![\w.])(?:(\d+) h(?: (\d+) min)?|(\d+) min(?: (\d+) s)?)\b")
-_ROUNDED: Final = {" s": 0.5, " min": 30}  # marks a number of seconds that may be rounded, by how many
+_DURATION: Final = re.compile(r"(?<![\w.])(?:(\d+) h(?: (\d+) min)?|(\d+) min(?: (\d+) s)?|(\d+(?:\.\d)?) s)\b")
+_ROUNDED: Final = {" tenths": 0.05, " s": 0.5, " min": 30}  # marks a number of seconds that may be rounded, by how many
 
 _NAMES: Final = ("member_id", "client_id", "client_host", "group_id")
 _TEXTS: Final = [
@@ -80,11 +80,13 @@ def _in_words(row: Row, details: dict[str, Any]) -> list[str]:
     names = {str(row[name]) for name in _NAMES if row.get(name)} | set(_texts_of(details))
     for name in sorted(names, key=len, reverse=True):
         words = words.replace(name, "\N{BULLET}")
-    return [*_NUMBER.findall(_MINUTES.sub(" ", words)), *(_in_minutes(match) for match in _MINUTES.finditer(words))]
+    return [*_NUMBER.findall(_DURATION.sub(" ", words)), *(_in_seconds(match) for match in _DURATION.finditer(words))]
 
 
-def _in_minutes(duration: re.Match[str]) -> str:
-    hours, of_hour, minutes, of_minute = (int(number or 0) for number in duration.groups())
+def _in_seconds(duration: re.Match[str]) -> str:
+    if duration[5]:
+        return f"{duration[5]} tenths"
+    hours, of_hour, minutes, of_minute = (int(number or 0) for number in duration.groups()[:4])
     return f"{(hours * 60 + of_hour) * 60} min" if duration[1] else f"{minutes * 60 + of_minute} s"
 
 
@@ -114,7 +116,7 @@ def _numbers_of(value: Any) -> set[float]:
 def _stands(number: str, shown: set[float]) -> bool:
     """Whether a number stands there: as it is, as seconds of milliseconds, or as what follows from two (a difference, a share)."""
     amount, mark, unit = number.partition(" ")
-    if mark:  # minutes leave the fractions of seconds out, hours the seconds
+    if mark:  # seconds have tenths, minutes leave the fractions of seconds out, hours the seconds
         half = _ROUNDED[mark + unit]
         least, most = ((float(amount) + more) * _SECOND_MS for more in (-half, half))
         return any(least <= value <= most for value in shown | {one - other for one in shown for other in shown})

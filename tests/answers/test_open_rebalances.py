@@ -97,7 +97,7 @@ def test_who_is_waited_for_is_said_as_far_as_it_is_known(lakehouse):
     said = {one.gravest["group_id"]: (one.message, one.advice[0]) for one in entries(lakehouse)}
     assert said["named"][0].endswith("3 members have not rejoined, as far as lines show: b-1, c-1, 1 that no line names.")
     assert said["unnamed"][0].endswith("2 members have not rejoined, as far as lines show: 2 that no line names.")
-    assert said["empty"][0].endswith("No line names a member that it waits for.")
+    assert said["empty"][0].endswith("The log does not show for which member it waits.")
     assert "group.initial.rebalance.delay.ms" in said["empty"][1]
     assert said["leader"][0].endswith("no line shows that the leader b-1 has sent the assignment.")
     assert said["nobody"][0].endswith("no line shows that the leader has sent the assignment.")

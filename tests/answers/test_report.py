@@ -111,9 +111,9 @@ def test_the_first_micro_batch_is_waited_for(tmp_path, lakehouse, capsys):
 
 def test_a_name_that_no_line_has_is_said_with_one_that_is_near(lakehouse, capsys):
     write(lakehouse, line("payments"))
-    assert run(capsys, lakehouse, "--group", "paiments").out == "No line names group paiments. Did you mean payments?\n"
-    assert run(capsys, lakehouse, "--group", "no\nsuch").out == "No line names group no\\nsuch.\n"
-    assert run(capsys, lakehouse, "--cluster", "d").out == "No line names cluster d.\n"
+    assert run(capsys, lakehouse, "--group", "paiments").out == "The logs do not mention group paiments. Did you mean payments?\n"
+    assert run(capsys, lakehouse, "--group", "no\nsuch").out == "The logs do not mention group no\\nsuch.\n"
+    assert run(capsys, lakehouse, "--cluster", "d").out == "The logs do not mention cluster d.\n"
 
 
 def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):

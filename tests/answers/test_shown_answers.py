@@ -138,8 +138,8 @@ def test_nothing_found_says_why(lakehouse, capsys):
         assert entry.main(["ask", *arguments, "--lakehouse", str(lakehouse)]) == 0
         return capsys.readouterr().out
 
-    assert "No line names group paiments. Did you mean payments?" in said("why", "--group", "paiments")
-    assert "No line names cluster c\\n2." in said("why", "--cluster", "c\n2")
+    assert "The logs do not mention group paiments. Did you mean payments?" in said("why", "--group", "paiments")
+    assert "The logs do not mention cluster c\\n2." in said("why", "--cluster", "c\n2")
     assert "needs kafka-request.log" in said("zombies")
     unjudged = "Nothing found. But not everything could be judged: `rebalance report` says what, and what would tell.\n"
     assert said("why", "--group", "payments") == unjudged

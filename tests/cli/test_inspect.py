@@ -111,7 +111,7 @@ def test_a_log_without_groups(capsys, tmp_path):
     write(tmp_path / "server.log", [other(i) for i in range(20)])
     code, out, _ = inspect(capsys, tmp_path)
     assert code == 0
-    assert out.splitlines()[-1].startswith("No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
+    assert out.splitlines()[-1].startswith("The logs mention no consumer group: docs/capture.md says which logs of brokers and clients do.")
 
 
 def test_a_pattern_that_the_user_names(capsys, tmp_path):

@@ -87,7 +87,7 @@ def test_every_page_says_what_is_missing(browser, tmp_path):
 def test_an_empty_lakehouse_is_no_error(reader):
     its = reader().open("/")
     assert "No line read so far names a consumer group." in its.text()
-    assert "No line names" in its.open("/group", cluster="c", group="g").text()
+    assert "do not mention" in its.open("/group", cluster="c", group="g").text()
     assert "There is no such rebalance" in its.open("/rebalance", id="rffff").text()
 
 

@@ -252,7 +252,7 @@ def test_a_rolling_restart_has_its_bill_and_how_long_a_restart_took(evidence: st
     assert details["unavailable_partition_ms"] == sum(r["unavailable_partition_ms"] for r in own) > 0
     assert details["partitions_moved"] == sum(r["partitions_moved"] for r in own) > 0
     assert 5_000 <= details["longest_restart_ms"] <= 5_500
-    assert f"which took up to {details['longest_restart_ms'] / 1_000:g} s here" in row["advice"]
+    assert f"which took up to {details['longest_restart_ms'] / 1_000:.1f} s here" in row["advice"]
     assert "group.instance.id" in row["advice"]
     assert "of rebalancing" in row["message"]
     assert "unowned partition time" in row["message"]

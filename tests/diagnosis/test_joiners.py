@@ -24,7 +24,7 @@ def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
     told = finding(rows, "SLOW_JOINER")
     details = {"join_ms": 8_001, "max_poll_interval_ms": 30_000, "waited_for": [told["member_id"]]}
     assert (told["occurred_at"], told["generation"], json.loads(told["details"])) == (68_001, 2, details)
-    assert told["message"] == "The group waited 8.001 s for this member: it rejoined last."
+    assert told["message"] == "The group waited 8 s for this member: it rejoined last."
 
 
 def test_the_coordinator_log_does_not_tell_who_rejoined_last():

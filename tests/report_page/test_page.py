@@ -251,7 +251,7 @@ def test_a_time_without_data_and_an_empty_lakehouse_are_told(lakehouse, capsysbi
     incident(lakehouse)
     assert "The data is from 2026-11-21 00:00:00" in page_of(lakehouse, since="2027-01-01").text
     assert entry.main(["report", "--lakehouse", str(lakehouse), "--format", "html", "--group", "payment"]) == 0
-    assert "No line names group payment. Did you mean payments?" in Page(capsysbinary.readouterr().out.decode()).text
+    assert "The logs do not mention group payment. Did you mean payments?" in Page(capsysbinary.readouterr().out.decode()).text
 
 
 def test_the_time_that_was_asked_for_is_shown(lakehouse):

@@ -35,7 +35,7 @@ def write(console: Console, text: str | Text = "", style: str = "") -> None:
 
 
 NO_GROUPS: Final = (
-    "No line names any consumer group: docs/capture.md says which logs of brokers and clients do. If an application's log does not, name"
+    "The logs mention no consumer group: docs/capture.md says which logs of brokers and clients do. If an application's log does not, name"
     " its folder after the group (clients/<group>/app.log)."
 )
 

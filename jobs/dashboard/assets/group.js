@@ -34,7 +34,7 @@ export async function draw(main) {
   ]);
   const silences = ask("silences", { ...of, limit: MOST }); // it looks at every heartbeat: the timeline does not wait for it
   if (!about.rows.length) {
-    put(main, h("div", { class: "state" }, h("h1", {}, printable(group, 60)), h("p", {}, about.nothing || "No line names this group."), h("p", {}, h("a", { href: state.link("/groups", { cluster }) }, "All groups"))));
+    put(main, h("div", { class: "state" }, h("h1", {}, printable(group, 60)), h("p", {}, about.nothing || "The logs do not mention this group."), h("p", {}, h("a", { href: state.link("/groups", { cluster }) }, "All groups"))));
     timeline = null;
     return;
   }

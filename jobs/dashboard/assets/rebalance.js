@@ -151,7 +151,7 @@ function triggers(row, chain, findings, steps) {
   const items = [
     ...chain.earlier.map((each) => [link(each), " was superseded by the next one"]),
     why ? [h("b", {}, `${instant(why.occurred_at)} ${why.code}: `), printable(why.message, 600)] : null,
-    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), began === "-" ? "" : ` of ${began}`, row.cause === row.blamed ? "" : ` began it; it is blamed on ${row.blamed} ${culprit(row)}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
+    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), began === "-" ? "" : ` of ${began}`, row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${culprit(row)}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
     ...chain.later.map((each) => ["Superseded by ", link(each)]),
   ].filter(Boolean);
   return [

@@ -144,7 +144,7 @@ function wait(pen, axis, row, y, height) {
   }
 }
 
-/** The member that a rebalance is blamed on: a flag where it began. */
+/** The culprit of a rebalance: a flag where it began. */
 function blame(pen, x, y, height, look) {
   pen.strokeStyle = colour("ink");
   pen.lineWidth = 1.5;

@@ -49,7 +49,7 @@ function rebalanceAt(data, at, room) {
 
 const distance = (row, at) => Math.max(row.started_at - at, at - row.ended_at, 0);
 
-/** Who a rebalance is blamed on. */
+/** The culprit of a rebalance. */
 export function culprit(row) {
   if (row.culprit_broker) return brokerName(row.culprit_broker);
   return who(row.culprit_client_id, row.culprit_client_host, row.culprit_member_id, row.culprit_member_id === row.member_id ? row.instance_id : null);

@@ -232,7 +232,7 @@ def test_a_slow_member_that_had_nothing_to_give_up_sent_no_heartbeat():
     story = two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), TOPICS).at(21_000).beat("b-1", 2, 3)
     rows = story.at(45_000).beat("a-1", 2, 3).at(46_000).beat("c-1", 3, 3).rows()
     assert told(rows, "findings", "code", "message") == [
-        ("STUCK_RECONCILING", "The group waited 24.999 s for the member: it sent no heartbeat.")
+        ("STUCK_RECONCILING", "The group waited 25 s for the member: it sent no heartbeat.")
     ]
 
 
