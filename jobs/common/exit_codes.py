@@ -50,7 +50,12 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "inspect": {DONE: "some line was understood", NOTHING_UNDERSTOOD: "none was"},
     "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},
-    "check": {DONE: "every law holds", FAILED: "a law is broken", UNUSABLE: "there is no lakehouse"},
+    "check": {
+        DONE: "every law holds",
+        FAILED: "a law is broken",
+        UNUSABLE: "there is no lakehouse",
+        PARTLY_READ: "no law is broken, but lines of evidence were not found",
+    },
     "generate": {DISK_FULL: "a disk is full: the lines written so far stay in the logs"},
     "alert": {DONE: "done, or stopped by a signal", FAILED: "with --test, a receiver did not take the sample"},
     "health": {DONE: "all is well", FAILED: "something is wrong", UNUSABLE: "there is nothing to judge by"},
