@@ -273,6 +273,15 @@ def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
     assert (code, said.partition(":")[0]) == (exit_codes.UNUSABLE, "no log files in standard input")
 
 
+def test_a_file_that_is_cut_off(capsys, tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "server.log").write_text(EXCERPT)
+    (folder / "server.log.1.gz").write_bytes(gzip.compress(EXCERPT.replace("06:16", "06:15").encode())[:-40])
+    assert entry.main(["explain", str(folder)]) == exit_codes.PARTLY_READ
+    assert "1 file read up to a damage: the gzip data ends in the middle: " in capsys.readouterr().err
+
+
 def test_a_file_that_cannot_be_read(capsys, log, tmp_path):
     folder = tmp_path / "logs" / "broker-1"
     folder.mkdir(parents=True)

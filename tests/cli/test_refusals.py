@@ -179,7 +179,6 @@ def test_help_names_the_codes_that_mean_something_else(command):
     [
         ({"understood": False}, NOTHING_UNDERSTOOD, "nothing in logs was understood"),
         ({"unread": 1, "troubles": ("1 file not read: Permission denied: a.log",)}, PARTLY_READ, "1 file not read"),
-        ({"troubles": ("1 file read up to a damage: the gzip data ends in the middle: a.log.gz",)}, 0, "1 file read up to a damage"),
         ({}, 0, "No line names any consumer group"),
         ({"signal": 15}, 143, "stopped before the end of the input"),
     ],
