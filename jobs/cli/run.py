@@ -181,6 +181,8 @@ def run_and_account(
         return exit_codes.DONE
     if not result.understood:
         warn_nothing_understood(read)
+        if source is not None:
+            warn(f"`rebalance inspect {source}` shows what its lines are")
         return exit_codes.NOTHING_UNDERSTOOD
     if result.unread:
         warn(partly_read(result.unread, read))
