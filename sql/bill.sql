@@ -5,6 +5,7 @@
 -- client, a member, a group, or a day (UTC). Whom a finding blames pays, as in `why`; for COORDINATOR_MOVED it is the
 -- broker. `unavailable_partition_ms` is the sum over all partitions of the time in which no owner worked on them.
 -- `by_failures_ms` is the part that timeouts and late joins caused, not members that joined or left on purpose.
+-- Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault, and `first-join` shows it.
 --
 -- :by = application  who pays: application, client, member, group or day
 -- :cluster           only this cluster
@@ -34,7 +35,8 @@ WITH named AS (
       '(not known)'
     ) AS payer
   FROM rebalances_with_culprit AS r
-  WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  WHERE NOT r.startup
+    AND (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since
     AND r.started_at <= :until

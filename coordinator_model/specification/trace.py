@@ -89,7 +89,9 @@ class TraceRun:
 
     def __init__(self, trace: Json, kafka: str | None = None) -> None:
         self.trace = trace
-        self.kafka = kafka or trace["measured_on"]
+        if not (release := kafka or trace.get("measured_on")):
+            raise ValueError('it does not say its release: "measured_on", or --kafka')
+        self.kafka: str = release
         self.symbols = Symbols(trace.get("ids") or {})
         self.config = _config(CoordinatorConfig.of(self.kafka), trace["config"])
         self.random = "seed" in trace
@@ -239,15 +241,24 @@ def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
 def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None, newer: Callable[[str], None], *, episodes: bool = False) -> None:
     """Run one trace for each line: the command `rebalance trace`. `episodes`: only tell the rebalances of consumer groups.
 
-    `newer` is called once with each release that is newer than those whose rules are known.
+    `newer` is called once with each release that is newer than those whose rules are known. ValueError: a line is no trace that can be
+    followed; it says which line, and why.
     """
     told: set[str] = set()
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         if line.strip():
-            trace = json.loads(line)
-            release = kafka or trace.get("measured_on")
-            if release and release not in told and is_newer(release):
-                told.add(release)
-                newer(release)
-            json.dump(episodes_of_trace(trace, kafka) if episodes else run_trace(trace, kafka), out, separators=(",", ":"))
+            try:
+                trace = json.loads(line)
+                release = kafka or trace.get("measured_on")
+                if release and release not in told and is_newer(release):
+                    told.add(release)
+                    newer(release)
+                answered = episodes_of_trace(trace, kafka) if episodes else run_trace(trace, kafka)
+            except KeyError as error:
+                raise ValueError(f"line {number}: a name is missing or unknown: {error}") from error
+            except (AttributeError, IndexError, TypeError) as error:
+                raise ValueError(f"line {number}: a value has another form than in the format: {error}") from error
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+            json.dump(answered, out, separators=(",", ":"))
             out.write("\n")

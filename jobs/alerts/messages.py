@@ -111,7 +111,9 @@ def _slack(findings: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
     if rest := problems[_BLOCKS:]:
         more = sum(map(len, rest))
         groups = len({(one.cluster, one.group_id) for problem in rest for one in problem})
-        text = f"… and {many(more, 'finding')} in {many(groups, 'group')}: `rebalance report` has all"
+        codes = Counter(one.code for problem in rest for one in problem)  # the gravest first, as the problems
+        named = ", ".join(f"{_as_text(code, _NAME_CHARS)} {count:,}" for code, count in codes.items())
+        text = f"… and {many(more, 'finding')} in {many(groups, 'group')} ({named}): `rebalance report` has all"
         shown.append({"color": "#9e9e9e", "fallback": text, "text": text, "mrkdwn_in": ["text"]})
     return {"text": _headline(findings), "attachments": shown}
 

@@ -19,7 +19,6 @@ from schemas.names import REBALANCES
 
 _MARKS: Final = "○●▲"
 _ASCII_MARKS: Final = "oO!"
-"""Of a provisional rebalance, a final one, and a finding."""
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _ORDINARY: Final = frozenset({"MEMBER_JOINED", "MEMBER_LEFT"})
 _MESSAGE: Final = 400
@@ -36,12 +35,21 @@ class NewsText:
     with_ids: bool = False
     """Whether a line has the id of the row, and that of a finding its message too."""
 
+    @property
+    def marks(self) -> str:
+        """Of a provisional rebalance, a final one, and a finding."""
+        return _ASCII_MARKS if self.ascii_only else _MARKS
+
+    def legend(self) -> str:
+        """What the marks mean, and of what the times are."""
+        return "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding".format(*self.marks)
+
     def line(self, item: NewsItem, note: str = "", *, group: str = "") -> Text:
         """The line about an item. `note`: what stands at its end; `group`: another name for its group."""
         row = item.row
         is_rebalance = item.table == REBALANCES
-        text = Text(f"{clock(row['started_at' if is_rebalance else 'occurred_at'])}  ")
-        mark = (_ASCII_MARKS if self.ascii_only else _MARKS)[(item.waits_for is None) if is_rebalance else 2]
+        text = Text(f"{clock(item.at)}  ")  # lines come in the order of this time
+        mark = self.marks[(item.waits_for is None) if is_rebalance else 2]
         text.append(f"{mark} {_cell(group or row['group_id'], self.group)} ", "bold")
         if is_rebalance:
             self._rebalance(text, item)

@@ -55,8 +55,10 @@ def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) 
     else:
         _render(result, None if everything else _EXAMPLES)
     if result.lines_gone:
-        warn(f"{result.lines_gone} of {result.lines} lines were not found; give --input DIR with the logs that were read")
-    return exit_codes.FAILED if result.breaches else 0
+        warn(f"{result.lines_gone:,} of {result.lines:,} lines were not found; give --input DIR with the logs that were read")
+    if result.breaches:
+        return exit_codes.FAILED
+    return exit_codes.PARTLY_READ if result.lines_gone else exit_codes.DONE
 
 
 def _render(result: Checked, limit: int | None) -> None:
@@ -69,6 +71,12 @@ def _render(result: Checked, limit: int | None) -> None:
         if limit is not None and broken[law] > limit:
             click.echo(f"  ... and {broken[law] - limit:,} more (--all)")
     rows = ", ".join(f"{count:,} {table}" for table, count in result.rows.items())
-    lines = f", and {result.lines - result.lines_gone:,} lines of evidence" if result.lines else ""
-    verdict = f"{len(broken)} of {result.laws} laws broken" if broken else f"OK: {result.laws} laws hold"
+    of_all = f" of {result.lines:,}" if result.lines_gone else ""
+    lines = f", and {result.lines - result.lines_gone:,}{of_all} lines of evidence" if result.lines else ""
+    if broken:
+        verdict = f"{len(broken)} of {result.laws} laws broken"
+    elif result.lines_gone:
+        verdict = "NOT CHECKED in full: no law is broken as far as lines were found"
+    else:
+        verdict = f"OK: {result.laws} laws hold"
     click.echo(f"{verdict} ({rows}{lines})")

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from jobs.cli.output.terminal import warn
 from jobs.common import options
 
 _NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes first
@@ -21,7 +22,7 @@ Examples:
   rebalance dashboard --lakehouse lake/ --host 0.0.0.0    # for everybody who can reach this machine
 """,
 )
-@options.lakehouse()
+@options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
 @click.option(
     "--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on. 0.0.0.0 serves everybody: there is no password."
 )
@@ -32,10 +33,12 @@ def dashboard(lakehouse: Path, *, host: str, port: int) -> int:
     Clusters at a glance, the timeline of each group, the waterfall of each rebalance. Reads the tables without Spark, writes nothing.
     """
     from jobs.dashboard.server import serve
-    from jobs.lakehouse.folder import Lakehouse, check_ours
+    from jobs.lakehouse.folder import Lakehouse, check_ours, is_lakehouse
 
     Lakehouse(lakehouse)  # checks the path
     check_ours(lakehouse)
+    if not is_lakehouse(lakehouse):
+        warn(f"waiting for the lakehouse {lakehouse}: `rebalance run` makes it")
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     serve(lakehouse, host, port, click.echo)

@@ -20,7 +20,7 @@ _TIMEZONE: Final = "America/New_York"  # of the brokers in the recording
 def demo() -> int:
     """Run the pipeline on a bundled recording of a real cluster.
 
-    Two brokers, 16 consumer groups and 230 seconds of incidents: expired sessions, slow pollers, rolling restarts.
+    Two brokers, 17 consumer groups and 230 seconds of incidents: expired sessions, slow pollers, rolling restarts.
     """
     from jobs.answers.report import read_report
     from jobs.cli.output.report_text import LIMIT, render

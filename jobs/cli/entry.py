@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import click
 
@@ -41,12 +43,20 @@ from jobs.common.places import version
 
 # The modules of the commands import Spark and DuckDB only when a command runs: help and errors come at once.
 
+_UNCUT = 1_000
+"""Characters of what a command does, in the list of commands."""
+
 
 class _Commands(click.Group):
     """Lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - Click's signature
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - Click's signature
+        """Writes the list of commands. Click's own cuts what they do at the end of the line."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(_UNCUT)) for name, command in self.commands.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """The exit code where the reader of a pipe has ended: Click's own would be 1."""
@@ -108,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.ClickException as error:  # a wrong option: Click says it best
         error.show()
+        if folder := _folder_given(error, sys.argv[1:] if arguments is None else arguments):
+            warn(f"to name the lakehouse, write --lakehouse {folder}")
         return exit_codes.UNUSABLE
     except (click.Abort, KeyboardInterrupt):
         return exit_codes.ENDED_BY_SIGNAL + signal.SIGINT
@@ -120,6 +132,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _no_output(error)
     return result if isinstance(result, int) else exit_codes.DONE
+
+
+def _folder_given(error: click.ClickException, words: Sequence[str]) -> str | None:
+    """A folder that was given without an option, to a command that takes `--lakehouse`."""
+    if not (isinstance(error, click.UsageError) and error.ctx is not None):
+        return None
+    options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]
+    if "lakehouse" not in {option.name for option in options} or any(word.startswith("--lakehouse") for word in words):
+        return None
+    with_value = {name for option in options if not option.is_flag for name in option.opts}
+    bare = (word for before, word in pairwise(words) if not (word.startswith("-") or before in with_value))
+    return next((word for word in bare if Path(word).is_dir()), None)
 
 
 def _no_output(error: OSError) -> int:

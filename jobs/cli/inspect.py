@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.output.terminal import NO_GROUPS, stdout, warn_nothing_understood, write
+from jobs.cli.output.terminal import NO_GROUPS, partly_read, stdout, warn, warn_nothing_understood, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.settings import load
@@ -87,4 +87,7 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         return exit_codes.NOTHING_UNDERSTOOD
     if not (result.about_groups or result.not_understood) and form == "text":
         click.echo(NO_GROUPS)
+    if result.unread:
+        warn(partly_read(result.unread, str(path)))
+        return exit_codes.PARTLY_READ
     return exit_codes.DONE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.output.terminal import stdout, warn, warn_nothing_understood, write
+from jobs.cli.output.terminal import partly_read, stdout, warn, warn_nothing_understood, write
 from jobs.cli.output.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
@@ -181,8 +181,10 @@ def run_and_account(
         return exit_codes.DONE
     if not result.understood:
         warn_nothing_understood(read)
+        if source is not None:
+            warn(f"`rebalance inspect {source}` shows what its lines are")
         return exit_codes.NOTHING_UNDERSTOOD
     if result.unread:
-        warn(f"{result.unread:,} file{'' if result.unread == 1 else 's'} of {read} could not be read: see above")
+        warn(partly_read(result.unread, read))
         return exit_codes.PARTLY_READ
     return exit_codes.DONE

@@ -22,7 +22,7 @@ MEANINGS: Final[Mapping[int, str]] = {
     UNUSABLE: "The command cannot work as it was called: an option, a file, a folder or a cluster is not as it must be. The last line says "
     "what to change.",
     NOTHING_UNDERSTOOD: "The input holds files, and no line of them is a line of a broker, a client or a record.",
-    PARTLY_READ: "Done, but some files of the input could not be read. The last lines name them.",
+    PARTLY_READ: "Done, but some files of the input could not be read, or not to their ends. The last lines name them.",
     DISK_FULL: "A disk is full, or a quota is used up. The last line names the folder. With room on the disk, the same "
     "command goes on where it stopped.",
     NEEDS_ATTENTION: "The report has an entry of the severity that --fail-on names, or a graver one. It is complete.",
@@ -34,12 +34,12 @@ MEANINGS: Final[Mapping[int, str]] = {
 SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
     "run": {
         NOTHING_UNDERSTOOD: "with --once, no line of the input was understood",
-        PARTLY_READ: "with --once, some files of the input could not be read",
+        PARTLY_READ: "with --once, some files could not be read, or not to their ends",
     },
     "explain": {
         DONE: "the report is complete",
         NOTHING_UNDERSTOOD: "no line of the input was understood",
-        PARTLY_READ: "some files of the input could not be read",
+        PARTLY_READ: "some files could not be read, or not to their ends",
         NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
         NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",
     },
@@ -48,9 +48,18 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
         NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
         NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",
     },
-    "inspect": {DONE: "some line was understood", NOTHING_UNDERSTOOD: "none was"},
+    "inspect": {
+        DONE: "some line was understood",
+        NOTHING_UNDERSTOOD: "none was",
+        PARTLY_READ: "some files could not be read, or not to their ends",
+    },
     "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},
-    "check": {DONE: "every law holds", FAILED: "a law is broken", UNUSABLE: "there is no lakehouse"},
+    "check": {
+        DONE: "every law holds",
+        FAILED: "a law is broken",
+        UNUSABLE: "there is no lakehouse",
+        PARTLY_READ: "no law is broken, but lines of evidence were not found",
+    },
     "generate": {DISK_FULL: "a disk is full: the lines written so far stay in the logs"},
     "alert": {DONE: "done, or stopped by a signal", FAILED: "with --test, a receiver did not take the sample"},
     "health": {DONE: "all is well", FAILED: "something is wrong", UNUSABLE: "there is nothing to judge by"},

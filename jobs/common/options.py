@@ -75,7 +75,7 @@ def once(text: str) -> Option:
 
 def client_settings(flag: str, what: str) -> Option:
     """A file of librdkafka's settings."""
-    text = f"Settings of {what}, a line each: security.protocol=SASL_SSL, sasl.username=… (librdkafka's names)."
+    text = f"Settings of {what}, a line each: security.protocol=SASL_SSL, sasl.username=NAME (librdkafka's names)."
     return click.option(flag, type=PATH, metavar="FILE", help=text)
 
 

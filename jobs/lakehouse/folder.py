@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,23 @@ def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iter
             raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: {replay_advice(folder)}")
         check_layout(lakehouse, settings, replaying=replaying)
         yield lakehouse
+
+
+@contextmanager
+def removed_if_void(folder: Path) -> Iterator[None]:
+    """Removes a new lakehouse into which nothing came: work that was refused, or had nothing to tell, leaves no folder behind."""
+    is_new = not folder.exists()
+
+    def remove() -> None:
+        if is_new and not Lakehouse(folder).captured.exists() and not any(folder.glob("*/_delta_log")):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    try:
+        yield
+    except UserError:
+        remove()
+        raise
+    remove()
 
 
 def replay_advice(folder: Path) -> str:

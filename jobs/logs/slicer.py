@@ -164,8 +164,8 @@ class Slicer:
         stream.stop_reading()
         stream.grown_at = time.monotonic()
         stream.reader = self._reader(stream, file)
-        if stream.read_whole == signature:
-            stream.due_ms = FOREVER  # no need to unpack a compressed archive that did not change
+        if stream.read_whole == signature and not stream.reached.damage_told:
+            stream.due_ms = FOREVER  # no need to unpack a compressed archive that did not change, and is whole
             return
         stream.look_ahead()
         if stream.has_more:

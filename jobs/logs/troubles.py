@@ -27,6 +27,10 @@ class Troubles:
         for line in by_reason("not read", fresh):
             self.tell(line)
 
+    def __len__(self) -> int:
+        """How many files were not read, or not to their ends."""
+        return len(self.unread.keys() | self.damaged.keys())
+
     def summary(self) -> list[str]:
         """A line for each reason."""
         return [*by_reason("not read", self.unread), *by_reason("read up to a damage", self.damaged)]

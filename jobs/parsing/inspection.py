@@ -76,6 +76,8 @@ class Inspection:
     clients: Counter[str] = field(default_factory=Counter)  # requests by name and version of the client's software
     unseen: dict[str, list[int]] = field(default_factory=dict)  # by cluster: coordinators that answers name, whose logs are not here
     samples: list[Sample] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)  # lines about files that were not read, or not to their ends
+    unread: int = 0  # how many these are
     complete: bool = True  # every line was read
 
     @property
@@ -138,6 +140,7 @@ class Inspector(SurveyedSlicer):
             yield lines
         result.complete = not any(stream.has_more for stream in self.streams)
         result.notes, result.zones = list(self.notes), list(self.zones)
+        result.troubles, result.unread = self.troubles.summary(), len(self.troubles)
         for stream in self.streams:
             log = self._logs[id(stream)]
             log.understood = stream.understood

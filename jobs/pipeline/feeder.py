@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from jobs.common.errors import UserError
+from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.failures import root_cause
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.envelopes import Unwrapper, layouts_named
@@ -105,6 +106,14 @@ class Feeder:
             time.sleep(0.01)
         return self.slices > 0 or self.error is not None
 
+    def is_vain(self, interrupted: Callable[[], bool]) -> bool:
+        """Whether no line of the whole input is understood, or it cannot be read. Waits until that is clear, or slices wait for Spark."""
+        while not (self.ended.is_set() or interrupted() or any(stream.understood for stream in self._spool.streams)):
+            if sum(1 for _ in self.slices_folder.iterdir()) >= _PENDING:  # the spool waits for room, or is about to
+                return False
+            time.sleep(0.01)
+        return self.ended.is_set() and (self.error is not None or not self.understood)
+
     def take_notes(self) -> list[str]:
         """What is worth saying about whose logs these are, since the last call, in a few lines."""
         notes = self._spool.notes
@@ -125,6 +134,13 @@ class Feeder:
     def unread_bytes(self) -> int | None:
         """Bytes of the log files that were not read yet when the newest slice was cut."""
         return self.newest.bytes_total - self.newest.bytes_read if self.newest else None
+
+    def check(self, log: Path) -> None:
+        """Raises the error that ended it. `log`: Spark's, which has more."""
+        if isinstance(self.error, UserError):
+            raise self.error
+        if self.error is not None:
+            raise QueryFailedError("reading the input", root_cause(self.error), log if log.exists() else None)
 
     def _work(self) -> None:
         try:

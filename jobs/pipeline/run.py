@@ -26,7 +26,7 @@ from jobs.health.metrics import serving
 from jobs.health.watch import watching
 from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.lakehouse import reader
-from jobs.lakehouse.folder import check_input, opened, remember_input, take_complete_mark
+from jobs.lakehouse.folder import check_input, opened, remember_input, removed_if_void, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.jvm import started_spark
@@ -67,6 +67,7 @@ def run(
         check_java()
         ensure_spark_jars(warn)
     with (
+        removed_if_void(folder),
         opened(folder, settings) as house,
         Interrupts() as interrupts,
         watching(house, once=once, warn=warn, interrupted=interrupts.happened, groups=settings.metric_groups if metrics else 0) as watch,
@@ -93,9 +94,12 @@ def run(
             if complete and once and topic is None and feeder is not None and not feeder.has_input(interrupts.happened):
                 house.complete.touch()
                 return result_of(before, before, started, feeder)
-            show(RunProgress("starting Spark"))
             from jobs.pipeline.stages import Inputs, Stages  # a run without new input does not wait for its imports
 
+            if once and topic is None and feeder is not None and not before["lines_read"] and feeder.is_vain(interrupts.happened):
+                feeder.check(house.log)
+                return result_of(before, before, started, feeder)
+            show(RunProgress("starting Spark"))
             with started_spark(house, spark, once=once) as session:
                 interrupts.install()  # Spark has replaced our handler of Ctrl-C by its own
                 inputs = Inputs(feeder, capture, topic, topic_watch)

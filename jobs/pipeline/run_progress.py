@@ -68,7 +68,7 @@ class RunResult:
     signal: int | None = None  # the signal that ended the run
     understood: bool = True  # whether some line of the input is one of a broker, a client or a record
     troubles: Sequence[str] = ()  # lines about files that were not read, or not to their ends
-    unread: int = 0  # files that could not be read
+    unread: int = 0  # files that could not be read, or not to their ends
 
     @property
     def added(self) -> dict[str, int]:
@@ -93,5 +93,5 @@ def result_of(before: Mapping[str, int], after: Mapping[str, int], started: floa
         result,
         understood=feeder.understood,
         troubles=troubles.summary(),
-        unread=len(troubles.unread),
+        unread=len(troubles),
     )

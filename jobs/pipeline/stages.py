@@ -165,11 +165,12 @@ class Stages:
             warn(note)
 
     def _check(self) -> None:
-        for source, stage in ((self._feeder, "reading the input"), (self._capture, "reading __consumer_offsets")):
-            if source is not None and isinstance(source.error, UserError):
-                raise source.error
-            if source is not None and source.error is not None:
-                raise QueryFailedError(stage, root_cause(source.error), self._house.log)
+        if self._feeder is not None:
+            self._feeder.check(self._house.log)
+        if self._capture is not None and self._capture.error is not None:
+            if isinstance(self._capture.error, UserError):
+                raise self._capture.error
+            raise QueryFailedError("reading __consumer_offsets", root_cause(self._capture.error), self._house.log)
         for name, query in self.queries.items():
             if (error := query.exception()) is not None and not (name == TOPIC and self._outlives_outage()):
                 raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error

@@ -127,8 +127,16 @@ def test_a_flood_is_ten_parts_and_a_count_of_the_rest():
     told = content("slack", *flood)
     assert told["text"] == "*300 errors* in 30 groups of `prod`"
     assert len(told["attachments"]) == 11
-    assert told["attachments"][-1]["text"] == "… and 200 findings in 20 groups: `rebalance report` has all"
+    assert told["attachments"][-1]["text"] == "… and 200 findings in 20 groups (POLL_TIMEOUT 200): `rebalance report` has all"
     assert len(json.dumps(told)) < 20_000
+
+
+def test_no_code_is_hidden_in_the_rest():
+    """A storm that stands behind a dozen errors of other groups is named, though it has no part of its own."""
+    errors = [replace(ONE, group_id=f"g{n}", occurred_ms=AT + n) for n in range(12)]
+    storm = replace(ONE, code="REBALANCE_STORM", severity="WARNING")
+    (*_, rest) = content("slack", *errors, storm)["attachments"]
+    assert rest["text"] == "… and 3 findings in 3 groups (POLL_TIMEOUT 2, REBALANCE_STORM 1): `rebalance report` has all"
 
 
 def test_the_gravest_come_first():

@@ -157,6 +157,16 @@ def test_a_bill_is_made_out_to_whom_one_says(lakehouse, by, payers):
     assert asked(lakehouse, "bill", by=by, group="others") == []
 
 
+def test_a_bill_has_no_start_ups_as_the_report_has_none(lakehouse):
+    began = rebalance("new", members_before=0, members_after=3, total=3_000, client_id="new-1")
+    write(lakehouse, line(at=90_000), line("new", at=90_000), began, rebalance(start=1, total=500, client_id="orders-1"))
+    (bill,) = asked(lakehouse, "bill")
+    assert (bill["payer"], bill["rebalances"], bill["total_ms"]) == ("orders", 1, 500)
+    groups = read_report(lakehouse).groups
+    assert sum(group["rebalances"] - group["startups"] for group in groups) == bill["rebalances"]
+    assert sum(group["rebalancing_ms"] - group["startup_ms"] for group in groups) == bill["total_ms"]
+
+
 def test_a_bill_for_nobody_that_is_known_is_refused(lakehouse):
     with pytest.raises(QuestionError, match="by: must be one of application, client, member, group, day, not weekday"):
         asked(lakehouse, "bill", by="weekday")

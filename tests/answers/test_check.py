@@ -9,7 +9,7 @@ import pytest
 
 from jobs.answers.check import check
 from jobs.cli import entry
-from jobs.common.exit_codes import FAILED, UNUSABLE
+from jobs.common.exit_codes import FAILED, PARTLY_READ, UNUSABLE
 from jobs.lakehouse import folder as lakehouses
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, provisional, rebalance, row, write
 
@@ -92,17 +92,42 @@ def test_evidence_must_name_what_the_row_is_about(lake, capsys):
     assert f"{ORIGIN}:2 names neither the group nor a client of the row" in said
 
 
-def test_lines_that_are_gone_are_counted_and_break_nothing(lake, logs, capsys):
+def test_lines_that_are_gone_are_no_all_clear(lake, logs, capsys):
     (logs / ORIGIN).write_text("another log\n")
-    said = checked(lake, capsys)
-    assert said.out.startswith("OK: 22 laws hold")
+    said = checked(lake, capsys, code=PARTLY_READ)
+    begin = "NOT CHECKED in full: no law is broken as far as lines were found (2 rebalances, "
+    assert said.out.startswith(begin)
+    assert said.out.endswith(", and 0 of 2 lines of evidence)\n")
     assert "2 of 2 lines were not found; give --input DIR with the logs that were read" in said.err
+
+
+def test_nor_are_lines_of_which_some_are_gone(lake, logs, capsys):
+    path = logs / ORIGIN
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    said = checked(lake, capsys, code=PARTLY_READ)
+    assert said.out.endswith(", and 1 of 2 lines of evidence)\n")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_wrong_logs_are_no_all_clear(lake, tmp_path, capsys, form):
+    other = tmp_path / "others" / "c" / "b1"
+    other.mkdir(parents=True)
+    (other / "server.log").write_text("[2026-11-21 02:00:00,250] INFO starting (kafka.server.KafkaServer)\n")
+    said = checked(lake, capsys, "--input", tmp_path / "others", "--format", form, code=PARTLY_READ)
+    assert "OK" not in said.out
+    assert "2 of 2 lines were not found" in said.err
+
+
+def test_a_broken_law_comes_before_lines_that_are_gone(lake, logs, capsys):
+    write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=1), batch=1)
+    (logs / ORIGIN).write_text("another log\n")
+    assert "1 of 22 laws broken" in checked(lake, capsys, code=FAILED).out
 
 
 def test_logs_whose_folder_is_gone_are_counted_too(lake, logs, capsys):
     shutil.rmtree(logs)
-    said = checked(lake, capsys)
-    assert said.out.startswith("OK: 22 laws hold")
+    said = checked(lake, capsys, code=PARTLY_READ)
+    assert said.out.startswith("NOT CHECKED")
     assert "2 of 2 lines were not found" in said.err
 
 

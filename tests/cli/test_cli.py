@@ -168,4 +168,30 @@ def test_intervals_that_poll_takes(capsys, tmp_path, every):
 
 def test_commands_are_listed_by_use():
     lines = CliRunner().invoke(entry.cli, ["--help"]).output.partition("Commands:\n")[2].splitlines()
-    assert [line.split()[0] for line in lines[:5]] == ["explain", "run", "inspect", "report", "watch"]
+    names = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]  # others go on
+    assert names[:5] == ["explain", "run", "inspect", "report", "watch"]
+
+
+@pytest.mark.parametrize("command", ["", *entry.cli.commands])
+def test_no_line_of_a_help_is_cut(monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = CliRunner().invoke(entry.cli, [*command.split(), "--help"]).output.replace("[ARGS]...", "")
+    assert "…" not in shown
+    assert not any(line.rstrip().endswith("...") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("command", [("report",), ("ask", "why"), ("health",), ("check", "--all"), ("evidence", "f1")])
+def test_a_folder_without_its_option_is_taken_for_the_lakehouse_that_was_meant(capsys, tmp_path, monkeypatch, command):
+    monkeypatch.delenv("REBALANCE_LAKEHOUSE", raising=False)
+    assert entry.main([*command, str(tmp_path)]) == UNUSABLE
+    assert capsys.readouterr().err.splitlines()[-1] == f"rebalance: to name the lakehouse, write --lakehouse {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report", "--cluster", "HERE"), ("report", "--lakehouse", "HERE", "HERE"), ("report", "nowhere")],
+)
+def test_no_folder_is_suggested_that_was_not_given_for_it(capsys, tmp_path, monkeypatch, words):
+    monkeypatch.delenv("REBALANCE_LAKEHOUSE", raising=False)
+    assert entry.main([str(tmp_path) if word == "HERE" else word for word in words]) == UNUSABLE
+    assert "to name the lakehouse" not in capsys.readouterr().err

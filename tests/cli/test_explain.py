@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import entry
+from jobs.answers.report import read_report
+from jobs.cli import demo, entry
 from jobs.common import exit_codes
 from jobs.common.interrupts import removing_on_sigterm
+from jobs.common.settings import load
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.run_progress import RunResult
@@ -271,6 +273,23 @@ def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
     piped(monkeypatch, packed.getvalue())
     code, _, (said,) = explained(capsys, "-")
     assert (code, said.partition(":")[0]) == (exit_codes.UNUSABLE, "no log files in standard input")
+
+
+def test_the_demo_and_the_readme_count_the_groups_of_the_recording(tmp_path):
+    lake = tmp_path / "lake"
+    at_once.process(demo.RECORDING, lake, settings=load(timezones=["America/New_York"]), most_lines=at_once.MOST_LINES)
+    groups = len(read_report(lake).groups)
+    assert f"{groups} consumer groups" in demo.demo.help
+    assert f"{groups} consumer groups" in (PROJECT / "README.md").read_text()
+
+
+def test_a_file_that_is_cut_off(capsys, tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "server.log").write_text(EXCERPT)
+    (folder / "server.log.1.gz").write_bytes(gzip.compress(EXCERPT.replace("06:16", "06:15").encode())[:-40])
+    assert entry.main(["explain", str(folder)]) == exit_codes.PARTLY_READ
+    assert "1 file read up to a damage: the gzip data ends in the middle: " in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_read(capsys, log, tmp_path):

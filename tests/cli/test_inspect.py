@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
 from jobs.cli import entry
+from jobs.common.exit_codes import PARTLY_READ
 from tests.logs.log_makers import coordinator, fetch, other, write
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
@@ -140,6 +142,23 @@ def test_a_log_that_begins_later_than_the_others(capsys, tmp_path):
     said = " ".join(inspect(capsys, tmp_path)[1].split())
     assert "missing: the logs of broker-2 begin 5 min after the first ones: what it did before is not there." in said
     assert "the logs of broker-1 begin" not in said
+
+
+def test_a_file_that_is_cut_off_is_named(capsys, tmp_path):
+    write(tmp_path / "c" / "b1" / "server.log", [coordinator(i) for i in range(100)])
+    whole = gzip.compress(b"".join(b"%b\n" % coordinator(i).replace(b"id=1", b"id=2") for i in range(3_000)))
+    cut = tmp_path / "c" / "b2" / "server.log.gz"
+    cut.parent.mkdir()
+    cut.write_bytes(whole[: len(whole) // 2])
+    named = f"1 file read up to a damage: the gzip data ends in the middle: {cut}"
+    code, out, err = inspect(capsys, tmp_path)
+    assert code == PARTLY_READ
+    assert named in out.splitlines()
+    assert err == f"rebalance: 1 file of {tmp_path} could not be read, or not to the end: see above\n"
+    code, out, _ = inspect(capsys, tmp_path, "--format", "json")
+    assert (code, json.loads(out)["not_read"]) == (PARTLY_READ, [named])
+    cut.write_bytes(whole)
+    assert inspect(capsys, tmp_path)[0] == 0
 
 
 def test_no_such_file(capsys, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import entry
+from jobs.common.exit_codes import UNUSABLE
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 
@@ -60,3 +61,34 @@ def test_a_release_that_was_asked_for_is_followed_or_refused(monkeypatch, capsys
     captured = capsys.readouterr()
     assert (said in captured.err) if code else (captured.err == said)
     assert len(captured.out.splitlines()) == (0 if code else 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"name": "x", "config": {}, "steps": []}', 'it does not say its release: "measured_on", or --kafka'),
+        ('{"measured_on": "4.2.0", "config": {}, "steps": []}', "a name is missing or unknown: 'owned_groups'"),
+        ('{"measured_on": "4.2.0"}', "a name is missing or unknown: 'config'"),
+        ('{"measured_on": 4.2, "config": {}}', "a value has another form than in the format: "),
+        ('{"format": "consumer-group-case/1"}', "a name is missing or unknown: 'topic_ids'"),
+        ("[]", "a value has another form than in the format: "),
+        ('{"measured_on"', "Expecting ':' delimiter"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_its_line(monkeypatch, capsys, line, said):
+    with gzip.open(TRACES / "cases.jsonl.gz", "rt", encoding="utf-8") as file:
+        good = next(file)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{good}\n{line}\n"))
+    assert entry.main(["trace"]) == UNUSABLE
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"rebalance: This is not a trace that the specification can follow: line 3: {said}")
+    assert len(captured.err.splitlines()) == len(captured.out.splitlines()) == 1
+
+
+def test_the_release_may_be_given_instead(monkeypatch, capsys):
+    with gzip.open(TRACES / "cases.jsonl.gz", "rt", encoding="utf-8") as file:
+        trace = json.loads(next(file))
+    release = trace.pop("measured_on")
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(trace)))
+    assert entry.main(["trace", "--kafka", release]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1

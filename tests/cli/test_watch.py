@@ -31,6 +31,8 @@ PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "jobs.cli", "watch", "--lakehouse"]
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app-1", "members_before": 3, "members_after": 2}
 
+HEADING = "2026-11-21 UTC   ● rebalance, at its end   ○ one that later lines may correct   ▲ finding"
+
 
 @pytest.fixture
 def lakehouse(tmp_path):
@@ -75,7 +77,7 @@ def test_a_pipe_gets_a_line_for_each_item_and_each_correction(lakehouse):
     said, complaints = io.StringIO(), []
     watched(lakehouse, PlainOutput(Console(file=said), complaints.append), *history(lakehouse))
     lines = said.getvalue().splitlines()
-    assert lines[0] == "2026-11-21 UTC"
+    assert lines[0] == HEADING
     assert [line.split(maxsplit=2)[1] + re.sub(r" {2,}", "|", line)[10:] for line in lines[1:]] == [
         "○ payments|UNKNOWN|app-1|2.0 s|3 -> 2 members|(provisional: it waits for ANSWERS)",
         "▲ payments|SESSION_TIMEOUT|app-2|f5c774eb291c|It went silent.",
@@ -83,6 +85,17 @@ def test_a_pipe_gets_a_line_for_each_item_and_each_correction(lakehouse):
         "○ payments|MEMBER_JOINED|-|2.0 s|? -> ? members|(provisional: it waits for ANSWERS)",
     ]
     assert complaints == []
+
+
+@pytest.mark.usefixtures("at_once")
+def test_lines_come_in_the_order_of_the_times_that_they_show(lakehouse):
+    """The longer rebalance began first and ended last; the finding came while it went on."""
+    longer = rebalance("orders", start=1_000, total=50_000)
+    write(lakehouse, longer, rebalance(start=10_000, total=2_000), finding(occurred_at=DAY + 30_000), batch=1)
+    said = io.StringIO()
+    watched(lakehouse, PlainOutput(Console(file=said)), lambda: None)
+    lines = [line.split()[:3] for line in said.getvalue().splitlines()[1:]]
+    assert lines == [["00:00:12", "●", "payments"], ["00:00:30", "▲", "payments"], ["00:00:51", "●", "orders"]]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -112,12 +125,12 @@ def test_a_terminal_keeps_provisional_rows_below_the_final_ones(lakehouse):
     watched(lakehouse, ScreenOutput(console, "Watching"), *steps)
     shown = screen(said.getvalue())
     assert [re.sub(r"\br[0-9a-f]{11}$", "ID", re.sub(r" {2,}", "|", line)) for line in shown] == [
-        "2026-11-21 UTC",
+        re.sub(r" {2,}", "|", HEADING),
         "00:00:00|▲ payments|SESSION_TIMEOUT|app-2|f5c774eb291c|It went silent.",
-        "00:00:05|● payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|ID",
-        "00:01:00|● payments|MEMBER_JOINED|-|2.0 s|? -> ? members|ID",
+        "00:00:07|● payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|ID",
+        "00:01:02|● payments|MEMBER_JOINED|-|2.0 s|? -> ? members|ID",
         "… 5 older provisional rebalances",
-        *(f"00:01:00|○ g{n}|MEMBER_JOINED|-|2.0 s|? -> ? members|(provisional: it waits for ANSWERS)" for n in range(5, 9)),
+        *(f"00:01:02|○ g{n}|MEMBER_JOINED|-|2.0 s|? -> ? members|(provisional: it waits for ANSWERS)" for n in range(5, 9)),
     ]
 
 
@@ -207,7 +220,7 @@ def read_until(descriptor, wanted):
 def test_a_signal_ends_it_in_a_pipe(lakehouse, number):
     process = subprocess.Popen([*COMMAND, str(lakehouse)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     write(lakehouse, rebalance(), batch=1)
-    assert process.stdout.readline() == "2026-11-21 UTC\n"
+    assert process.stdout.readline() == f"{HEADING}\n"
     assert "payments" in process.stdout.readline()
     process.send_signal(number)
     assert (process.wait(60), process.stdout.read(), process.stderr.read()) == (0, "", "")

@@ -55,5 +55,6 @@ def test_it_says_where_it_is_and_who_can_read_it_and_ends_at_a_signal(tmp_path, 
             assert answer.status == 200
         process.send_signal(number)
         _, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "")
+    said = f"rebalance: waiting for the lakehouse {tmp_path / 'lake'}: `rebalance run` makes it\n"
+    assert (process.returncode, errors) == (0, said)
     assert not (tmp_path / "lake").exists()

@@ -144,8 +144,12 @@ def test_a_truncated_archive_is_told_in_a_row_and_in_the_summary(tmp_path):
     spool = spool_of(logs, tmp_path / "spool")
     consumer = read(spool, tmp_path / "spool")
     assert [row["text"] for row in consumer.of("line") if row["fault"] == DAMAGED_FILE] == ["the gzip data ends in the middle"]
-    assert spool.troubles.summary() == [f"1 file read up to a damage: the gzip data ends in the middle: {logs / 'server.log.1.gz'}"]
-    assert spool.troubles.unread == {}
+    said = [f"1 file read up to a damage: the gzip data ends in the middle: {logs / 'server.log.1.gz'}"]
+    assert spool.troubles.summary() == said
+    assert (spool.troubles.unread, len(spool.troubles)) == ({}, 1)
+    again = spool_of(logs, tmp_path / "spool")
+    assert read(again, tmp_path / "spool").of("line") == []
+    assert again.troubles.summary() == said  # a later run has nothing new, and the file is as damaged as before
 
 
 def test_many_files_of_one_reason_are_one_line():

@@ -137,6 +137,12 @@ def test_trace_follows_another_release_when_told():
     assert run_trace(recorded)["steps"][5]["expect"]["group_after"]["state"] == "Empty"
 
 
+@pytest.mark.parametrize("line", ['{"steps": []}', '{"measured_on": "4.2.0"}', '{"measured_on": 4.2}', "{"])
+def test_trace_names_a_line_that_it_cannot_follow(line):
+    with pytest.raises(ValueError, match=r"^line 2: "):
+        run_lines(["\n", line], io.StringIO(), None, print)
+
+
 def test_the_script_prints_a_table_and_fails_on_a_difference(capsys):
     recorded = json.loads(json.dumps(load_traces()[0][1]))
     arguments, traces = ["--show", "1"], [("0.10.2.2", recorded)]

@@ -29,7 +29,8 @@ _WITHOUT_TIME: Final = ("NO_TIMESTAMP", "NO_TIME")
 def write_account(console: Console, result: RunResult, source: str) -> None:
     """Prints what became of all lines, in this run and in the whole lakehouse."""
     if result.nothing_new and result.signal is None:
-        write(console, printable(f"Nothing new in {source}.", LINE_CHARS))
+        if result.understood:  # else nothing was written, and the last line says why
+            write(console, printable(f"Nothing new in {source}.", LINE_CHARS))
     else:
         write(console, f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
     if any(result.before.values()):

@@ -54,6 +54,9 @@ def render(result: Inspection, path: str, zone: str, console: Console) -> None:
             line(f"  {note}")
         if len(notes) > _FILES_SHOWN:
             line(f"  … and {len(notes) - _FILES_SHOWN} more (--format json lists all)")
+    for text in result.troubles:
+        line()
+        line(text)
     _unknown(result, line)
 
 
@@ -180,6 +183,7 @@ def to_json(result: Inspection, left_out: Mapping[str, int]) -> str:
             "zones": result.zones,
             "missing": {cluster: result.missing(cluster) for cluster in clusters},
             "notes": result.notes,
+            "not_read": result.troubles,
             "copies": result.copies,
             "left_out": dict(left_out),
             "samples": [sample.__dict__ for sample in result.samples],

@@ -45,6 +45,11 @@ def warn_nothing_understood(source: object) -> None:
     warn(f"nothing in {source} was understood: it has no line of a broker, a client or a record that can be read (docs/capture.md)")
 
 
+def partly_read(files: int, source: str) -> str:
+    """That some files of the input were not read, or not to their ends: those that lines before it name."""
+    return f"{files:,} file{'' if files == 1 else 's'} of {source} could not be read, or not to the end: see above"
+
+
 def warn(message: str) -> None:
     """Writes one line to stderr. It may name files, topics and settings, and quote a broker: everything in it is made printable."""
     click.echo(f"rebalance: {printable(message, LINE_CHARS)}", err=True)

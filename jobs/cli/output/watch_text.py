@@ -56,6 +56,8 @@ class _Lines:
         """The line about an item, after a line with its day where that is another one than that of the line before."""
         day = f"{item.at:%Y-%m-%d}"
         heading = [] if day == self._day else [Text(f"{day} UTC", style="bold")]
+        if not self._day:
+            heading[0].append(f"   {self._form.legend()}", "not bold dim")
         self._day = day
         return [*heading, self.line(item, note)]
 
