@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.view.outcomes import OPEN
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
@@ -69,6 +71,11 @@ class Finding:
     def time(self) -> str:
         """When it happened, as ISO 8601 in UTC."""
         return iso(EPOCH + timedelta(milliseconds=self.occurred_ms))
+
+    @property
+    def broker(self) -> str:
+        """The broker that did it: the group left it, or had to wait for it. Empty: it is not about a broker."""
+        return str(json.loads(self.details).get("from_broker") or "") if self.code == COORDINATOR_MOVED.code else ""
 
     @property
     def gravity(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from jobs.alerts.finding import Finding
 from jobs.alerts.links import group_link
+from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, who
 from jobs.common.times import EPOCH, instant, iso
@@ -22,7 +23,7 @@ _ENDED: Final = "#388e3c"
 _NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
 _BLOCKS: Final = 10  # attachments of one chat message
 _OPEN_MS: Final = 86_400_000  # Alertmanager: how long an alert stands whose end will be posted
-_CLIENTS: Final = 4  # named in one attachment
+_NAMED: Final = 4  # clients or groups in one attachment
 _NAME_CHARS: Final = 80
 _TEXT_CHARS: Final = 1_500
 
@@ -119,14 +120,21 @@ def _slack(findings: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
 
 
 def _problems(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings of one code in one group, in order of time; the gravest problems first, then the most frequent."""
+    """Findings of one code in one group, or of what a broker did to all its groups, in order of time.
 
-    def of(finding: Finding) -> tuple[str, str, str]:
-        return finding.cluster, finding.group_id, finding.code
+    The gravest problems come first; of these those of brokers, as in the report, then the most frequent.
+    """
+
+    def of(finding: Finding) -> tuple[str, str, str, str]:
+        return finding.cluster, finding.broker, "" if finding.broker else finding.group_id, finding.code
 
     ordered = sorted(findings, key=lambda one: (of(one), one.occurred_ms, one.key))
     problems = [list(own) for _, own in groupby(ordered, of)]
-    return sorted(problems, key=lambda problem: (-max(one.gravity for one in problem), -len(problem), problem[0].occurred_ms))
+
+    def order(problem: Sequence[Finding]) -> tuple[int, bool, int, int]:
+        return -max(one.gravity for one in problem), not problem[0].broker, -len(problem), problem[0].occurred_ms
+
+    return sorted(problems, key=order)
 
 
 def _headline(findings: Sequence[Finding]) -> str:
@@ -146,14 +154,18 @@ def _order(severity: str) -> tuple[int, str]:
 
 def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
     first, newest = problem[0], problem[-1]
-    times = f" {len(problem)} times" if len(problem) > 1 else ""
-    title = f"{first.code}{times} in {_escaped(first.group_id, _NAME_CHARS)} ({_escaped(first.cluster, _NAME_CHARS)})"
+    groups = sorted({one.group_id for one in problem})
+    if first.broker:
+        about = f" of {_escaped(broker_name(first.broker), _NAME_CHARS)}: {many(len(groups), 'group')}"
+    else:
+        about = (f" {len(problem)} times" if len(problem) > 1 else "") + f" in {_escaped(first.group_id, _NAME_CHARS)}"
+    title = f"{first.code}{about} ({_escaped(first.cluster, _NAME_CHARS)})"
     clients = sorted({who(one.client_id, one.client_host, one.member_id) for one in problem} - {"-"})
-    more = f" and {len(clients) - _CLIENTS} more" if clients[_CLIENTS:] else ""
-    named = ", ".join(map(_code, clients[:_CLIENTS])) + more
     until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
     span = instant(first.occurred_ms)[:19] + until
-    lines = [_escaped(newest.message), f"*What to change:* {_escaped(newest.advice)}", *([f"*Client:* {named}"] if named else [])]
+    lines = [_escaped(newest.message), f"*What to change:* {_escaped(newest.advice)}"]
+    lines += [f"*Client:* {_named(clients)}"] if clients else []
+    lines += [f"*Groups:* {_named(groups)}"] if first.broker else []
     attachment = {
         "color": _ENDED if newest.open is False else COLOURS.get(newest.severity, COLOURS["ERROR"]),
         "fallback": f"{newest.severity}: {title}",
@@ -163,6 +175,11 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
         "mrkdwn_in": ["text"],
     }
     return attachment | ({"title_link": link} if (link := group_link(dashboard_url, first)) else {})
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+    return ", ".join(map(_code, names[:_NAMED])) + more
 
 
 def _escaped(text: str, limit: int = _TEXT_CHARS) -> str:

@@ -51,6 +51,21 @@ def test_rows_of_one_id_that_say_something_else_have_keys_of_their_own():
     assert len(ONE.key) == 21
 
 
+def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
+    def moved(group, broker="broker-2", **values):
+        details = json.dumps({"from_broker": broker, "to_broker": "broker-1"})
+        return replace(ONE, code="COORDINATOR_MOVED", group_id=group, details=details, client_id=None, client_host=None, **values)
+
+    storm = [replace(ONE, group_id=f"s{n}", occurred_ms=AT - 9_000 + n) for n in range(12)]
+    told = content("slack", *storm, *(moved(f"g{n}") for n in range(6)), moved("other", "broker-3"))["attachments"]
+    assert [one["title"] for one in told[:2]] == [
+        "COORDINATOR_MOVED of broker-2: 6 groups (prod)",
+        "COORDINATOR_MOVED of broker-3: 1 group (prod)",
+    ]
+    assert "*Groups:* `g0`, `g1`, `g2`, `g3` and 2 more" in told[0]["text"]
+    assert told[2]["title"] == "POLL_TIMEOUT in s0 (prod)"
+
+
 def test_a_link_leads_to_the_group_at_that_time():
     link = urlsplit(group_link(DASHBOARD, replace(ONE, group_id="a b&c=d/é")))
     assert (link.scheme, link.netloc, link.path) == ("https", "dash.example", "/rebalance/group")
