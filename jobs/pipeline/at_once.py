@@ -55,10 +55,10 @@ def process(
         feeder = Feeder(source, house, settings, follow=False, tell=warn)
         with _stage("reading the input"):
             slices = feeder.cut(most_lines)
-        if slices is None:
-            return None
         for note in feeder.take_notes():
             warn(note)
+        if slices is None:
+            return None
         mark_ended(house, settings)
         for name, schema in (INGEST_TABLES | WRITTEN | FOLDED_TABLES).items():
             ensure_table(folder, name, schema)
