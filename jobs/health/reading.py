@@ -20,7 +20,7 @@ from jobs.health import status
 from jobs.health.batch_health import BatchHealth
 from jobs.health.verdict import STATE_WINDOW_MS, Evidence, Limits, Problem
 from jobs.lakehouse import locks
-from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.folder import Lakehouse, is_lakehouse
 from jobs.lakehouse.reader import table_rows
 from schemas.names import PIPELINE_HEALTH
 
@@ -34,7 +34,10 @@ def read(folder: Path, now_ms: int) -> Evidence:
         raise LakehouseError(f"no lakehouse at {folder}: no such folder")
     newest = status.read(house.status)
     if newest is None:
-        raise LakehouseError(f"no `rebalance run` of this version has worked in {folder}: its health is unknown")
+        others = (
+            "; jobs that spark-submit starts report none, but Spark's own metrics do (docs/operations.md)" if is_lakehouse(folder) else ""
+        )
+        raise LakehouseError(f"no `rebalance run` of this version has worked in {folder}: its health is unknown{others}")
     # First the lock, then the status: a process that ends between the two is not taken for one that was killed.
     running = locks.is_held(house.lock)
     newest = status.read(house.status) or newest

@@ -25,6 +25,8 @@ from jobs.lakehouse.folder import BEFORE, Lakehouse
 
 _NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
 _FOLDERS: Final = ("_spool", "_captured")
+_UNFINISHED: Final = shutil.ignore_patterns("_last_checkpoint", ".*", "*.tmp")
+"""Of a log that grows while it is copied: files that are being written, and the hint that may name one of later."""
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 
@@ -70,16 +72,30 @@ def before_of(old: Path) -> Path:
 
 def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
     """Copies everything but the tables `made` from events. May be interrupted and called again."""
+    carry_tables(old, new, made)
     checkpoints = [path for path in (old.folder / "_checkpoints").iterdir() if path.name not in _NOT_CARRIED]
-    tables = [path.parent for path in old.folder.glob("*/_delta_log") if path.parent.name not in made]
     folders = [path for name in _FOLDERS if (path := old.folder / name).exists()]
-    for source in sorted((*checkpoints, *tables, *folders)):
+    for source in sorted((*checkpoints, *folders)):
         target = new.folder / source.relative_to(old.folder)
         if source.is_dir():
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(source, target)
         else:
             shutil.copy2(source, target)
+
+
+def carry_tables(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
+    """Copies the tables that are not `made` from events, such as the account of all lines, and where the logs are.
+
+    Others may write the old ones meanwhile: the log is copied first, and what it names was there before it. May be called again.
+    """
+    for source in sorted(path.parent for path in old.folder.glob("*/_delta_log") if path.parent.name not in made):
+        target = new.folder / source.name
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source / "_delta_log", target / "_delta_log", ignore=_UNFINISHED)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("_delta_log"), dirs_exist_ok=True)
+    if old.inputs.exists():
+        shutil.copy2(old.inputs, new.inputs)
 
 
 def swap(old: Path, new: Path) -> Path:

@@ -5,12 +5,19 @@ Without `once`, a query follows its input until the process is killed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from jobs.common.errors import UserError
 from jobs.common.failures import root_cause
+from jobs.common.options import LINE_CHARS
 from jobs.common.settings import Settings
+from jobs.common.text import printable
+from jobs.lakehouse import reader
 from jobs.lakehouse.folder import Lakehouse, check_layout, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.executors import check_executors
@@ -32,7 +39,7 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
     check_source(source, once=once)
     house = _house_of_ingest(folder, settings)
     remember_input(house, source)
-    with feeding(source, house, settings, follow=not once) as feeder:
+    with _told(f"reading {source} into {folder}", folder, once=once), feeding(source, house, settings, follow=not once) as feeder:
         assert feeder is not None
         spark = spark or spark_session("rebalance-ingest")
         check_executors(spark, [folder])
@@ -52,24 +59,29 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
             raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
         query.processAllAvailable()
         query.stop()
+        for line in feeder.troubles.summary():
+            _say(line)
+        if not feeder.understood:
+            _say(f"nothing in {source} was understood: `rebalance inspect {source}` shows what its lines are")
 
 
 def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: bool) -> None:
     """Reads a topic of log lines into group_events."""
     house = _house_of_ingest(folder, settings)
     topic_input.check(chosen, house)
-    spark = spark_session("rebalance-ingest-topic")
-    check_executors(spark, [folder])
-    query = start_ingest_topic(
-        spark,
-        chosen,
-        most_lines=settings.slice_lines,
-        lakehouse=folder,
-        checkpoint=house.topic_checkpoint,
-        once=once,
-        interval_ms=settings.interval_ms,
-    )
-    query.awaitTermination()
+    with _told(f"reading topic {chosen.topic} into {folder}", folder, once=once):
+        spark = spark_session("rebalance-ingest-topic")
+        check_executors(spark, [folder])
+        query = start_ingest_topic(
+            spark,
+            chosen,
+            most_lines=settings.slice_lines,
+            lakehouse=folder,
+            checkpoint=house.topic_checkpoint,
+            once=once,
+            interval_ms=settings.interval_ms,
+        )
+        query.awaitTermination()
 
 
 def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | None = None) -> None:
@@ -77,10 +89,26 @@ def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | N
     house = Lakehouse(folder)
     check_layout(house, settings)
     checkpoint = house.track_checkpoint
-    spark = spark_session("rebalance-track")
-    check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
-    query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, once=once, events_from=events_from)
-    query.awaitTermination()
+    with _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once):
+        spark = spark_session("rebalance-track")
+        check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
+        query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, once=once, events_from=events_from)
+        query.awaitTermination()
+
+
+@contextmanager
+def _told(doing: str, folder: Path, *, once: bool) -> Iterator[None]:
+    """Says on standard output what the job does, and what became of it."""
+    before = reader.account(folder)
+    _say(f"{doing}{'' if once else ', until it is stopped'}")
+    yield
+    added = {name: total - before[name] for name, total in reader.account(folder).items()}
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in added.items() if count)
+    _say(f"done {doing}: {counts or 'nothing new'}")
+
+
+def _say(text: str) -> None:
+    click.echo(f"rebalance: {printable(text, LINE_CHARS)}")
 
 
 def _house_of_ingest(folder: Path, settings: Settings) -> Lakehouse:

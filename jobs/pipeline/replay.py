@@ -30,7 +30,7 @@ from jobs.lakehouse.tables import ensure_table
 from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from schemas import group_events
-from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES
+from schemas.names import FINDINGS, GROUP_EVENTS, PIPELINE_HEALTH, REBALANCES
 from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ _POLL_SECONDS: Final = 1
 _THINNED: Final = "SELECT coalesce(sum(beat_count - len(beats)), 0) n FROM group_events WHERE beat_count > len(beats)"
 
 Show = Callable[[RunProgress], None]
+
+_MADE: Final = frozenset({GROUP_EVENTS, *TRACK_TABLES, *PROVISIONAL_TABLES, *FOLDED_TABLES})
+"""The tables that are made of events."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,13 @@ def replay(
             with started_spark(house, spark, once=True) as session:
                 interrupts.install()
                 _track(session, house, settings, show, interrupts)
-        if interrupts.signal is not None or not swap_them:
+        if interrupts.signal is not None:
             return result(new, old, signal=interrupts.signal)
         show(RunProgress("carrying over what is not made of events"))
-        swap.carry_over(source, house, {GROUP_EVENTS, *TRACK_TABLES, *PROVISIONAL_TABLES, *FOLDED_TABLES})
+        if not swap_them:
+            swap.carry_tables(source, house, _MADE | {PIPELINE_HEALTH})  # the old pipeline may be at work, and removes files of that one
+            return result(new, old)
+        swap.carry_over(source, house, _MADE)
         before = swap.swap(old, new)
     return result(old, before, before)
 

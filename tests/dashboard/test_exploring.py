@@ -69,6 +69,23 @@ def addresses(served):
     return [*((page.path, few) for page in pages()), *deep, *((path, few | values) for path, values in states)]
 
 
+def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded):
+    its = reader(recorded)
+    labels = 0
+    for one in asked(recorded, "rebalances", limit="12"):
+        its.open("/rebalance", cluster=one["cluster"], group=one["group_id"], id=one["id"])
+        its.page.wait_for_selector(".waterfall")
+        room, spans = its.page.evaluate(
+            """() => {
+                const ends = (each) => { const box = each.getBoundingClientRect(); return [box.left, box.right]; };
+                return [ends(document.querySelector(".waterfall thead .bars")), [...document.querySelectorAll(".tick-label")].map(ends)];
+            }"""
+        )
+        assert all(room[0] <= left and right <= room[1] for left, right in spans), one["id"]
+        labels += len(spans)
+    assert labels > 30
+
+
 def test_every_page_shows_a_recording_to_everybody(reader, recorded):
     """By day on a wide screen, and by night on a phone."""
     its = reader(recorded, bypass_csp=True)  # axe is put into the page

@@ -29,6 +29,7 @@ from jobs.lakehouse.folder import Lakehouse
 from schemas import names, pipeline_health
 from schemas.tables import HEALTH_TABLES
 from tests.health.metrics_text import read_metrics
+from tests.lakehouse.rows import empty_lakehouse
 
 NOW = 1_795_000_000_000
 DAY = 86_400_000
@@ -301,6 +302,14 @@ def test_where_nothing_is_known_nothing_is_said(tmp_path):
     Lakehouse(tmp_path).status.write_text('{"version": 99}')
     with pytest.raises(LakehouseError, match="its health is unknown"):
         judge(tmp_path)
+
+
+def test_tables_that_spark_submit_made_are_named_as_such(tmp_path):
+    lake = empty_lakehouse(tmp_path / "lake")
+    with pytest.raises(
+        LakehouseError, match="its health is unknown; jobs that spark-submit starts report none, but Spark's own metrics do"
+    ):
+        judge(lake)
 
 
 def test_a_status_comes_out_as_it_went_in_and_what_a_newer_program_adds_is_passed_over(tmp_path):

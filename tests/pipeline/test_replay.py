@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from jobs.answers.report import read_report
 from jobs.cli import entry
 from jobs.common.errors import UserError
 from jobs.common.exit_codes import UNUSABLE
@@ -22,11 +24,12 @@ from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import table_rows
+from jobs.pipeline import replay as replaying
 from jobs.pipeline.replay import replay
 from jobs.pipeline.tracking import track
 from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
-from tests.lakehouse.rows import DAY, empty_lakehouse, line, new_lakehouse, rebalance, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, line, new_lakehouse, rebalance, row, write
 
 pytestmark = pytest.mark.slow
 
@@ -204,6 +207,26 @@ def is_new(folder):
 
 def is_old(folder):
     return DeltaTable(str(folder / "rebalances")).count() == 1
+
+
+def test_a_replayed_lakehouse_has_the_account_of_all_lines(lake, tmp_path, monkeypatch):
+    """Without a swap too: a report that lacks it would not say which lines were not understood."""
+    monkeypatch.setattr(replaying, "started_spark", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(replaying, "_track", lambda *_: None)
+    account = {"cluster": "c", "broker": "b1", "origin": "server.log", "lines_read": 9, "skipped": 2, "events": 6, "quarantined": 1}
+    refused = {"cluster": "c", "broker": "b1", "origin": "server.log", "position": 9, "reason": "TRUNCATED", "raw": "Group"}
+    write(lake, row("input_lines", **account), row("quarantine", **refused), batch=50)
+    old, new = Lakehouse(lake), tmp_path / "new"
+    old.inputs.parent.mkdir(exist_ok=True)
+    lakehouses.remember_input(old, tmp_path)
+    for _ in range(2):  # another time it reads what was added since
+        replay(lake, new, settings=Settings(), spark=object())
+        for name in ("input_lines", "quarantine"):
+            assert content(new / name) == content(lake / name) != []
+        assert [cluster["lines"] for cluster in read_report(new).clusters] == [cluster["lines"] for cluster in read_report(lake).clusters]
+        assert lakehouses.known_inputs(new) == [tmp_path]
+        write(lake, row("input_lines", **account), batch=51)
+    assert not (new / "pipeline_health").exists()
 
 
 @pytest.mark.parametrize("at_once", [True, False])

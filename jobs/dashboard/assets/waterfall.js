@@ -73,7 +73,7 @@ export function waterfall(row, rounds, members, window, all, showAll) {
   ];
   return [
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waterfall" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `${axis.x(tick.at)}%` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `clamp(2.8rem, ${axis.x(tick.at)}%, 100% - 2.8rem)` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
       h("tbody", {}, body))),
     members.length > shown.length ? h("p", { class: "note" }, `${count(shown.length)} of ${count(members.length)} members, those that came back first. `, h("button", { type: "button", onclick: showAll }, "Show all")) : null,
   ];
