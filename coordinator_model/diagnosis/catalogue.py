@@ -196,7 +196,7 @@ ILLEGAL_GENERATION: Final = Text(
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
-    "{api} was refused: the member id is not, or no longer, in the group.{removal}",
+    "{api} was refused: {removal}.",
     "{remedy}",
     row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
     evidence="R L",

@@ -7,6 +7,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins, incidents, silences
 from coordinator_model.diagnosis.findings import Client, current, emit, first_time, row, seconds
+from coordinator_model.diagnosis.refusals import removal
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
@@ -230,9 +231,12 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
         return
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
-    removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
     remedy, figures = _remedy(gone)
-    words = {"api": event.kind, "removal": removal, "remedy": (catalogue.STILL_RAN if gone else "") + remedy}
+    words = {
+        "api": event.kind,
+        "removal": removal(gone.end_kind if gone is not None else "", after_ms),
+        "remedy": (catalogue.STILL_RAN if gone else "") + remedy,
+    }
     details = {"removed_before_ms": after_ms, **figures}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 

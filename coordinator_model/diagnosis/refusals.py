@@ -103,7 +103,10 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
     """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
     if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
         details = {"api": event.kind, **_former(ended, event)}
-        words = {"removal": _removal(ended, event), "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended)}
+        words = {
+            "removal": removal(ended.kind, event.received_ms - ended.at_ms) if ended else removal("", None),
+            "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended),
+        }
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
 
@@ -148,12 +151,14 @@ def _poll_limit(member: ObservedMember | EndedMembership | None) -> int | None:
     return or_none(member.rebalance_timeout_ms) if member is not None else None
 
 
-def _removal(ended: EndedMembership | None, event: Event) -> str:
-    """How the membership had ended, for the end of a message."""
-    if ended is None:
-        return ""
-    since_ms = event.received_ms - ended.at_ms
-    return f" It had been removed {seconds(since_ms)} before ({ended.kind})." if since_ms >= 0 else f" It had been removed ({ended.kind})."
+def removal(end_kind: str, since_ms: int | None) -> str:
+    """Why a member id is unknown: how that membership had ended, empty if no line shows it, and how long before."""
+    if not end_kind:
+        return "the group has no member with this id"
+    before = f" {seconds(since_ms)} before" if since_ms is not None and since_ms >= 0 else ""
+    return (
+        f"the member had left the group{before}" if end_kind == reasons.LEFT else f"the group had removed the member{before} ({end_kind})"
+    )
 
 
 def _remedy(g: Emitter, ended: EndedMembership | None) -> str:

@@ -116,6 +116,10 @@ class AttentionEntry:
                 members = details.get("restarted") or details.get("waited_for") or ()
                 named = [(name, "") for name in details.get("clients") or [client_in(member, "") or member for member in members]]
             counted.update(name for name in named if any(name))
+        hosts = {client: {host for name, host in counted if name == client} - {""} for client, _ in counted}
+        for client, of_client in hosts.items():
+            if len(of_client) == 1 and (client, "") in counted:  # some of its lines do not name the host
+                counted[client, min(of_client)] += counted.pop((client, ""))
         return [
             (client or None, host or None, count) for (client, host), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
         ]

@@ -48,7 +48,7 @@ class AttentionWords:
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""
         several = len(entry.findings) > 1 and entry.incident is None
-        yield "What", (f"The worst of {len(entry.findings)}: " if several else "") + entry.message
+        yield "What", (self._worst(entry) if several else "") + entry.message
         if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded([printable(group, 60) for group in entry.groups], 2 * _NAMED)
         elif clients := clients_of(entry):
@@ -59,6 +59,12 @@ class AttentionWords:
             yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self.time(last_at)[:-4]}"
         if entry.bill.rebalances:
             yield "Cost", cost_of(entry.bill)
+
+    def _worst(self, entry: AttentionEntry) -> str:
+        """Which of several findings the message is."""
+        row = entry.gravest
+        client = f"{printable(row['client_id'], 60)}, " if row["client_id"] else ""
+        return f"Worst of {len(entry.findings)} ({client}{self.time(row['occurred_at'])[:-4]}): "
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""

@@ -71,7 +71,9 @@ def test_a_report_names_cause_culprit_and_duration(lakehouse):
     assert "2026-11-21 00:00:00.000 to 2026-11-21 00:01:30.000 UTC (1 min 30 s)" in shown
     assert "1,000 read: 900 unrelated, 99 events, 1 unreadable" in shown
     assert re.search(r"payments +1 min 20 s +2\.0 s +1 +MEMBER_JOINED +Stable +3\n", shown)
-    assert re.search(r"00:00:01\.000 +1 +MEMBER_JOINED +app-1@10\.0\.0\.7 d5592b52 +2\.0 s +1 min 20 s +- +1 > 3\n", shown)
+    assert re.search(
+        r"00:00:01\.000 +1 +MEMBER_JOINED +app-1@10\.0\.0\.7 d5592b52 +2\.0 s +0 ms +2\.0 s +1 min 20 s +- +1 > 3 +COMPLETED\n", shown
+    )
     assert re.search(r"d5592b52 +2\.0 s +0 ms +2\.0 s +1 min 20 s +- +1 > 3 +COMPLETED\n", text(lakehouse, terminal=160))
     assert re.search(r" 1\. ERROR +SESSION_TIMEOUT  payments  00:00:05  f[0-9a-f]{11}\n", shown)
     assert "Who     app-1 d5592b52" in shown
@@ -271,7 +273,7 @@ def test_a_time_that_cannot_be_read_is_refused(lakehouse, capsys):
     assert "--since yesterday: neither a time in UTC" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("terminal", "names"), [(160, "Outcome"), (110, "Members"), (64, "Without owner"), (52, "Total")])
+@pytest.mark.parametrize(("terminal", "names"), [(160, "Outcome"), (100, "Members"), (64, "Unowned"), (52, "Total")])
 def test_a_narrow_terminal_keeps_who_and_what_it_cost(lakehouse, terminal, names):
     write(lakehouse, line(), rebalance(members_before=2, client_id="app-1", member_id=MEMBER, unavailable_partition_ms=80_000))
     shown = text(lakehouse, terminal=terminal)

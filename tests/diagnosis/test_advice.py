@@ -110,7 +110,7 @@ def test_a_zombie_that_was_paused_is_told_for_how_long(evidence: str) -> None:
     group.at(85_003).commit(old.member, 1, Error.UNKNOWN_MEMBER_ID, **old.who())
     rows = group.live(120_000).seen(evidence)
     row, details = told(rows, "UNKNOWN_MEMBER")
-    assert "It had been removed 15 s before (SESSION_TIMEOUT)." in row["message"]
+    assert "was refused: the group had removed the member 15 s before (SESSION_TIMEOUT)." in row["message"]
     assert "Nothing was heard of the process for 25 s" in row["advice"]
     assert "session.timeout.ms, now 10000, above 25000" in row["advice"]
     assert (details["removed"], details["removed_ms_ago"]) == ("SESSION_TIMEOUT", 15_000)

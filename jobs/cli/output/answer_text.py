@@ -59,7 +59,7 @@ def _one_day(answer: Answer) -> Any:
 def _title(name: str) -> str:
     """A column's name as a person reads it, without a unit: each cell has its unit."""
     if name == "unavailable_partition_ms":
-        return "without owner"
+        return "unowned"
     for long, short in _SHORTER.items():
         name = name.replace(long, short)
     return name.removesuffix("_ms").replace("_", " ")

@@ -31,18 +31,18 @@ _NOT_SEEN: Final = "not seen"
 _NAMED: Final = 10  # brokers, or groups, in a line
 # The first layout that fits is used, if need be with names cut. Who caused a rebalance and what it cost matter most.
 _LAYOUTS: Final = (
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", ">Without owner", ">Moved", "Members", "Outcome"),
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Total", ">Without owner", ">Moved", "Members"),
-    ("  Time", ">Gen", "Cause", "~By whom", ">Total", ">Without owner", ">Moved", "Members"),
-    ("  Time", "Cause", "~By whom", ">Total", ">Without owner", "Members"),
-    ("  At", "Cause", "~Name", ">Total", ">Without owner"),
+    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", ">Unowned", ">Moved", "Members", "Outcome"),
+    ("  Time", ">Gen", "Cause", "~Culprit", ">Total", ">Unowned", ">Moved", "Members"),
+    ("  Time", ">Gen", "Cause", "~By whom", ">Total", ">Unowned", ">Moved", "Members"),
+    ("  Time", "Cause", "~By whom", ">Total", ">Unowned", "Members"),
+    ("  At", "Cause", "~Name", ">Total", ">Unowned"),
     ("  At", "Cause", "~Name", ">Total"),
 )
 _GROUP_LAYOUTS: Final = (
-    ("~Group", ">Without owner", ">Rebalancing", ">Rebalances", "Mostly", "State", ">Members"),
-    ("~Group", ">Without owner", ">Rebalancing", ">Rebalances", "Mostly"),
-    ("~Group", ">Without owner", ">Rebalancing", ">Rebalances"),
-    ("~Group", ">Without owner"),
+    ("~Group", ">Unowned", ">Rebalancing", ">Rebalances", "Main cause", "State", ">Members"),
+    ("~Group", ">Unowned", ">Rebalancing", ">Rebalances", "Main cause"),
+    ("~Group", ">Unowned", ">Rebalancing", ">Rebalances"),
+    ("~Group", ">Unowned"),
 )
 _OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
 """Sources other than brokers, by the name that the tables give in the column `broker`."""
@@ -123,7 +123,7 @@ class _View:
         """A line for each group that rebalanced after its start, and one for all others."""
         troubled = [row for row in self.report.groups if row["rebalances"] > row["startups"]]
         quiet = [row for row in self.report.groups if row["rebalances"] <= row["startups"]]
-        about = ", what cost most first (`Without owner`: time without an owner, summed over all partitions)" if troubled else ""
+        about = ", what cost most first (`Unowned`: time in which partitions had no owner, summed over all of them)" if troubled else ""
         write(self.console, f"Groups ({len(self.report.groups)}){about}", "bold")
         if troubled:
             _fitting([self._group_columns(troubled[: self.limit], names) for names in _GROUP_LAYOUTS]).write()
@@ -138,10 +138,10 @@ class _View:
         for row in groups:
             cells = {
                 "Group": self.name(row["cluster"], row["group_id"]),
-                "Without owner": duration(row["unavailable_partition_ms"]),
+                "Unowned": duration(row["unavailable_partition_ms"]),
                 "Rebalancing": duration(row["rebalancing_ms"] - row["startup_ms"] or None),
                 "Rebalances": str(row["rebalances"] - row["startups"]),
-                "Mostly": row["worst_cause"] or "-",
+                "Main cause": row["worst_cause"] or "-",
                 "State": _state(row),
                 "Members": _number(row["members"]),
             }
@@ -223,7 +223,7 @@ class _View:
             "Outcome": row["outcome"],
             "Members": f"{_number(row['members_before'], '?')} > {_number(row['members_after'], '?')}",
             "Moved": "-" if moved is None else f"{moved}/{_number(row['partitions'], '?')}",
-            "Without owner": duration(row["unavailable_partition_ms"]),
+            "Unowned": duration(row["unavailable_partition_ms"]),
         }
 
 

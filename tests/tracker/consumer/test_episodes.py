@@ -199,7 +199,7 @@ def test_a_member_that_is_removed_for_its_silence_is_reported_and_so_is_its_retu
     rows = story.rows()
     assert codes(rows) == [("SESSION_TIMEOUT", "b-1"), ("UNKNOWN_MEMBER", "b-1")]
     assert "last heard 45 s before" in told(rows, "findings", "message")[0][0]
-    assert "removed 29 s before" in told(rows, "findings", "message")[1][0]
+    assert "removed the member 29 s before" in told(rows, "findings", "message")[1][0]
 
 
 def test_the_last_heartbeat_of_a_member_that_leaves_is_no_finding():
