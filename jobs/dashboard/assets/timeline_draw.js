@@ -7,9 +7,9 @@ import { colour, fill, span } from "./looks.js";
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lanes. */
 export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lane: 22, narrowLane: 36, foot: 10 };
 
-const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
-const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
-const REBALANCE_LETTERS = { broker: "B", failed: "F", came: "J", changed: "C", startup: "S", unknown: "?" };
+export const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
+export const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
+export const REBALANCE_LETTERS = { broker: "B", failed: "F", came: "J", changed: "C", startup: "S", unknown: "?" };
 
 /** The spans of the group's states: [{state, look, from, to, generation, row}]. */
 export function stateSpans(data) {

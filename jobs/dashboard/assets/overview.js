@@ -1,0 +1,93 @@
+// All groups over time: a lane for each with its rebalances and findings, and a band through all lanes for each broker's trouble.
+import { Axis } from "./axis.js";
+import { h, printable } from "./dom.js";
+import { clock, count, instant, many, zoneName } from "./format.js";
+import { symbol } from "./looks.js";
+import * as state from "./state.js";
+import { REBALANCE_LETTERS } from "./timeline_draw.js";
+import { tipOf } from "./timeline_hit.js";
+import { bar, point } from "./waterfall.js";
+
+const FEW = { wide: 22, narrow: 14 }; // lanes that leave room for the incidents on the first screen
+const LETTER = { wide: 2.2, narrow: 5 }; // percent of the width that a letter needs
+const DRAGGED = 8; // pixels
+const narrow = matchMedia("(max-width: 720px)");
+
+/** Some room on both sides of a time. */
+export function around(from, to) {
+  const room = Math.max((to - from) * 0.4, 15000);
+  return { from: Math.max(0, Math.round(from - room)), to: Math.round(to + room) };
+}
+
+/** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
+export function overview(attention, period, groups) {
+  const axis = new Axis(period.from, period.to, 0, 100);
+  const away = attention.entries.map((entry) => entry.away).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
+  const here = (values) => state.link("/", { cluster: state.get("cluster"), since: state.get("since"), ...values });
+  const zoomed = state.number("from") !== null;
+  const all = state.get("lanes") === "all";
+  const few = narrow.matches ? FEW.narrow : FEW.wide;
+  const shown = all ? attention.lanes : attention.lanes.slice(0, few);
+  const ticks = axis.ticks(narrow.matches ? 25 : 11);
+  const behind = [ticks.map((tick) => h("i", { class: "tick", style: { left: `${axis.x(tick.at)}%` } })), away.map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
+  const several = attention.clusters.length > 1;
+  const picture = h("div", { class: "lanes" },
+    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: { left: `${axis.x(tick.at)}%` } }, tick.label)))),
+    shown.map((lane) => laneOf(lane, axis, behind.flat().filter(Boolean).map((each) => each.cloneNode(true)), several, zoomed ? period : {})));
+  brush(picture, axis);
+  const to = instant(axis.from).slice(0, 10) === instant(axis.to).slice(0, 10) ? clock(axis.to, 0) : instant(axis.to, 0);
+  return h("figure", { class: "overview", "aria-label": "All groups over time" },
+    h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${instant(axis.from, 0)} to ${to} ${zoneName()} `,
+      zoomed ? h("a", { href: here({}), "data-key": "whole" }, "Whole time") : null,
+      away.map((band) => h("a", { class: "bandname", href: here(around(band.from, band.to)) }, h("i", { class: "wf-key look-away" }), `${band.text} ${clock(band.from, 0)} to ${clock(band.to, 0)}`))),
+    picture,
+    shown.length < attention.lanes.length ? h("button", { type: "button", "data-key": "lanes", onclick: () => state.set({ lanes: "all" }, { push: true }) }, `Show ${many(attention.lanes.length - few, "more group")}`) : null,
+    shown.length === attention.lanes.length && shown.length < groups ? h("p", { class: "note" }, `${count(shown.length)} of ${many(groups, "group")}. `, h("a", { href: state.link("/groups", { cluster: state.get("cluster") }) }, "All groups")) : null);
+}
+
+function laneOf(lane, axis, behind, several, period) {
+  const symbols = lane.severity ? symbol(lane.severity.toLowerCase(), lane.severity) : null;
+  const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
+  const said = `: ${many(lane.rebalances.length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
+  const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
+    lane.rebalances.map((row) => told(bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"), narrow.matches ? LETTER.narrow : LETTER.wide), row.started_at, row.ended_at)),
+    lane.findings.map((row) => told(point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n")), row.occurred_at, row.occurred_at)));
+  track.addEventListener("click", (event) => {
+    const its = event.target.closest("[data-from]");
+    const at = axis.at((100 * (event.clientX - track.getBoundingClientRect().left)) / track.clientWidth);
+    location.href = href(its ? around(Number(its.dataset.from), Number(its.dataset.to)) : around(at, at));
+  });
+  return h("div", { class: "lane" }, h("a", { href: href(period), class: "name" }, symbols, h("span", {}, printable(lane.group_id, 60), several ? h("small", {}, ` ${printable(lane.cluster, 20)}`) : null), h("span", { class: "sr" }, said)), track);
+}
+
+/** Says of what time an element is. */
+function told(element, from, to) {
+  if (element) Object.assign(element.dataset, { from, to });
+  return element;
+}
+
+/** Who drags over the lanes chooses the time that the whole page shows. */
+function brush(picture, axis) {
+  let began = null;
+  const box = h("i", { class: "brush", hidden: true });
+  const area = () => picture.querySelector(".track").getBoundingClientRect();
+  picture.append(box);
+  picture.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse" && !event.button && event.target.closest(".track")) began = event.clientX; });
+  picture.addEventListener("pointermove", (event) => {
+    if (began === null) return;
+    if (!event.buttons) { began = null; box.hidden = true; return; }
+    box.hidden = Math.abs(event.clientX - began) < DRAGGED;
+    box.style.setProperty("left", `${Math.min(event.clientX, began) - picture.getBoundingClientRect().left}px`);
+    box.style.setProperty("width", `${Math.abs(event.clientX - began)}px`);
+  });
+  picture.addEventListener("click", (event) => {
+    const from = began;
+    began = null;
+    box.hidden = true;
+    if (from === null || Math.abs(event.clientX - from) < DRAGGED) return;
+    event.stopPropagation();
+    const { left, width } = area();
+    const [first, last] = [from, event.clientX].sort((a, b) => a - b).map((x) => Math.round(axis.at(Math.min(Math.max((100 * (x - left)) / width, 0), 100))));
+    if (last > first) state.set({ from: first, to: last }, { push: true });
+  }, { capture: true });
+}
