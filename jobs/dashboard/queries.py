@@ -76,7 +76,8 @@ WORST: Final = """
     SELECT cluster, group_id FROM rebalances_with_id
     WHERE ($cluster IS NULL OR cluster = $cluster) AND started_at <= $until AND ended_at >= $since
     GROUP BY cluster, group_id
-    ORDER BY sum(unavailable_partition_ms) FILTER (NOT startup) DESC NULLS LAST, sum(total_ms) FILTER (NOT startup) DESC NULLS LAST, cluster, group_id
+    ORDER BY sum(unavailable_partition_ms) FILTER (NOT startup) DESC NULLS LAST,
+             sum(total_ms) FILTER (NOT startup) DESC NULLS LAST, cluster, group_id
     LIMIT $limit
 """
 """The groups that lost most."""

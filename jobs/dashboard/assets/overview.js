@@ -4,6 +4,7 @@ import { h, printable } from "./dom.js";
 import { clock, count, instant, many, zoneName } from "./format.js";
 import { symbol } from "./looks.js";
 import * as state from "./state.js";
+import { around } from "./timeline.js";
 import { REBALANCE_LETTERS } from "./timeline_draw.js";
 import { tipOf } from "./timeline_hit.js";
 import { bar, point } from "./waterfall.js";
@@ -12,12 +13,6 @@ const FEW = { wide: 22, narrow: 14 }; // lanes that leave room for the incidents
 const LETTER = { wide: 2.2, narrow: 5 }; // percent of the width that a letter needs
 const DRAGGED = 8; // pixels
 const narrow = matchMedia("(max-width: 720px)");
-
-/** Some room on both sides of a time. */
-export function around(from, to) {
-  const room = Math.max((to - from) * 0.4, 15000);
-  return { from: Math.max(0, Math.round(from - room)), to: Math.round(to + room) };
-}
 
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
 export function overview(attention, period, groups) {
@@ -29,11 +24,12 @@ export function overview(attention, period, groups) {
   const few = narrow.matches ? FEW.narrow : FEW.wide;
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
-  const behind = [ticks.map((tick) => h("i", { class: "tick", style: { left: `${axis.x(tick.at)}%` } })), away.map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
+  const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
+  const behind = () => [ticks.map((tick) => h("i", { class: "tick", style: left(tick) })), away.map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
-    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: { left: `${axis.x(tick.at)}%` } }, tick.label)))),
-    shown.map((lane) => laneOf(lane, axis, behind.flat().filter(Boolean).map((each) => each.cloneNode(true)), several, zoomed ? period : {})));
+    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
+    shown.map((lane) => laneOf(lane, axis, behind(), several, zoomed ? period : {})));
   brush(picture, axis);
   const to = instant(axis.from).slice(0, 10) === instant(axis.to).slice(0, 10) ? clock(axis.to, 0) : instant(axis.to, 0);
   return h("figure", { class: "overview", "aria-label": "All groups over time" },

@@ -2,14 +2,17 @@
 import { Axis } from "./axis.js";
 import { duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { colour, fill, span } from "./looks.js";
+import { colour, fill, span, swatch } from "./looks.js";
 
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lanes. */
 export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lane: 22, narrowLane: 36, foot: 10 };
 
-export const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
-export const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
+const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
+const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
 export const REBALANCE_LETTERS = { broker: "B", failed: "F", came: "J", changed: "C", startup: "S", unknown: "?" };
+
+/** How a state is drawn; null: it is none that is known. */
+export const stateSwatch = (state) => (STATES[state] ? swatch(STATES[state], LETTERS[STATES[state]]) : null);
 
 /** The spans of the group's states: [{state, look, from, to, generation, row}]. */
 export function stateSpans(data) {
