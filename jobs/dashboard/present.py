@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
@@ -14,14 +14,14 @@ from jobs.answers.evidence import prove
 from jobs.answers.report import Overview, Scope, read_overview
 from jobs.common.errors import EvidenceError, LakehouseError
 from jobs.common.text import printable
-from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant
+from jobs.common.times import EPOCH, LATEST_MS
 from jobs.dashboard.encoding import encoded
 from jobs.dashboard.queries import LANES, WORST
 from jobs.dashboard.store import Reply, Store
 from jobs.health import reading, verdict
 from jobs.lakehouse.folder import known_inputs
 from jobs.report_page import families
-from jobs.report_page.incidents import Incidents, eventful, headline, trouble
+from jobs.report_page.incidents import Incidents, axis_of, headline, trouble
 
 _LINE_CHARS = 2_000  # of a log line, as in `rebalance evidence`
 _ENTRIES = 200
@@ -37,7 +37,7 @@ def attention(store: Store, given: Mapping[str, str]) -> Reply:
     def compute(reader: QuestionReader) -> dict[str, Any]:
         overview = read_overview(reader, scope)
         many = len(overview.clusters) > 1
-        words = AttentionWords(_second, lambda cluster, name: (f"{printable(cluster, 30)}/" if many else "") + printable(name, 60))
+        words = AttentionWords(str, lambda cluster, name: (f"{printable(cluster, 30)}/" if many else "") + printable(name, 60))
         return {
             "entries": [_entry(entry, words) for entry in overview.attention[:_ENTRIES]],
             "all": len(overview.attention),
@@ -49,7 +49,7 @@ def attention(store: Store, given: Mapping[str, str]) -> Reply:
             ],
             "clusters": overview.clusters,
             "headline": headline(overview.attention[0]) if overview.attention else "",
-            **({} if scope.group else _lanes(reader, overview)),
+            **({} if scope.group or not overview.clusters else _lanes(reader, overview)),
             "outside": overview.outside,
             "hint": overview.hint,
         }
@@ -81,7 +81,8 @@ def _lanes(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         }
         for key, own in spans.items()
     ]
-    return {"lanes": lanes, "period": eventful(overview.attention, rows)}
+    axis = axis_of(overview, overview.clusters, overview.attention, rows)
+    return {"lanes": lanes, "period": {"from": axis.first_ms, "to": axis.last_ms}}
 
 
 def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
@@ -104,10 +105,6 @@ def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
         "cost": cost_of(entry.bill) if entry.bill.rebalances else "",
         **entry.bill._asdict(),
     }
-
-
-def _second(at: datetime) -> str:
-    return instant(epoch_ms(at))
 
 
 def health(store: Store, now_ms: int) -> Reply:

@@ -11,8 +11,10 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.outages import broker_name
+from jobs.answers.report import Overview
 from jobs.common.text import many, printable
 from jobs.common.times import duration, epoch_ms
+from jobs.report_page.axis import Axis, covering
 
 Numbered = tuple[int, AttentionEntry]
 """An entry of the report with its place in it, from 1."""
@@ -56,6 +58,7 @@ class Trouble(NamedTuple):
     text: str
 
 
+_ROOM: Final = 25  # at both ends of the axis: a twenty-fifth of it
 _WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, "COORDINATOR_HELD_UP")
 
 
@@ -69,35 +72,40 @@ def trouble(entry: AttentionEntry) -> Trouble | None:
     return Trouble(incident["began_at"], ended_at, f"{broker_name(printable(incident['broker'], 30))} {what}")
 
 
-def eventful(entries: Iterable[AttentionEntry], rebalances: Iterable[Row]) -> tuple[int, int] | None:
-    """From when to when something happened, epoch ms: what needs attention, and rebalances. Start-ups count if there is nothing else."""
+def axis_of(overview: Overview, clusters: Iterable[Row], entries: Iterable[AttentionEntry], rebalances: Iterable[Row]) -> Axis:
+    """The time in which something happened, within that of the clusters' data and of the report: what needs attention, and rebalances.
+
+    Start-ups count if there is nothing else.
+    """
+    spans = [(row["first_at"], row["last_at"]) for row in clusters]
+    first_at = max(filter(None, (min(first for first, _ in spans), overview.since)))
+    last_at = min(filter(None, (max(last for _, last in spans), overview.until)))
+    whole = Axis(epoch_ms(first_at), max(epoch_ms(last_at), epoch_ms(first_at) + 1_000))
     rows = list(rebalances)
-    chosen = [row for row in rows if not row["startup"]]
-    times = [row[name] for row in chosen for name in ("started_at", "ended_at")]
+    times = [row[name] for row in rows if not row["startup"] for name in ("started_at", "ended_at")]
     for entry in entries:
         times += [entry.first_at, *(row["occurred_at"] for row in (*entry.findings, *entry.followed_by))]
-        if (band := trouble(entry)) is not None:
-            times.append(band.ended_at)
+        times += [band.ended_at] if (band := trouble(entry)) else []
     times = times or [row[name] for row in rows for name in ("started_at", "ended_at")]
-    return (epoch_ms(min(times)), epoch_ms(max(times))) if times else None
+    return covering(epoch_ms(min(times)), epoch_ms(max(times)), whole, room=_ROOM) if times else whole
 
 
 def headline(entry: AttentionEntry) -> str:
     """What happened, in one sentence: who, and for a broker how long it was away and whom that hit."""
     incident = entry.incident
     if incident is None:
-        return f"{printable(entry.gravest['group_id'], 60)}: {first_sentence(printable(entry.message, 600))}"
+        return f"{printable(entry.gravest['group_id'], 60)}: {_first_sentence(printable(entry.message, 600))}"
     removed = len(incident["members_lost"])
     lost = f"{many(removed, 'member')} {'was' if removed == 1 else 'were'} removed" if removed else ""
     message = printable(incident["message"], 600)
     if incident["cause"] in _WITHOUT_DEPARTURE:
-        return first_sentence(message).removesuffix(".") + (f"; {lost}." if lost else ".")
+        return _first_sentence(message).removesuffix(".") + (f"; {lost}." if lost else ".")
     away = f", back after {duration(epoch_ms(incident['back_at']) - epoch_ms(entry.first_at))}" if incident["back_at"] else ""
     moved, held_up = incident["groups_moved"], incident["groups_held_up"]
     parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else "", lost]
     return f"{re.split(r'[:;.] ', message, maxsplit=1)[0]}{away}: {', '.join(filter(None, parts))}."
 
 
-def first_sentence(text: str) -> str:
+def _first_sentence(text: str) -> str:
     """A text up to the end of its first sentence."""
     return re.split(r"(?<=\.) (?=[A-Z\d])", text, maxsplit=1)[0]

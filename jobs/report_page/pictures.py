@@ -14,12 +14,11 @@ from jobs.common.text import printable, short_member, who
 from jobs.common.times import EPOCH, duration, epoch_ms, instant
 from jobs.report_page import families
 from jobs.report_page.axis import Axis, Lane, Mark, Picture, Span, covering, present
-from jobs.report_page.incidents import Incidents, eventful, trouble
+from jobs.report_page.incidents import Incidents, trouble
 from jobs.report_page.rows import PageRows
 
 _LANES: Final = 14  # clients, or groups, in a picture of one group or one incident
 _TOGETHER_MS: Final = 1_000
-_ROOM: Final = 25  # of the whole time, on both sides: a twenty-fifth
 
 
 class Pictures:
@@ -43,18 +42,6 @@ class Pictures:
         self._rebalances: dict[Key, list[Row]] = {}
         for row in rows.report.rebalances:
             self._rebalances.setdefault(key_of(row), []).append(row)
-
-    def axis_of(self, cluster: Row) -> Axis:
-        """The time in which something happened, within that of a cluster's data and of the report."""
-        first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
-        since, until = self._rows.report.since, self._rows.report.until
-        first_ms = max(first_ms, epoch_ms(since)) if since is not None else first_ms
-        last_ms = min(last_ms, epoch_ms(until)) if until is not None else last_ms
-        whole = Axis(first_ms, max(last_ms, first_ms + 1_000))
-        name = cluster["cluster"]
-        entries = [entry for _, entry in self._entries if entry.gravest["cluster"] == name]
-        period = eventful(entries, (row for row in self._rows.report.rebalances if row["cluster"] == name))
-        return covering(*period, whole, room=_ROOM) if period is not None else whole
 
     def overview(self, cluster: str, groups: Sequence[Key], axis: Axis) -> Picture:
         """A lane for each group: its rebalances and findings; brokers that were away go through all lanes."""

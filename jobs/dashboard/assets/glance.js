@@ -2,7 +2,7 @@
 import { ask, fetchJson } from "./api.js";
 import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, many } from "./format.js";
+import { clock, count, duration, instant, iso, many } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, when } from "./judged.js";
 import { legend, looks, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
@@ -29,7 +29,7 @@ export async function draw(main) {
   }
   const first = Math.min(...attention.clusters.map((each) => each.first_at));
   const last = Math.max(...attention.clusters.map((each) => each.last_at));
-  const period = zoom ?? eventful(attention, Math.max(first, since ? last - SPAN_MS[since] : first), last);
+  const period = zoom ?? attention.period;
   const step = STEPS.find((each) => (period.to - period.from) / each <= COLUMNS) ?? STEPS.at(-1);
   // The questions count back 24 h unless they are told otherwise: "all" is told as the time of the first line.
   const times = { ...scope, since: since || iso(first) };
@@ -53,15 +53,6 @@ export async function draw(main) {
 }
 
 const SPAN_MS = { "1h": 3.6e6, "24h": 8.64e7, "7d": 6.048e8 };
-const iso = (ms) => new Date(ms).toISOString().replace("Z", "+00:00");
-
-/** From where on something happens, with a little room; all the time if nothing does. */
-function eventful(attention, first, last) {
-  if (!attention.period) return { from: first, to: last };
-  const [from, to] = attention.period;
-  const room = Math.max((to - from) / 25, 2000);
-  return { from: Math.max(first, from - room), to: Math.min(last, to + room) };
-}
 
 /** What the legend explains: all that is drawn in lanes and columns. */
 function drawn(attention, activity) {
@@ -111,7 +102,7 @@ function chart(rows, step, period, column, noun, format) {
   return [
     columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (at) => state.set({ from: at, to: at + step }, { push: true }) }),
     h("details", {}, h("summary", { class: "note" }, "As a table"), table([
-      { label: "From", class: "t main", cell: (row) => instant(row.began_at, 0) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
+      { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
       { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) }, { label: "Groups", number: true, cell: (row) => count(row.groups) }, { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
       { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) }], rows.slice(0, 300), { caption: noun })),
   ];

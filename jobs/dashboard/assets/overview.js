@@ -66,24 +66,18 @@ function told(element, from, to) {
 function brush(picture, axis) {
   let began = null;
   const box = h("i", { class: "brush", hidden: true });
-  const area = () => picture.querySelector(".track").getBoundingClientRect();
   picture.append(box);
   picture.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse" && !event.button && event.target.closest(".track")) began = event.clientX; });
   picture.addEventListener("pointermove", (event) => {
-    if (began === null) return;
-    if (!event.buttons) { began = null; box.hidden = true; return; }
-    box.hidden = Math.abs(event.clientX - began) < DRAGGED;
-    box.style.setProperty("left", `${Math.min(event.clientX, began) - picture.getBoundingClientRect().left}px`);
-    box.style.setProperty("width", `${Math.abs(event.clientX - began)}px`);
+    if (!event.buttons) began = null;
+    box.hidden = began === null || Math.abs(event.clientX - began) < DRAGGED;
+    for (const [name, x] of [["left", Math.min(event.clientX, began) - picture.getBoundingClientRect().left], ["width", Math.abs(event.clientX - began)]]) box.style.setProperty(name, `${x}px`);
   });
   picture.addEventListener("click", (event) => {
-    const from = began;
-    began = null;
-    box.hidden = true;
-    if (from === null || Math.abs(event.clientX - from) < DRAGGED) return;
+    if (box.hidden) return;
     event.stopPropagation();
-    const { left, width } = area();
-    const [first, last] = [from, event.clientX].sort((a, b) => a - b).map((x) => Math.round(axis.at(Math.min(Math.max((100 * (x - left)) / width, 0), 100))));
-    if (last > first) state.set({ from: first, to: last }, { push: true });
+    const { left, width } = picture.querySelector(".track").getBoundingClientRect();
+    const [from, to] = [began, event.clientX].sort((a, b) => a - b).map((x) => Math.round(axis.at(Math.min(Math.max((100 * (x - left)) / width, 0), 100))));
+    if (to > from) state.set({ from, to }, { push: true });
   }, { capture: true });
 }

@@ -26,6 +26,7 @@ if (tools) {
       lane.hidden = !words.every((word) => lane.textContent.toLowerCase().includes(word));
     }
     const all = document.querySelectorAll("article.row");
+    if (words.length && document.getElementById("all")) document.getElementById("all").open = true;
     const left = [...all].filter((row) => !row.hidden).length;
     found.textContent = left < all.length ? `${left} of ${all.length} incidents` : "";
   };
