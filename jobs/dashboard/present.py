@@ -81,7 +81,7 @@ def _lanes(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         }
         for key, own in spans.items()
     ]
-    axis = axis_of(overview, overview.clusters, overview.attention, rows)
+    axis = axis_of(overview, overview.attention, rows)
     return {"lanes": lanes, "period": {"from": axis.first_ms, "to": axis.last_ms}}
 
 

@@ -72,18 +72,18 @@ def trouble(entry: AttentionEntry) -> Trouble | None:
     return Trouble(incident["began_at"], ended_at, f"{broker_name(printable(incident['broker'], 30))} {what}")
 
 
-def axis_of(overview: Overview, clusters: Iterable[Row], entries: Iterable[AttentionEntry], rebalances: Iterable[Row]) -> Axis:
-    """The time in which something happened, within that of the clusters' data and of the report: what needs attention, and rebalances.
+def axis_of(overview: Overview, entries: Iterable[AttentionEntry], rebalances: Iterable[Row], cluster: str | None = None) -> Axis:
+    """The time in which something happened, within that of the data and of the report: what needs attention, and rebalances.
 
-    Start-ups count if there is nothing else.
+    Start-ups count if there is nothing else. `cluster`: only what is of it.
     """
-    spans = [(row["first_at"], row["last_at"]) for row in clusters]
+    spans = [(row["first_at"], row["last_at"]) for row in overview.clusters if cluster in (None, row["cluster"])]
     first_at = max(filter(None, (min(first for first, _ in spans), overview.since)))
     last_at = min(filter(None, (max(last for _, last in spans), overview.until)))
     whole = Axis(epoch_ms(first_at), max(epoch_ms(last_at), epoch_ms(first_at) + 1_000))
-    rows = list(rebalances)
+    rows = [row for row in rebalances if cluster in (None, row["cluster"])]
     times = [row[name] for row in rows if not row["startup"] for name in ("started_at", "ended_at")]
-    for entry in entries:
+    for entry in (one for one in entries if cluster in (None, one.gravest["cluster"])):
         times += [entry.first_at, *(row["occurred_at"] for row in (*entry.findings, *entry.followed_by))]
         times += [band.ended_at] if (band := trouble(entry)) else []
     times = times or [row[name] for row in rows for name in ("started_at", "ended_at")]

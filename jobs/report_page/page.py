@@ -30,7 +30,6 @@ from jobs.answers.rounds import CLASSIC, in_words
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 from jobs.report_page import families
-from jobs.report_page.axis import Axis
 from jobs.report_page.incidents import Incidents, axis_of, headline
 from jobs.report_page.pictures import Pictures, culprit, legend_of
 from jobs.report_page.rows import PROVEN, PageRows, proven_of, read_rows
@@ -83,7 +82,11 @@ class _Page:
             if key_of(row) in shown_groups:
                 self._rebalance_ids.setdefault(row["id"], f"r{len(self._rebalance_ids) + 1}")
         self._pictures = Pictures(rows, incidents, self._time, self._group_ids, self._rebalance_ids)
-        self._axes = {row["cluster"]: self._axis(row) for row in self._report.clusters}
+        entries = [entry for _, entry in incidents.numbered]
+        self._axes = {
+            name: axis_of(self._report, entries, self._report.rebalances, name)
+            for name in (row["cluster"] for row in self._report.clusters)
+        }
         self._words = AttentionWords(self._time, self._name)
         self._budget = Budget()
 
@@ -122,11 +125,6 @@ class _Page:
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             limit=self._limit,
         ).rstrip() + "\n"  # fmt: skip
-
-    def _axis(self, cluster: Row) -> Axis:
-        name = cluster["cluster"]
-        entries = [entry for _, entry in self._incidents.numbered if entry.gravest["cluster"] == name]
-        return axis_of(self._report, [cluster], entries, (row for row in self._report.rebalances if row["cluster"] == name))
 
     def _time(self, at: datetime) -> str:
         return instant(epoch_ms(at))[11 if self._one_day else 0 :]

@@ -17,7 +17,7 @@ const narrow = matchMedia("(max-width: 720px)");
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
 export function overview(attention, period, groups) {
   const axis = new Axis(period.from, period.to, 0, 100);
-  const away = attention.entries.map((entry) => entry.away).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
+  const away = attention.entries.map((entry) => entry.away && { ...entry.away, cluster: entry.cluster }).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
   const here = (values) => state.link("/", { cluster: state.get("cluster"), since: state.get("since"), ...values });
   const zoomed = state.number("from") !== null;
   const all = state.get("lanes") === "all";
@@ -25,11 +25,11 @@ export function overview(attention, period, groups) {
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
   const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
-  const behind = () => [ticks.map((tick) => h("i", { class: "tick", style: left(tick) })), away.map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
+  const behind = (cluster) => [ticks.map((tick) => h("i", { class: "tick", style: left(tick) })), away.filter((band) => band.cluster === cluster).map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
     h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
-    shown.map((lane) => laneOf(lane, axis, behind(), several, zoomed ? period : {})));
+    shown.map((lane) => laneOf(lane, axis, behind(lane.cluster), several, zoomed ? period : {})));
   brush(picture, axis);
   const to = instant(axis.from).slice(0, 10) === instant(axis.to).slice(0, 10) ? clock(axis.to, 0) : instant(axis.to, 0);
   return h("figure", { class: "overview", "aria-label": "All groups over time" },
@@ -46,20 +46,14 @@ function laneOf(lane, axis, behind, several, period) {
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
   const said = `: ${many(lane.rebalances.length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
-    lane.rebalances.map((row) => told(bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"), narrow.matches ? LETTER.narrow : LETTER.wide), row.started_at, row.ended_at)),
-    lane.findings.map((row) => told(point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n")), row.occurred_at, row.occurred_at)));
+    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"), narrow.matches ? LETTER.narrow : LETTER.wide)),
+    lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n"))));
   track.addEventListener("click", (event) => {
-    const its = event.target.closest("[data-from]");
+    const its = event.target.closest(".wf:not(.look-away), .wf-mark");
     const at = axis.at((100 * (event.clientX - track.getBoundingClientRect().left)) / track.clientWidth);
     location.href = href(its ? around(Number(its.dataset.from), Number(its.dataset.to)) : around(at, at));
   });
   return h("div", { class: "lane" }, h("a", { href: href(period), class: "name" }, symbols, h("span", {}, printable(lane.group_id, 60), several ? h("small", {}, ` ${printable(lane.cluster, 20)}`) : null), h("span", { class: "sr" }, said)), track);
-}
-
-/** Says of what time an element is. */
-function told(element, from, to) {
-  if (element) Object.assign(element.dataset, { from, to });
-  return element;
 }
 
 /** Who drags over the lanes chooses the time that the whole page shows. */
