@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import AttentionWords, clients_of, cost_of
-from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.evidence import prove
-from jobs.answers.incidents.outages import broker_name
-from jobs.answers.report import Scope, read_overview
+from jobs.answers.report import Overview, Scope, read_overview
 from jobs.common.errors import EvidenceError, LakehouseError
 from jobs.common.text import printable
-from jobs.common.times import epoch_ms, instant
+from jobs.common.times import EPOCH, LATEST_MS
 from jobs.dashboard.encoding import encoded
+from jobs.dashboard.queries import LANES, WORST
 from jobs.dashboard.store import Reply, Store
 from jobs.health import reading, verdict
 from jobs.lakehouse.folder import known_inputs
+from jobs.report_page import families
+from jobs.report_page.incidents import Incidents, axis_of, headline, trouble
 
 _LINE_CHARS = 2_000  # of a log line, as in `rebalance evidence`
 _ENTRIES = 200
+_LANES = 40
+_MARKS = 100  # of a lane
+_MARK: Final = ("id", "occurred_at", "severity", "code", "client_id", "client_host", "member_id", "message")
 
 
 def attention(store: Store, given: Mapping[str, str]) -> Reply:
@@ -32,7 +37,7 @@ def attention(store: Store, given: Mapping[str, str]) -> Reply:
     def compute(reader: QuestionReader) -> dict[str, Any]:
         overview = read_overview(reader, scope)
         many = len(overview.clusters) > 1
-        words = AttentionWords(_second, lambda cluster, name: (f"{printable(cluster, 30)}/" if many else "") + printable(name, 60))
+        words = AttentionWords(str, lambda cluster, name: (f"{printable(cluster, 30)}/" if many else "") + printable(name, 60))
         return {
             "entries": [_entry(entry, words) for entry in overview.attention[:_ENTRIES]],
             "all": len(overview.attention),
@@ -43,11 +48,41 @@ def attention(store: Store, given: Mapping[str, str]) -> Reply:
                 {"why": printable(words.gap(gap), 1_200), "next": printable(gap.next, 1_200)} for gap in overview.judgement.gaps[:_ENTRIES]
             ],
             "clusters": overview.clusters,
+            "headline": headline(overview.attention[0]) if overview.attention else "",
+            **({} if scope.group or not overview.clusters else _lanes(reader, overview)),
             "outside": overview.outside,
             "hint": overview.hint,
         }
 
     return store.reply(("attention", *sorted(given.items())), compute)
+
+
+def _lanes(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
+    """The groups over time, that of the gravest incident first, and from when to when something happened to them."""
+    incidents = Incidents(overview.attention)
+    about = {(entry.gravest["cluster"], group) for entry in overview.attention for group in entry.groups}
+    keys = sorted(about, key=lambda key: (incidents.place(key), key))[:_LANES]
+    until = overview.until or EPOCH + timedelta(milliseconds=LATEST_MS)
+    values = {"cluster": overview.scope.cluster, "since": overview.since or EPOCH, "until": until, "limit": _LANES}
+    if len(keys) < _LANES:
+        keys = [*keys, *(key for row in reader.found(WORST, values) if (key := key_of(row)) not in about)][:_LANES]
+    rows = reader.found(LANES, {**values, "groups": [group for _, group in keys]})
+    spans: dict[Key, list[Row]] = {key: [] for key in keys}
+    for row in rows:
+        if key_of(row) in spans:
+            spans[key_of(row)].append({**row, "look": families.of_rebalance(row).name})
+    lanes = [
+        {
+            "cluster": key[0],
+            "group_id": key[1],
+            "severity": incidents.severity(key),
+            "rebalances": own,
+            "findings": [{name: row[name] for name in _MARK} for _, row in incidents.marked(key)[:_MARKS]],
+        }
+        for key, own in spans.items()
+    ]
+    axis = axis_of(overview, overview.attention, rows)
+    return {"lanes": lanes, "period": {"from": axis.first_ms, "to": axis.last_ms}}
 
 
 def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
@@ -60,7 +95,7 @@ def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
         "cluster": row["cluster"],
         "groups": entry.groups,
         "subject": words.subject(entry),
-        "away": _away(entry),
+        "away": {"from": band.began_at, "to": band.ended_at, "text": band.text} if (band := trouble(entry)) else None,
         "clients": clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
         "first_at": entry.first_at,
         "last_at": max(entry.first_at, entry.findings[-1]["occurred_at"]),
@@ -70,23 +105,6 @@ def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
         "cost": cost_of(entry.bill) if entry.bill.rebalances else "",
         **entry.bill._asdict(),
     }
-
-
-def _away(entry: AttentionEntry) -> dict[str, Any] | None:
-    """When a broker was away or held up, and what that is called. None: the entry is about no broker."""
-    incident = entry.incident
-    if incident is None:
-        return None
-    what = "away" if incident["groups_moved"] else "held up"
-    return {
-        "from": incident["began_at"],
-        "to": incident["back_at"] or incident["last_at"],
-        "text": f"{broker_name(printable(incident['broker'], 30))} {what}",
-    }
-
-
-def _second(at: datetime) -> str:
-    return instant(epoch_ms(at))
 
 
 def health(store: Store, now_ms: int) -> Reply:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,13 +30,14 @@ from jobs.answers.rounds import CLASSIC, in_words
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 from jobs.report_page import families
-from jobs.report_page.incidents import Incidents
+from jobs.report_page.incidents import Incidents, axis_of, headline
 from jobs.report_page.pictures import Pictures, culprit, legend_of
 from jobs.report_page.rows import PROVEN, PageRows, proven_of, read_rows
 
 _LINES_BYTES: Final = 800_000  # of log lines on a page; `rebalance evidence` has the others
 _LINE_CHARS: Final = 2_000  # of one, as in `rebalance evidence`
 _SENTENCES: Final = 1_200
+_FIRST: Final = 8  # incidents in the list at the top
 
 
 class Budget:
@@ -82,7 +82,11 @@ class _Page:
             if key_of(row) in shown_groups:
                 self._rebalance_ids.setdefault(row["id"], f"r{len(self._rebalance_ids) + 1}")
         self._pictures = Pictures(rows, incidents, self._time, self._group_ids, self._rebalance_ids)
-        self._axes = {row["cluster"]: self._pictures.axis_of(row) for row in self._report.clusters}
+        entries = [entry for _, entry in incidents.numbered]
+        self._axes = {
+            name: axis_of(self._report, entries, self._report.rebalances, name)
+            for name in (row["cluster"] for row in self._report.clusters)
+        }
         self._words = AttentionWords(self._time, self._name)
         self._budget = Budget()
 
@@ -100,6 +104,8 @@ class _Page:
             empty=printable(empty, _SENTENCES),
             summary=self._summary(),
             incidents=incidents,
+            headline=headline(self._report.attention[0]) if incidents else "",
+            first=_FIRST,
             calm=printable(self._words.calm(self._report.judgement), _SENTENCES),
             all_clear=self._report.judgement.all_clear,
             gaps=[(printable(self._words.gap(gap), _SENTENCES), printable(gap.next, _SENTENCES)) for gap in self._report.judgement.gaps],
@@ -177,7 +183,6 @@ class _Page:
 
     def _incident(self, number: int, entry: AttentionEntry) -> dict[str, Any]:
         row = entry.gravest
-        lost = entry.bill.unavailable_partition_ms
         clients = "" if entry.incident is not None and len(entry.groups) > 1 else clients_of(entry)
         return {
             "number": number,
@@ -185,9 +190,7 @@ class _Page:
             "code": entry.code,
             "subject": self._words.subject(entry),
             "when": self._words.when(entry),
-            "headline": _first_sentence(printable(entry.message, _SENTENCES)),
             "who": clients,
-            "lost": duration(lost) if lost is not None else "-",
             "cost": cost_of(entry.bill) if entry.bill.rebalances else "",
             "paragraphs": [(label, printable(text, _SENTENCES)) for label, text in self._words.paragraphs(entry)],
             "advice": printable(" ".join(entry.advice), _SENTENCES),
@@ -272,10 +275,6 @@ class _Page:
     def _quiet(self) -> list[str]:
         """Groups that were judged, and need no section of their own."""
         return [self._name(*key) for key in self._report.judgement.healthy if key not in self._group_ids]
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=\.) (?=[A-Z\d])", text, maxsplit=1)[0]
 
 
 def _is_told(one: Row) -> bool:

@@ -14,7 +14,7 @@ from jobs.common.text import printable, short_member, who
 from jobs.common.times import EPOCH, duration, epoch_ms, instant
 from jobs.report_page import families
 from jobs.report_page.axis import Axis, Lane, Mark, Picture, Span, covering, present
-from jobs.report_page.incidents import Incidents
+from jobs.report_page.incidents import Incidents, trouble
 from jobs.report_page.rows import PageRows
 
 _LANES: Final = 14  # clients, or groups, in a picture of one group or one incident
@@ -43,26 +43,11 @@ class Pictures:
         for row in rows.report.rebalances:
             self._rebalances.setdefault(key_of(row), []).append(row)
 
-    def axis_of(self, cluster: Row) -> Axis:
-        """The time in which something happened, within that of a cluster's data and of the report."""
-        first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
-        since, until = self._rows.report.since, self._rows.report.until
-        first_ms = max(first_ms, epoch_ms(since)) if since is not None else first_ms
-        last_ms = min(last_ms, epoch_ms(until)) if until is not None else last_ms
-        whole = Axis(first_ms, max(last_ms, first_ms + 1_000))
-        name = cluster["cluster"]
-        own = [row for row in self._rows.report.rebalances if row["cluster"] == name]
-        times = [epoch_ms(row[column]) for row in own for column in ("started_at", "ended_at")]
-        for _, entry in self._entries:
-            if entry.gravest["cluster"] == name:
-                times += [epoch_ms(entry.first_at), *(epoch_ms(row["occurred_at"]) for row in (*entry.findings, *entry.followed_by))]
-        return covering(min(times), max(times), whole) if times else whole
-
     def overview(self, cluster: str, groups: Sequence[Key], axis: Axis) -> Picture:
         """A lane for each group: its rebalances and findings; brokers that were away go through all lanes."""
         lanes = [self._group_lane(key, axis) for key in groups]
-        period = f"from {instant(axis.first_ms)[:19]} to {instant(axis.last_ms)[:19]}"
-        caption = f"Rebalances and findings of all groups {period}"
+        first, last = instant(axis.first_ms)[:19], instant(axis.last_ms)[:19]
+        caption = f"All groups, {first} to {last[11:] if last[:10] == first[:10] else last}"
         return Picture(caption, axis.ticks(), tuple(lanes), self._bands(cluster, axis))
 
     def group(self, key: Key, axis: Axis) -> Picture:
@@ -81,7 +66,8 @@ class Pictures:
         return Picture(f"Incident {number}, times in", axis.ticks(), tuple(lanes), self._bands(row["cluster"], axis), more)
 
     def _of_group(self, key: Key, axis: Axis, entries: Iterable[tuple[int, AttentionEntry]], caption: str) -> Picture:
-        lane = Lane("Findings", marks=[mark for number, entry in entries for mark in self._marks(number, entry, key, axis)])
+        found = [(number, row) for number, entry in entries for row in (*entry.findings, *entry.followed_by) if key_of(row) == key]
+        lane = Lane("Findings", marks=self._marks(found, axis))
         rebalances = Lane("Rebalances", spans=self._rebalance_spans(key, axis))
         states = Lane("State", spans=self._states(key, axis))
         members, left_out = self._members(key, axis)
@@ -90,8 +76,7 @@ class Pictures:
         return Picture(caption, axis.ticks(), tuple(lanes), self._bands(key[0], axis), more)
 
     def _group_lane(self, key: Key, axis: Axis) -> Lane:
-        about = self._incidents.about(key)
-        marks = [mark for number, entry in about if entry.incident is None for mark in self._marks(number, entry, key, axis)]
+        marks = self._marks(self._incidents.marked(key), axis)
         gravest = self._incidents.severity(key)
         name = printable(key[1], 60)
         return Lane(name, "", self._rebalance_spans(key, axis), marks, f"#{self._group_ids.get(key, 'groups')}", gravest)
@@ -108,10 +93,11 @@ class Pictures:
             spans.append(axis.span(epoch_ms(row["started_at"]), epoch_ms(row["ended_at"]), look.name, title, letter=look.letter, href=href))
         return present(spans)
 
-    def _marks(self, number: int, entry: AttentionEntry, key: Key, axis: Axis) -> list[Mark]:
-        found = [row for row in (*entry.findings, *entry.followed_by) if key_of(row) == key and row["occurred_at"] in axis]
+    def _marks(self, found: Iterable[tuple[int, Row]], axis: Axis) -> list[Mark]:
         marks = []
-        for row in found:
+        for number, row in found:
+            if row["occurred_at"] not in axis:
+                continue
             name = who(row["client_id"], row["client_host"], None)
             text = f"{self._time(row['occurred_at'])} {row['severity']} {row['code']}" + ("" if name == "-" else f" {name}")
             marks.append(Mark(axis.x(epoch_ms(row["occurred_at"])), row["severity"].lower(), f"{text} (incident {number})", f"#i{number}"))
@@ -175,13 +161,11 @@ class Pictures:
         """When brokers were away or held up."""
         bands = []
         for number, entry in self._entries:
-            incident = entry.incident
-            if incident is None or incident["cluster"] != cluster:
+            band = trouble(entry)
+            if band is None or entry.gravest["cluster"] != cluster:
                 continue
-            name, end = broker_name(printable(incident["broker"], 30)), incident["back_at"] or incident["last_at"]
-            what = "away" if incident["groups_moved"] else "held up"
-            title = f"{name} {what} {self._time(entry.first_at)[:-4]} to {self._time(end)[:-4]} (incident {number})"
-            bands.append(axis.span(epoch_ms(entry.first_at), epoch_ms(end), families.AWAY.name, title, href=f"#i{number}"))
+            title = f"{band.text} {self._time(band.began_at)[:-4]} to {self._time(band.ended_at)[:-4]} (incident {number})"
+            bands.append(axis.span(epoch_ms(band.began_at), epoch_ms(band.ended_at), families.AWAY.name, title, href=f"#i{number}"))
         return tuple(present(bands))
 
     def _around(self, entry: AttentionEntry, whole: Axis) -> Axis:

@@ -57,6 +57,7 @@ class Picture(NamedTuple):
 
 
 PICTURES: Final = (
+    Picture("glance", "glance", "body", 1240, 740, _DRAWN),
     Picture("incident", "report", "article:has-text('SYNC_TIMEOUT route-optimizer')", 1060),
     Picture("overview", "report", "figure.overview", 1060, 600),
     Picture("group", "group", "main", 1240, 725, _DRAWN),
@@ -75,7 +76,12 @@ def addresses(lakehouse: Path) -> Iterator[dict[str, str]]:
         with _dashboard(lakehouse) as address:
             of = {"cluster": _CLUSTER, "group": _GROUP}
             group, rebalance = urlencode(of), urlencode(of | {"id": _longest(lakehouse)})
-            yield {"report": report.as_uri(), "group": f"{address}group?{group}", "rebalance": f"{address}rebalance?{rebalance}"}
+            yield {
+                "report": report.as_uri(),
+                "glance": address,
+                "group": f"{address}group?{group}",
+                "rebalance": f"{address}rebalance?{rebalance}",
+            }
 
 
 @contextmanager

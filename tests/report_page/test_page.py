@@ -6,12 +6,16 @@ import base64
 import hashlib
 import json
 import re
+from datetime import timedelta
 
 import pytest
 
+from jobs.answers.attention import AttentionEntry
 from jobs.answers.report import Scope, read_report
 from jobs.cli import entry
 from jobs.common import exit_codes
+from jobs.common.times import EPOCH
+from jobs.report_page.incidents import headline
 from jobs.report_page.page import render_page
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, row, transition, write
 from tests.report_page.page import Page
@@ -68,10 +72,13 @@ def incident(lakehouse, cluster="c", **values):
 def test_a_page_says_what_happened_to_whom_what_it_cost_and_what_to_do(lakehouse):
     incident(lakehouse)
     page = page_of(lakehouse)
-    head = page.text[: page.text.index("All groups over time")]
+    head = page.text[: page.text.index("Each group")]
+    sentence = "payments: It went silent. 00:00:20 UTC app-1@10.0.0.7 d5592b52 1 rebalance, 3.0 s of rebalancing, 1 min 20 s"
+    assert sentence in head[: head.index("All groups over time")]
+    assert head.index("All groups over time") < head.index("What needs attention")
     assert "2026-11-21 00:00:00 to 00:01:30 UTC (1 min 30 s)" in head
     assert "1 error in 1 of 1 group; 1 rebalance besides start-ups, 3.0 s of rebalancing" in head
-    assert "SESSION_TIMEOUT It went silent. payments app-1@10.0.0.7 d5592b52 00:00:20 1 min 20 s" in head
+    assert "1. ERROR SESSION_TIMEOUT payments 00:00:20 UTC What It went silent. Who app-1@10.0.0.7 d5592b52 Cost 1 rebalance" in head
     assert "Advice Look at it." in page.text
     assert "1 rebalance, 3.0 s of rebalancing, 1 min 20 s of unowned partition time (sum)" in page.text
     assert (
@@ -204,7 +211,43 @@ def test_lists_are_bounded_and_say_so(lakehouse):
     )
     text = page_of(lakehouse, limit=3).text
     assert "… and 5 more incidents: --limit 8 shows all" in text
+    assert "incidents: " not in text.partition("more incidents: ")[0]
     assert "3 of 8 rebalances are shown, those that cost most: --limit 8 shows all" in text
+
+
+def test_the_list_at_the_top_has_eight_incidents_and_a_link_to_all(lakehouse):
+    found = (finding(group_id=f"g{number}", occurred_at=DAY + 1_000 * number) for number in range(9))
+    write(lakehouse, line(), line(at=90_000), *found)
+    page = page_of(lakehouse)
+    assert page.source.partition('<details id="all">')[0].count("<article") == 8
+    assert "and 8 more incidents" in page.text
+    assert "All 9 incidents: 1 more" in page.text
+    assert page.source.count("<article") == 9
+
+
+def test_the_axis_begins_where_something_happens(lakehouse):
+    """The start-up an hour before is not: it would leave most of the picture empty."""
+    incident(lakehouse)
+    write(lakehouse, line(at=-3_600_000), rebalance(start=-3_600_000, total=500, members_before=0), batch=1)
+    assert "All groups, 2026-11-21 00:00:18 to 00:00:25 UTC" in page_of(lakehouse).text
+
+
+def test_a_broker_that_crashed_is_told_in_one_sentence():
+    row = {
+        "broker": "broker-3", "cause": "BROKER_CRASHED", "began_at": EPOCH, "back_at": EPOCH + timedelta(seconds=50), "groups_moved": 11,
+        "groups_held_up": 1, "members_lost": ["a", "b"], "message": "broker-3 crashed or was killed: it found no file; it was there again.",
+    }  # fmt: skip
+    entry = AttentionEntry([], row)
+    told = "broker-3 crashed or was killed, back after 50.0 s: 11 groups moved, 1 group had to wait, 2 members were removed."
+    assert headline(entry) == told
+    row |= {"back_at": None, "groups_held_up": 0, "members_lost": []}
+    assert headline(entry) == "broker-3 crashed or was killed: 11 groups moved."
+    row |= {
+        "cause": "COORDINATOR_MOVED",
+        "message": "11 groups moved from broker-3 to broker-1. 1 member was removed.",
+        "members_lost": ["a"],
+    }
+    assert headline(entry) == "11 groups moved from broker-3 to broker-1; 1 member was removed."
 
 
 def test_a_large_page_stays_below_3_mb(lakehouse, tmp_path):

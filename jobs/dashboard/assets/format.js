@@ -36,6 +36,9 @@ export function instant(ms, digits = 3) {
   return `${day} ${clock}${digits ? rest : ""}`;
 }
 
+/** A time as questions take it. */
+export const iso = (ms) => new Date(ms).toISOString().replace("Z", "+00:00");
+
 /** 06:12:08.398, on whatever day. */
 export function clock(ms, digits = 3) {
   if (ms === null || ms === undefined) return "-";

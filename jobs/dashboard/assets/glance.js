@@ -1,107 +1,108 @@
-// Clusters at a glance: what happened, in which state all groups are, when it was bad, which groups are the worst, and whether this is up to date.
+// Clusters at a glance: what happened in a sentence, all groups over time, the incidents with advice; then states, charts, the worst groups, the pipeline.
 import { ask, fetchJson } from "./api.js";
 import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, many, zoneName } from "./format.js";
-import { calm, gaps } from "./judged.js";
-import { looks, swatch, symbol } from "./looks.js";
+import { clock, count, duration, instant, iso, many } from "./format.js";
+import { calm, cardBody, cardTitle, gaps, look, when } from "./judged.js";
+import { legend, looks, swatch, symbol } from "./looks.js";
+import { overview } from "./overview.js";
 import * as state from "./state.js";
+import { around } from "./timeline.js";
+import { stateSwatch } from "./timeline_draw.js";
 
 const SPANS = [["1h", "1 hour"], ["24h", "24 hours"], ["7d", "7 days"], ["", "all"]];
 const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400, 604800].map((seconds) => seconds * 1000);
 const COLUMNS = 80;
-const STATES = { PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Stable: "stable", Empty: "empty", Dead: "dead" };
-const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
+const FIRST = 8; // incidents that are listed unless all are asked for
 
 export const title = () => "Clusters at a glance";
 
 export async function draw(main) {
   const cluster = state.get("cluster");
-  const since = state.get("since");
-  const of = { cluster, since };
-  const [attention, health] = await Promise.all([fetchJson("attention", of), fetchJson("health")]);
+  const zoom = state.number("from") !== null && state.number("to") > state.number("from") ? { from: state.number("from"), to: state.number("to") } : null;
+  const since = zoom ? iso(zoom.from) : state.get("since");
+  const scope = { cluster, since, until: zoom ? iso(zoom.to) : "" };
+  const [attention, health, states, all] = await Promise.all([fetchJson("attention", scope), fetchJson("health"), ask("states", { cluster }), looks()]);
   if (!attention.clusters.length) {
     put(main, h("div", { class: "state" }, h("h1", {}, "Nothing to show yet"), h("p", {}, attention.hint || "No line read so far names a consumer group."), h("p", { class: "note" }, health.summary)));
     return;
   }
   const first = Math.min(...attention.clusters.map((each) => each.first_at));
   const last = Math.max(...attention.clusters.map((each) => each.last_at));
-  const from = since ? Math.max(first, last - SPAN_MS[since]) : first;
-  const step = STEPS.find((each) => (last - from) / each <= COLUMNS) ?? STEPS.at(-1);
+  const period = zoom ?? attention.period;
+  const step = STEPS.find((each) => (period.to - period.from) / each <= COLUMNS) ?? STEPS.at(-1);
   // The questions count back 24 h unless they are told otherwise: "all" is told as the time of the first line.
-  const times = { cluster, since: since || iso(first) };
-  const [states, worst, activity, fresh, all] = await Promise.all([
-    ask("states", { cluster }), ask("worst", { ...times, limit: 10 }), ask("activity", { ...times, step: `${step}ms` }), ask("findings", { ...times, limit: 6 }), looks(),
-  ]);
+  const times = { ...scope, since: since || iso(first) };
+  const [worst, activity] = await Promise.all([ask("worst", { ...times, limit: 10 }), ask("activity", { ...times, since: iso(Math.floor(period.from / step) * step), step: `${step}ms` })]);
+  const lookOf = new Map(all.flatMap((each) => each.causes.map((cause) => [cause, each.name])));
+  for (const row of activity.rows) row.look = lookOf.get(row.cause) ?? "changed";
+  const spans = SPANS.filter(([value]) => !value || SPAN_MS[value] < last - first);
+  const groups = states.rows.reduce((sum, row) => sum + row.groups, 0);
   put(main,
-    h("div", { class: "head" }, h("h1", {}, attention.clusters.length === 1 ? printable(attention.clusters[0].cluster, 60) : many(attention.clusters.length, "cluster")),
-      h("span", { class: "note" }, `${instant(from, 0)} to ${instant(last, 0)} ${zoneName()} (${duration(last - from)})`),
-      h("div", { class: "spans", role: "group", "aria-label": "How far back" }, SPANS.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value }, { push: true }) }, label)))),
-    lead(attention), gaps(attention),
-    stateBar(states.rows),
+    lead(attention),
+    attention.lanes.length || zoom ? overview(attention, period, groups) : null,
+    await legend(drawn(attention, activity.rows)),
+    attention.all ? panel("What needs attention", `${many(attention.all, "incident")}, ${many(attention.counts.ERROR, "error")}`, incidents(attention), "wide") : null,
+    gaps(attention),
+    h("div", { class: "head" }, stateBar(states.rows), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },
-      panel("What happened", attention.all > 8 ? `8 of ${count(attention.all)}, the gravest first` : "the gravest first", incidents(attention), "wide"),
-      panel("Rebalances over time", `by cause, ${duration(step)} a column`, chart(activity.rows, step, from, last, all, "rebalances", "rebalances", (value) => count(Math.round(value)))),
-      panel("Partitions without an owner over time", "seconds, summed over all partitions", chart(activity.rows, step, from, last, all, "unavailable_partition_ms", "time without an owner", (value) => duration(value))),
-      panel("Worst groups", "by time without an owner", worstGroups(worst)),
-      h("div", { class: "column" }, panel("Newest findings", "", newest(fresh)), panel("Pipeline", "", pipeline(health, attention)))));
+      panel("Rebalances over time", `by cause, ${duration(step)} a column`, chart(activity.rows, step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
+      panel("Partitions without an owner over time", "seconds, summed over all partitions", chart(activity.rows, step, period, "unavailable_partition_ms", "time without an owner", (value) => duration(value))),
+      panel("Worst groups", "by time without an owner", worstGroups(worst), "wide"),
+      panel("Pipeline", "", pipeline(health, attention), "wide")));
 }
 
 const SPAN_MS = { "1h": 3.6e6, "24h": 8.64e7, "7d": 6.048e8 };
-const iso = (ms) => new Date(ms).toISOString().replace("Z", "+00:00");
+
+/** What the legend explains: all that is drawn in lanes and columns. */
+function drawn(attention, activity) {
+  const lanes = attention.lanes.flatMap((lane) => [...lane.rebalances.map((row) => row.look), ...lane.findings.map((row) => row.severity.toLowerCase())]);
+  return new Set([...lanes, ...activity.map((row) => row.look), ...(attention.entries.some((entry) => entry.away) ? ["away"] : [])]);
+}
 
 function panel(title, note, body, look = "") {
   return h("section", { class: `panel ${look}`.trim() }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), body);
 }
 
+/** What happened, in a sentence; when, who, and what it cost. */
 function lead(attention) {
-  if (!attention.all) return calm(attention);
   const [entry] = attention.entries;
-  return h("p", { class: "lead" }, symbol(entry.severity.toLowerCase(), entry.severity), h("b", {}, `${many(attention.all, "incident")}${attention.counts.ERROR ? `, ${many(attention.counts.ERROR, "error")}` : ""}. `), `First: ${entry.code}, ${entry.subject}${entry.clients ? `, ${entry.clients}` : ""}.`);
+  if (!entry) return [h("h1", {}, attention.clusters.length === 1 ? printable(attention.clusters[0].cluster, 60) : many(attention.clusters.length, "cluster")), calm(attention)];
+  return h("div", { class: "sentence" }, h("h1", {}, symbol(entry.severity.toLowerCase(), entry.severity), attention.headline),
+    h("p", { class: "note" }, [when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.all > 1 ? `and ${many(attention.all - 1, "more incident")}` : "what to change")));
 }
 
 function stateBar(rows) {
-  return h("ul", { class: "facts" }, rows.map((row) => {
-    const look = STATES[row.state];
-    return h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, look ? swatch(look, LETTERS[look]) : null, count(row.groups))),
-      h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`));
-  }));
+  return h("ul", { class: "facts" }, rows.map((row) => h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, stateSwatch(row.state), count(row.groups))),
+      h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
 }
 
 function incidents(attention) {
-  return h("ol", { class: "incidents" }, attention.entries.slice(0, 8).map((entry) => {
-    const one = entry.groups.length === 1;
-    const room = Math.max((entry.last_at - entry.first_at) * 0.4, 15000);
-    const around = { from: Math.round(entry.first_at - room), to: Math.round(entry.last_at + room) };
-    return h("li", { class: `entry ${entry.severity.toLowerCase()}` },
-      h("h3", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", one ? h("a", { href: state.groupLink(entry.cluster, entry.groups[0], around) }, entry.subject) : entry.subject, " ",
-        h("small", {}, `${entry.times > 1 && one ? `${entry.times} times, ` : ""}${clock(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)}` : ""}${entry.clients ? `, ${entry.clients}` : ""}`)),
-      h("p", {}, entry.message),
-      one ? null : h("details", {}, h("summary", {}, many(entry.groups.length, "group")), entry.groups.map((group) => [h("a", { href: state.groupLink(entry.cluster, group, around) }, printable(group, 60)), " "])),
-      entry.cost ? h("p", { class: "note" }, entry.cost) : null);
-  }));
+  const all = state.get("incidents") === "all";
+  const cards = attention.entries.slice(0, all ? undefined : FIRST).map((entry) => {
+    const groups = entry.groups.map((group) => [h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)), " "]);
+    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
+  });
+  const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
+  return [h("ol", { class: "incidents", id: "attention" }, cards),
+    cards.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.all, "incident")}`)) : null,
+    all && attention.all > cards.length ? h("p", { class: "note" }, `The first ${count(cards.length)} are listed.`) : null];
 }
 
-/** Columns by cause. rows: of the question `activity`. */
-function chart(rows, step, from, to, all, column, noun, format) {
-  const letters = new Map(all.map((look) => [look.name, look.letter]));
-  const lookOf = new Map(all.flatMap((look) => look.causes.map((cause) => [cause, look.name])));
+/** Columns by cause. rows: of the question `activity`, with their looks. */
+function chart(rows, step, period, column, noun, format) {
   const steps = new Map();
   for (const row of rows) {
-    row.look = lookOf.get(row.cause) ?? "changed";
     if (!row[column]) continue;
     if (!steps.has(row.began_at)) steps.set(row.began_at, []);
-    steps.get(row.began_at).push({ look: row.look, letter: letters.get(row.look), value: row[column], tip: `${format(row[column])} ${row.cause === "STARTUP" ? "start-up" : row.cause}` });
+    steps.get(row.began_at).push({ look: row.look, value: row[column], tip: `${format(row[column])} ${row.cause === "STARTUP" ? "start-up" : row.cause}` });
   }
   if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
-  const order = all.map((look) => look.name);
-  for (const parts of steps.values()) parts.sort((a, b) => order.indexOf(a.look) - order.indexOf(b.look));
-  const seen = new Set(rows.map((row) => row.look));
+  for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));
   return [
-    columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(from / step) * step, to, format }),
-    h("ul", { class: "legend" }, all.filter((look) => seen.has(look.name)).map((look) => h("li", {}, swatch(look.name, look.letter), look.meaning.replace("rebalance: ", "")))),
+    columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (at) => state.set({ from: at, to: at + step }, { push: true }) }),
     h("details", {}, h("summary", { class: "note" }, "As a table"), table([
-      { label: "From", class: "t main", cell: (row) => instant(row.began_at, 0) }, { label: "Cause", cell: (row) => [swatch(row.look, letters.get(row.look)), row.cause] },
+      { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
       { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) }, { label: "Groups", number: true, cell: (row) => count(row.groups) }, { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
       { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) }], rows.slice(0, 300), { caption: noun })),
   ];
@@ -115,14 +116,6 @@ function worstGroups(worst) {
     { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
     { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
   ], worst.rows, { caption: "Worst groups", empty: worst.nothing || "No group rebalanced in this time." });
-}
-
-function newest(fresh) {
-  return table([
-    { label: "At", class: "t main", cell: (row) => clock(row.occurred_at, 0) },
-    { label: "Finding", class: "nowrap", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },
-    { label: "Group", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { tab: "findings", finding: row.id }) }, printable(row.group_id, 60)) },
-  ], fresh.rows, { caption: "Newest findings", empty: "No findings in this time." });
 }
 
 function pipeline(health, attention) {

@@ -2,11 +2,11 @@
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
-import { calm, gaps } from "./judged.js";
+import { calm, cardBody, cardTitle, gaps, look } from "./judged.js";
 import { legend, symbol, swatch } from "./looks.js";
 import { lookOfEnd } from "./lanes.js";
 import * as state from "./state.js";
-import { Timeline } from "./timeline.js";
+import { around, Timeline } from "./timeline.js";
 import { causeOf, culprit, waitsNote } from "./timeline_hit.js";
 
 const MOST = 5000;
@@ -100,18 +100,15 @@ function head(row, attention) {
 /** What happened, as the report says it: the gravest first. */
 function entries(all) {
   if (!all.length) return null;
-  const card = (entry) => h("article", { class: `entry ${entry.severity.toLowerCase()}` },
-    h("h2", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", h("small", {}, `${entry.times > 1 ? `${entry.times} times, ` : ""}${instant(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)}` : ""}${entry.clients ? `, ${entry.clients}` : ""}`),
-      h("button", { type: "button", class: "show", onclick: () => around(entry) }, "Show")),
-    h("p", {}, entry.message), h("p", { class: "advice" }, h("b", {}, "Advice "), entry.advice), entry.cost ? h("p", { class: "note" }, entry.cost) : null);
+  const card = (entry) => h("article", { class: look(entry) }, h("h2", {}, cardTitle(entry, "", instant), h("button", { type: "button", class: "show", onclick: () => show(entry) }, "Show")), cardBody(entry));
   const rest = all.slice(CARDS);
   return h("section", { class: "entries", "aria-label": "What needs attention" }, all.slice(0, CARDS).map(card),
     rest.length ? h("details", {}, h("summary", {}, `${many(rest.length, "more incident")}: ${[...new Set(rest.map((entry) => entry.code))].join(", ")}`), rest.map(card)) : null);
 }
 
-function around(entry) {
-  const room = Math.max((entry.last_at - entry.first_at) * 0.4, 15000);
-  timeline.look(entry.first_at - room, entry.last_at + room);
+function show(entry) {
+  const { from, to } = around(entry.first_at, entry.last_at);
+  timeline.look(from, to);
   timeline.canvas.focus();
   timeline.element.scrollIntoView({ block: "nearest" });
 }

@@ -2,12 +2,11 @@
 import { ask } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { count, duration, instant, many } from "./format.js";
-import { swatch } from "./looks.js";
 import * as state from "./state.js";
+import { stateSwatch } from "./timeline_draw.js";
 
 const MOST = 20000;
 const SHOWN = 300;
-const LOOKS = { PreparingRebalance: ["preparing", "P"], CompletingRebalance: ["completing", "A"], Reconciling: ["reconciling", "R"], Stable: ["stable", ""], Empty: ["empty", "E"], Dead: ["dead", "D"] };
 const ORDERS = { cost: ["what cost most", (a, b) => (b.total_ms ?? -1) - (a.total_ms ?? -1)], findings: ["most findings", (a, b) => b.findings - a.findings], rebalances: ["most rebalances", (a, b) => b.rebalances - a.rebalances], members: ["most members", (a, b) => (b.members ?? -1) - (a.members ?? -1)], name: ["name", () => 0] };
 
 export const title = () => "Groups";
@@ -39,7 +38,7 @@ export async function draw(main) {
   put(document.getElementById("found"), `${count(found.length)} of ${many(answer.rows.length, "group")}${answer.cut ? `, the first ${count(MOST)}` : ""}`);
   put(document.getElementById("list"), table([
     { label: "Group", class: "main", cell: (row) => [h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 80)), many_clusters ? h("span", { class: "dim" }, ` ${printable(row.cluster, 30)}`) : null] },
-    { label: "State", cell: (row) => [LOOKS[row.state] ? swatch(...LOOKS[row.state]) : null, row.state, row.group_protocol === "classic" ? (row.protocol_type === null ? null : h("span", { class: "dim" }, ` ${printable(row.protocol_type, 30)}`)) : h("span", { class: "dim" }, ` ${row.group_protocol} protocol`)] },
+    { label: "State", cell: (row) => [stateSwatch(row.state), row.state, row.group_protocol === "classic" ? (row.protocol_type === null ? null : h("span", { class: "dim" }, ` ${printable(row.protocol_type, 30)}`)) : h("span", { class: "dim" }, ` ${row.group_protocol} protocol`)] },
     { label: "Since", class: "t", cell: (row) => (row.since === null ? "-" : instant(row.since, 0)) },
     { label: "Members", number: true, cell: (row) => count(row.members) },
     { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },

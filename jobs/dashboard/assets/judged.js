@@ -1,9 +1,21 @@
-// What may be said where no entry is, and what could not be judged.
+// Entries of the report as cards; what may be said where there is none, and what could not be judged.
 import { h } from "./dom.js";
+import { clock } from "./format.js";
 import { symbol } from "./looks.js";
 
 /** What the evidence allows to say of a time without entries. attention: of /api/attention. */
 export const calm = (attention) => h("p", { class: "lead" }, symbol(attention.all_clear ? "good" : "info"), attention.calm);
+
+/** The class of a card. */
+export const look = (entry) => `entry ${entry.severity.toLowerCase()}`;
+
+/** When an entry was, and how often. `begin`: shows its first time. */
+export const when = (entry, begin) => `${entry.times > 1 && !entry.away ? `${entry.times} times, ` : ""}${begin(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)}` : ""}`;
+
+export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", subject, " ", h("small", {}, [when(entry, begin), entry.clients].filter(Boolean).join(", "))];
+
+/** What happened, what to change, what it cost. */
+export const cardBody = (entry) => [h("p", {}, entry.message), h("p", { class: "advice" }, h("b", {}, "Advice "), entry.advice), entry.cost ? h("p", { class: "note" }, entry.cost) : null];
 
 /** What could not be judged, and what would tell. */
 export function gaps(attention) {

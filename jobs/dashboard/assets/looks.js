@@ -2,21 +2,23 @@
 import { fetchJson } from "./api.js";
 import { h, svg } from "./dom.js";
 
-const SHAPES = {
-  error: [["path", { d: "M1 1H15V15H1Z", fill: "var(--error)" }], ["path", { d: "M5 5L11 11M11 5L5 11", stroke: "var(--paper)", "stroke-width": 2 }]],
-  warning: [["path", { d: "M8 0L16 15H0Z", fill: "var(--warning)" }], ["path", { d: "M8 5V10M8 12V13.5", stroke: "var(--paper)", "stroke-width": 2 }]],
-  info: [["circle", { cx: 8, cy: 8, r: 7, fill: "var(--info)" }], ["path", { d: "M8 4V5.5M8 7V12", stroke: "var(--paper)", "stroke-width": 2 }]],
-  joined: [["path", { d: "M4 3L12 8L4 13Z", fill: "var(--ink)" }]],
-  left: [["circle", { cx: 8, cy: 8, r: 4.5, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }]],
-  removed: [["path", { d: "M3 3L13 13M13 3L3 13", stroke: "var(--error)", "stroke-width": 3 }]],
-  gone: [["path", { d: "M8 2L14 8L8 14L2 8Z", fill: "var(--dim)" }]],
-  good: [["path", { d: "M2 8.5L6.5 13L14 3", stroke: "var(--good)", "stroke-width": 3, fill: "none" }]],
+/** By name: what is drawn in a square of 16, back to front. */
+export const SHAPES = {
+  error: [{ d: "M1 1H15V15H1Z", fill: "error" }, { d: "M5 5L11 11M11 5L5 11", stroke: "paper", width: 2 }],
+  warning: [{ d: "M8 0L16 15H0Z", fill: "warning" }, { d: "M8 5V10M8 12V13.5", stroke: "paper", width: 2 }],
+  info: [{ d: "M15 8A7 7 0 1 1 1 8A7 7 0 1 1 15 8Z", fill: "info" }, { d: "M8 4V5.5M8 7V12", stroke: "paper", width: 2 }],
+  joined: [{ d: "M4 3L12 8L4 13Z", fill: "ink" }],
+  left: [{ d: "M12.5 8A4.5 4.5 0 1 1 3.5 8A4.5 4.5 0 1 1 12.5 8Z", fill: "paper", stroke: "ink", width: 2 }],
+  removed: [{ d: "M3 3L13 13M13 3L3 13", stroke: "error", width: 3 }],
+  gone: [{ d: "M8 2L14 8L8 14L2 8Z", fill: "dim" }],
+  good: [{ d: "M2 8.5L6.5 13L14 3", stroke: "good", width: 3 }],
 };
+const ink = (name) => (name ? `var(--${name})` : "none");
 
 /** The symbol of a severity, or of how a member came or went. */
 export function symbol(name, label = "") {
   return svg("svg", { class: "symbol", width: 16, height: 16, viewBox: "0 0 16 16", ...(label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }) },
-    SHAPES[name].map(([tag, attributes]) => svg(tag, attributes)));
+    SHAPES[name].map(({ d, fill, stroke, width }) => svg("path", { d, fill: ink(fill), stroke: ink(stroke), "stroke-width": width })));
 }
 
 /** How a pattern is laid over its colour: [kind, size of a tile]. */

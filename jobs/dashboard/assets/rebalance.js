@@ -1,7 +1,7 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
 import { ask, fetchJson, Problem, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
+import { clock, count, duration, instant, iso, shortMember, who, zoneName } from "./format.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
 import { AWAITED, causeOf, culprit, isOpen, waitsNote } from "./timeline_hit.js";
@@ -57,8 +57,6 @@ export async function draw(main) {
   const ids = [row.id, ...new Set([row.finding_id, ...findings.rows.map((each) => each.id)].filter(Boolean))].slice(0, 6);
   showEvidence(document.getElementById("evidence"), ids); // reading compressed logs takes a while: the page does not wait for it
 }
-
-const iso = (ms) => new Date(ms).toISOString().replace("Z", "+00:00");
 
 function view(row) {
   const room = Math.max((row.ended_at - row.started_at) * 2, 20000);

@@ -113,6 +113,7 @@ addEventListener("keydown", (event) => {
   else if (chord === "d") turnTheme();
   else if (chord === "?") showKeys();
 });
+document.getElementById("menu").addEventListener("click", (event) => event.currentTarget.setAttribute("aria-expanded", String(document.querySelector(".bar").classList.toggle("open"))));
 document.getElementById("zone").addEventListener("click", turnZone);
 document.getElementById("theme").addEventListener("click", turnTheme);
 document.getElementById("help").addEventListener("click", showKeys);

@@ -10,6 +10,12 @@ import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
 const LEAST_MS = 20;
 const ROOM = 0.03; // of the whole time, on both sides
 
+/** Some room on both sides of a time. */
+export function around(from, to) {
+  const room = Math.max((to - from) * 0.4, 15000);
+  return { from: Math.max(0, Math.round(from - room)), to: Math.round(to + room) };
+}
+
 export class Timeline {
   /** hooks: open(rebalance), mark(finding), moved(from, to), detail(from, to) -> Promise of {requests, heartbeats, cut}. */
   constructor(hooks) {

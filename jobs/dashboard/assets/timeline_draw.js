@@ -2,14 +2,17 @@
 import { Axis } from "./axis.js";
 import { duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { colour, fill, span } from "./looks.js";
+import { colour, fill, SHAPES, span, swatch } from "./looks.js";
 
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lanes. */
 export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lane: 22, narrowLane: 36, foot: 10 };
 
 const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
 const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
-const REBALANCE_LETTERS = { broker: "B", failed: "F", came: "J", changed: "C", startup: "S", unknown: "?" };
+export const REBALANCE_LETTERS = { broker: "B", failed: "F", came: "J", changed: "C", startup: "S", unknown: "?" };
+
+/** How a state is drawn; null: it is none that is known. */
+export const stateSwatch = (state) => (STATES[state] ? swatch(STATES[state], LETTERS[STATES[state]]) : null);
 
 /** The spans of the group's states: [{state, look, from, to, generation, row}]. */
 export function stateSpans(data) {
@@ -167,38 +170,18 @@ function ends(pen, axis, row, y) {
   if (row.ended_at !== null && axis.x(row.ended_at) > axis.left - 8) mark(pen, lookOfEnd(row.end_kind), axis.x(row.ended_at), y, 0.8);
 }
 
-const PATHS = {
-  error: "M-7 -7H7V7H-7Z", warning: "M0 -8L8 7H-8Z", info: "M7 0A7 7 0 1 1 -7 0A7 7 0 1 1 7 0Z",
-  joined: "M-4 -5L4 0L-4 5Z", left: "M4.5 0A4.5 4.5 0 1 1 -4.5 0A4.5 4.5 0 1 1 4.5 0Z", removed: "M-5 -5L5 5M5 -5L-5 5", gone: "M0 -5.5L5.5 0L0 5.5L-5.5 0Z",
-};
-const CUTS = { error: "M-3 -3L3 3M3 -3L-3 3", warning: "M0 -3V2M0 4V5.5", info: "M0 -4V-2.5M0 -1V4" };
 const paths = new Map();
 
-function path(text) {
-  if (!paths.has(text)) paths.set(text, new Path2D(text));
-  return paths.get(text);
-}
-
-/** A symbol, as in looks.js. */
+/** A symbol, as in looks.js, with an edge that parts it from what is behind. */
 export function mark(pen, look, x, y, scale = 1) {
   pen.save();
-  pen.translate(x, y);
+  pen.translate(x - 8 * scale, y - 8 * scale);
   pen.scale(scale, scale);
-  if (look === "removed") {
-    for (const [ink, width] of [["paper", 6], ["error", 3.2]]) { pen.strokeStyle = colour(ink); pen.lineWidth = width; pen.stroke(path(PATHS.removed)); }
-  } else if (look === "left") {
-    pen.fillStyle = colour("paper");
-    pen.fill(path(PATHS.left));
-    pen.strokeStyle = colour("ink");
-    pen.lineWidth = 2.4;
-    pen.stroke(path(PATHS.left));
-  } else {
-    pen.fillStyle = colour({ joined: "ink", gone: "dim" }[look] ?? look);
-    pen.fill(path(PATHS[look]));
-    pen.strokeStyle = colour("paper");
-    pen.lineWidth = 1;
-    pen.stroke(path(PATHS[look]));
-    if (CUTS[look]) { pen.lineWidth = 2; pen.stroke(path(CUTS[look])); }
+  for (const [index, { d, fill: inside, stroke, width }] of SHAPES[look].entries()) {
+    if (!paths.has(d)) paths.set(d, new Path2D(d));
+    const inks = [[index ? null : "paper", (width ?? 0) + 2], [stroke, width]];
+    for (const [ink, thick] of inks) if (ink) { pen.strokeStyle = colour(ink); pen.lineWidth = thick; pen.stroke(paths.get(d)); }
+    if (inside) { pen.fillStyle = colour(inside); pen.fill(paths.get(d)); }
   }
   pen.restore();
 }

@@ -79,17 +79,18 @@ export function waterfall(row, rounds, members, window, all, showAll) {
   ];
 }
 
-function bar(axis, from, to, look, text, title) {
+/** A span of a row. `room`: from how many percent of the width on its text is in it. */
+export function bar(axis, from, to, look, text, title, room = 7) {
   const begin = Math.max(axis.x(from), 0);
   const end = Math.min(axis.x(to), 100);
   if (end < 0 || begin > 100) return null;
-  return h("span", { class: `wf look-${look}`, style: { left: `${begin}%`, width: `max(${Math.max(end - begin, 0)}%, 2px)` }, title }, end - begin > 7 ? h("b", {}, text) : h("span", { class: "sr" }, title));
+  return h("span", { class: `wf look-${look}`, style: { left: `${begin}%`, width: `max(${Math.max(end - begin, 0)}%, 2px)` }, title, "data-from": from, "data-to": to }, text && end - begin > room ? h("b", {}, text) : h("span", { class: "sr" }, title));
 }
 
-function point(axis, at, node, title) {
+export function point(axis, at, node, title) {
   const x = axis.x(at);
   if (x < -0.5 || x > 100.5) return null;
-  return h("span", { class: "wf-mark", style: { left: `${x}%` }, title }, node, h("span", { class: "sr" }, title));
+  return h("span", { class: "wf-mark", style: { left: `${x}%` }, title, "data-from": at, "data-to": at }, node, h("span", { class: "sr" }, title));
 }
 
 function phases(axis, row) {

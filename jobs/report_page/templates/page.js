@@ -25,7 +25,8 @@ if (tools) {
     for (const lane of document.querySelectorAll(".overview .lane:not(.axis)")) {
       lane.hidden = !words.every((word) => lane.textContent.toLowerCase().includes(word));
     }
-    const all = document.querySelectorAll(".short .row");
+    const all = document.querySelectorAll("article.row");
+    if (words.length && document.getElementById("all")) document.getElementById("all").open = true;
     const left = [...all].filter((row) => !row.hidden).length;
     found.textContent = left < all.length ? `${left} of ${all.length} incidents` : "";
   };

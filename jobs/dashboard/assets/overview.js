@@ -1,0 +1,77 @@
+// All groups over time: a lane for each with its rebalances and findings, and a band through all lanes for each broker's trouble.
+import { Axis } from "./axis.js";
+import { h, printable } from "./dom.js";
+import { clock, count, instant, many, zoneName } from "./format.js";
+import { symbol } from "./looks.js";
+import * as state from "./state.js";
+import { around } from "./timeline.js";
+import { REBALANCE_LETTERS } from "./timeline_draw.js";
+import { tipOf } from "./timeline_hit.js";
+import { bar, point } from "./waterfall.js";
+
+const FEW = { wide: 22, narrow: 14 }; // lanes that leave room for the incidents on the first screen
+const LETTER = { wide: 2.2, narrow: 5 }; // percent of the width that a letter needs
+const DRAGGED = 8; // pixels
+const narrow = matchMedia("(max-width: 720px)");
+
+/** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
+export function overview(attention, period, groups) {
+  const axis = new Axis(period.from, period.to, 0, 100);
+  const away = attention.entries.map((entry) => entry.away && { ...entry.away, cluster: entry.cluster }).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
+  const here = (values) => state.link("/", { cluster: state.get("cluster"), since: state.get("since"), ...values });
+  const zoomed = state.number("from") !== null;
+  const all = state.get("lanes") === "all";
+  const few = narrow.matches ? FEW.narrow : FEW.wide;
+  const shown = all ? attention.lanes : attention.lanes.slice(0, few);
+  const ticks = axis.ticks(narrow.matches ? 25 : 11);
+  const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
+  const behind = (cluster) => [ticks.map((tick) => h("i", { class: "tick", style: left(tick) })), away.filter((band) => band.cluster === cluster).map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
+  const several = attention.clusters.length > 1;
+  const picture = h("div", { class: "lanes" },
+    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
+    shown.map((lane) => laneOf(lane, axis, behind(lane.cluster), several, zoomed ? period : {})));
+  brush(picture, axis);
+  const to = instant(axis.from).slice(0, 10) === instant(axis.to).slice(0, 10) ? clock(axis.to, 0) : instant(axis.to, 0);
+  return h("figure", { class: "overview", "aria-label": "All groups over time" },
+    h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${instant(axis.from, 0)} to ${to} ${zoneName()} `,
+      zoomed ? h("a", { href: here({}), "data-key": "whole" }, "Whole time") : null,
+      away.map((band) => h("a", { class: "bandname", href: here(around(band.from, band.to)) }, h("i", { class: "wf-key look-away" }), `${band.text} ${clock(band.from, 0)} to ${clock(band.to, 0)}`))),
+    picture,
+    shown.length < attention.lanes.length ? h("button", { type: "button", "data-key": "lanes", onclick: () => state.set({ lanes: "all" }, { push: true }) }, `Show ${many(attention.lanes.length - few, "more group")}`) : null,
+    shown.length === attention.lanes.length && shown.length < groups ? h("p", { class: "note" }, `${count(shown.length)} of ${many(groups, "group")}. `, h("a", { href: state.link("/groups", { cluster: state.get("cluster") }) }, "All groups")) : null);
+}
+
+function laneOf(lane, axis, behind, several, period) {
+  const symbols = lane.severity ? symbol(lane.severity.toLowerCase(), lane.severity) : null;
+  const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
+  const said = `: ${many(lane.rebalances.length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
+  const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
+    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"), narrow.matches ? LETTER.narrow : LETTER.wide)),
+    lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n"))));
+  track.addEventListener("click", (event) => {
+    const its = event.target.closest(".wf:not(.look-away), .wf-mark");
+    const at = axis.at((100 * (event.clientX - track.getBoundingClientRect().left)) / track.clientWidth);
+    location.href = href(its ? around(Number(its.dataset.from), Number(its.dataset.to)) : around(at, at));
+  });
+  return h("div", { class: "lane" }, h("a", { href: href(period), class: "name" }, symbols, h("span", {}, printable(lane.group_id, 60), several ? h("small", {}, ` ${printable(lane.cluster, 20)}`) : null), h("span", { class: "sr" }, said)), track);
+}
+
+/** Who drags over the lanes chooses the time that the whole page shows. */
+function brush(picture, axis) {
+  let began = null;
+  const box = h("i", { class: "brush", hidden: true });
+  picture.append(box);
+  picture.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse" && !event.button && event.target.closest(".track")) began = event.clientX; });
+  picture.addEventListener("pointermove", (event) => {
+    if (!event.buttons) began = null;
+    box.hidden = began === null || Math.abs(event.clientX - began) < DRAGGED;
+    for (const [name, x] of [["left", Math.min(event.clientX, began) - picture.getBoundingClientRect().left], ["width", Math.abs(event.clientX - began)]]) box.style.setProperty(name, `${x}px`);
+  });
+  picture.addEventListener("click", (event) => {
+    if (box.hidden) return;
+    event.stopPropagation();
+    const { left, width } = picture.querySelector(".track").getBoundingClientRect();
+    const [from, to] = [began, event.clientX].sort((a, b) => a - b).map((x) => Math.round(axis.at(Math.min(Math.max((100 * (x - left)) / width, 0), 100))));
+    if (to > from) state.set({ from, to }, { push: true });
+  }, { capture: true });
+}

@@ -1,0 +1,195 @@
+"""The first screen over a recording, as the dashboard and as the HTML report: a sentence, all groups over time, incidents with advice."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from jobs.answers.report import Scope, read_report
+from jobs.common.times import epoch_ms
+from jobs.report_page.incidents import headline, trouble
+from jobs.report_page.page import render_page
+from tests.dashboard import browsing
+from tests.dashboard.recorded import GrowingLakehouse
+from tests.dashboard.serving import serving
+from tests.lakehouse.rows import DAY, finding, line, rebalance, write
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+HOUR = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded")
+    lake = GrowingLakehouse(RECORDING, folder / "lake").grow_to_the_end()
+    report = read_report(lake, Scope(), limit=100)
+    page = folder / "report.html"
+    page.write_text(render_page(lake, report, [], limit=100))
+    with serving(lake) as served:
+        yield SimpleNamespace(url=served.url, served=served, report=report, page=page)
+
+
+@pytest.fixture
+def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
+    readers = []
+
+    def new(url, **context):
+        readers.append(browsing.Reader(browser, url, **context))
+        return readers[-1]
+
+    yield new
+    for each in readers:
+        each.close()
+
+
+def fits(page, selector):
+    """Whether all of it lies on the first screen."""
+    script = """(all, room) => all.map(each => each.getBoundingClientRect())
+        .every(box => box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth)"""
+    return page.locator(selector).count() > 0 and page.locator(selector).evaluate_all(script)
+
+
+def test_the_sentence_and_the_lanes_are_on_the_first_screen(reader, recorded):
+    its = reader(recorded.url, bypass_csp=True)
+    for size in (PHONE, WIDE):
+        its.page.set_viewport_size(size)
+        its.open("/")
+        assert its.page.inner_text("h1").strip() == headline(recorded.report.attention[0])
+        for part in ("h1", ".bandname", ".lane .name", ".lane .track"):
+            assert fits(its.page, part), (size, part)
+        assert its.page.locator(".bar").bounding_box()["height"] < 60, "more than one line"
+        assert its.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    its.page.goto(recorded.page.as_uri())
+    for size in (PHONE, WIDE):
+        its.page.set_viewport_size(size)
+        assert its.page.inner_text("h1").strip() == headline(recorded.report.attention[0])
+        assert fits(its.page, "h1")
+        assert fits(its.page, "figure.overview .bandname, figure.overview .lane:nth-child(-n+12)")
+        assert its.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        found = Axe().run(its.page, options={"resultTypes": ["violations"]}).response["violations"]
+        assert [one["id"] for one in found if one["impact"] in {"serious", "critical"}] == []
+    its.asked.clear()  # the report is a file
+
+
+def test_the_dashboard_and_the_report_show_the_same_lanes_bands_and_incidents(reader, recorded):
+    its = reader(recorded.url).open("/")
+    lanes = its.page.locator(".lane .name > span:first-of-type").all_inner_texts()
+    bands = its.page.locator(".bandname").all_inner_texts()
+    cards = its.page.locator(".incidents > li").all_inner_texts()
+    its.page.goto(recorded.page.as_uri())
+    assert lanes[:12] == its.page.locator("figure.overview .lane:not(.axis) .lname").all_inner_texts()[:12]
+    assert bands == [re.sub(r" \(incident \d+\)", "", text).strip() for text in its.page.locator(".overview .bandname").all_inner_texts()]
+    assert len(cards) == its.page.locator("article.card:visible").count() == 8
+    told = its.page.locator("article.card:visible").all_inner_texts()
+    for text, row, entry in zip(cards, told, recorded.report.attention, strict=False):
+        advice = " ".join(entry.advice)
+        assert advice in " ".join(text.split())
+        assert advice in " ".join(row.split())
+    its.asked.clear()
+    its.open("/")
+    its.page.click("text=All 11 incidents")
+    expect(its.page.locator(".incidents > li")).to_have_count(11)
+
+
+def test_a_click_opens_the_group_and_its_time(reader, recorded):
+    its = reader(recorded.url).open("/")
+    first = its.page.locator(".lane:not(.axis)").first
+    (lane, *_) = recorded.served.json("attention")["lanes"]
+    mark = first.locator(".wf-mark").first
+    mark.click()
+    its.page.wait_for_url("**/group?**")
+    given = {name: values[0] for name, values in parse_qs(urlsplit(its.drawn().page.url).query).items()}
+    assert given["group"] == lane["group_id"]
+    assert int(given["from"]) < lane["findings"][0]["occurred_at"] < int(given["to"])
+    its.open("/")
+    its.page.locator(".lane .name").first.focus()
+    its.page.keyboard.press("Enter")
+    its.page.wait_for_url("**/group?**")
+    assert lane["group_id"] in its.drawn().text("h1")
+
+
+def test_a_band_a_column_and_a_dragged_pointer_choose_the_time_of_the_whole_page(reader, recorded):
+    its = reader(recorded.url).open("/")
+    (band,) = [found for entry in recorded.report.attention if (found := trouble(entry))]
+    its.page.locator(".bandname").click()
+    its.page.wait_for_url(lambda url: "from=" in url)
+    assert int(its.drawn().page.url.partition("from=")[2].partition("&")[0]) < epoch_ms(band.began_at)
+    assert its.text("h1").startswith("broker-2 crashed or was killed")
+    assert "SYNC_TIMEOUT" not in its.text()
+    its.page.click("text=Whole time")
+    its.page.wait_for_url(lambda url: "from=" not in url)
+    box = its.drawn().page.locator(".lane:not(.axis) .track").nth(3).bounding_box()
+    its.page.mouse.move(box["x"] + 100, box["y"] + 8)
+    its.page.mouse.down()
+    its.page.mouse.move(box["x"] + 300, box["y"] + 8, steps=4)
+    its.page.mouse.up()
+    its.page.wait_for_url(lambda url: "from=" in url)
+    chosen = [int(value) for value in re.findall(r"(?:from|to)=(\d+)", its.drawn().page.url)]
+    period = recorded.served.json("attention")["period"]
+    first, last = period["from"], period["to"]
+    assert first < chosen[0] < chosen[1] < last
+    its.open("/")
+    (step,) = {row["began_at"] for row in recorded.served.ask("activity", step="5s", since="1d") if row["cause"] == "COORDINATOR_MOVED"}
+    its.page.locator(".chart").first.locator(".step:has(.look-broker)").click()
+    its.page.wait_for_url(lambda url: f"from={step}" in url)
+
+
+def test_the_axis_begins_where_something_happens(reader, served, lakehouse):
+    write(
+        lakehouse,
+        line(at=-HOUR),
+        line(at=90_000),
+        rebalance(start=-HOUR, total=500, members_before=0),
+        rebalance(start=20_000, total=3_000),
+    )
+    its = reader(served.url).open("/")
+    assert "2026-11-21 00:00:18 to 00:00:25 UTC" in its.text("figcaption")
+    labels = its.page.locator(".lane.axis .tick-label").all_inner_texts()
+    assert labels == ["00:00:18", "00:00:19", "00:00:20", "00:00:21", "00:00:22", "00:00:23", "00:00:24", "00:00:25"]
+
+
+def test_many_groups_are_folded_and_the_gravest_come_first(reader, served, lakehouse):
+    names = [f"g{number:02}" for number in range(60)]
+    write(
+        lakehouse, line(), line(at=90_000), *(line(group=name, at=1_000) for name in names),
+        *(rebalance(group=name, start=1_000 * number, unavailable_partition_ms=number) for number, name in enumerate(names)),
+        finding(group_id="g07", occurred_at=DAY + 5_000),
+    )  # fmt: skip
+    its = reader(served.url).open("/")
+    shown = its.page.locator(".lane .name > span:first-of-type").all_inner_texts()
+    assert shown[:3] == ["g07", "g59", "g58"]
+    assert len(shown) == 22
+    its.page.click("text=Show 18 more groups")
+    expect(its.page.locator(".lane .name")).to_have_count(40)
+
+
+def test_a_band_goes_through_the_lanes_of_its_cluster_alone(reader, served, lakehouse):
+    moved = {"code": "COORDINATOR_MOVED", "severity": "WARNING", "details": json.dumps({"from_broker": "b3", "to_broker": "b1"})}
+    groups = [("c", "payments"), ("c", "orders"), ("d", "payments")]
+    rows = [row for _, name in groups for row in (line(), line(at=90_000), rebalance(group=name, start=20_000, unavailable_partition_ms=9))]
+    rows = [{**row, "cluster": cluster} for (cluster, _), row in zip([one for one in groups for _ in range(3)], rows, strict=True)]
+    write(lakehouse, *rows, *(finding(group_id=name, occurred_at=DAY + 15_000, **moved) for cluster, name in groups if cluster == "c"))
+    its = reader(served.url).open("/")
+    assert "b3 away" in its.text(".bandname")
+    found = its.page.locator(".lane:not(.axis)").all()
+    bands = {lane.locator(".name").inner_text(): lane.locator(".look-away").count() for lane in found}
+    assert sorted(bands.values()) == [0, 1, 1]
+    assert its.text("figcaption").startswith("2 clusters, ")
+
+
+def test_nobody_survived_a_silence_that_was_longer_than_the_session(reader, recorded):
+    its = reader(recorded.url).open("/members", view="near", session="any", limit=1000)
+    rows = its.page.eval_on_selector_all("tbody tr", "rows => rows.map(row => row.innerText)")
+    long = [row for row in rows if int(re.search(r"(\d+) %", row.replace(",", ""))[1]) >= 100]
+    assert long
+    assert not [row for row in long if "survived" in row]
