@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.answers.test_attention import found, moved, rebalanced, told
+from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
+from tests.answers.test_attention import found, logged, moved, rebalanced, told
+from tests.lakehouse.rows import line
 
 __all__ = ["told"]
 
@@ -30,3 +32,20 @@ def test_what_a_broker_did_stands_before_what_cost_more(told):
 def test_the_severity_of_what_a_broker_did_follows_from_what_it_cost(told, rows, severity):
     entries, _ = told(*rows)
     assert [entry["severity"] for entry in entries] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("lines", "remedy"),
+    [
+        ([], AFTER_A_MOVE),
+        ([logged("BROKER_UNCLEAN", 107), logged("BROKER_UNREACHABLE", 94, "broker-2")], "Find out why broker-1 died"),
+        ([logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104)], "If that was planned, restart brokers one after the other"),
+    ],
+)
+def test_what_to_do_about_a_broker_follows_from_how_it_went_away(told, lines, remedy):
+    rest = "Members keep their place if session.timeout.ms is longer than the move takes."
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    (entry,), _ = told(moved(100, "a") | {"advice": f"{AFTER_A_MOVE} {rest}"}, there, *lines)
+    (advice,) = entry["advice"]
+    assert advice.startswith(remedy)
+    assert advice.endswith(f" {rest}")

@@ -19,6 +19,16 @@ SIGNS: Final = """
 """
 
 
+_REMEDIES: Final = {
+    "BROKER_FAILED": "Mend the log directories of {broker}.",
+    "BROKER_CRASHED": "Find out why {broker} died (OOM killer, kill -9, crash of the JVM, disk): see where its log ends.",
+    SHUT_DOWN: "If that was planned, restart brokers one after the other, each once the one before is back in all ISRs.",
+    "BROKER_EXPIRED": "Find out why {broker} lost its session with ZooKeeper: a long pause of its JVM, or its network.",
+    "BROKER_LOST": "Find out why the others lost {broker}: its process, its host or its network.",
+}
+"""What to do, by the cause that the lines show."""
+
+
 @dataclass(frozen=True)
 class Departure:
     """Why groups left a broker. `signs`: rows of broker_departures, in the order of time."""
@@ -43,6 +53,10 @@ class Departure:
     def cause(self) -> str:
         """What its lines say, as a code of the table `incidents`."""
         return self._told("")[0]
+
+    def remedy(self, broker: str) -> str:
+        """What to do about the broker."""
+        return _REMEDIES[self.cause].format(broker=broker)
 
     def _told(self, broker: str) -> tuple[str, str]:
         first, told = self.signs[0], self._has(e.BROKER_STOPPING)

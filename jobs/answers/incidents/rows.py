@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import TIMES, Bill, RebalanceTimes
 from jobs.answers.incidents.departures import SHUT_DOWN, SIGNS, Departures
-from jobs.answers.incidents.outages import Outage, outages
+from jobs.answers.incidents.outages import Outage, broker_name, outages
 from jobs.common.times import epoch_ms
 
 _MOVED: Final = f"""
@@ -64,7 +64,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "rebalance_ms": bill.total_ms,
         "unavailable_partition_ms": bill.unavailable_partition_ms,
         "message": outage.sentence(),
-        "advice": max(outage.left or findings, key=_longest_session)["advice"],
+        "advice": _advice(outage),
         "findings": [row["id"] for row in findings],
         "evidence": json.dumps(list(_evidence(outage))[:_EVIDENCE_KEPT]),
     }
@@ -78,6 +78,15 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
     groups = {row["group_id"] for row in outage.findings}
     unplanned = len(groups) > 1 and not (outage.departure is not None and outage.departure.cause == SHUT_DOWN)
     return "ERROR" if lost or bill.rebalances or unplanned else "WARNING"
+
+
+def _advice(outage: Outage) -> str:
+    """The advice of a finding; where lines show why the broker went away, with what to do about that."""
+    advice = str(max(outage.left or outage.findings, key=_longest_session)["advice"])
+    if outage.departure is None:
+        return advice
+    remedy = outage.departure.remedy(broker_name(outage.broker))
+    return f"{remedy} {advice.removeprefix(AFTER_A_MOVE).removeprefix(WHEN_HELD_UP).strip()}"
 
 
 def _longest_session(finding: Row) -> tuple[int, int]:
