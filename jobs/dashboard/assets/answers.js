@@ -13,7 +13,7 @@ const RARE = new Set(["waits_for"]); // columns that are left out where no row h
 
 /** A column's name as a person reads it, as `rebalance ask` shows it: without a unit, since each cell has its unit. */
 export function heading(name) {
-  if (name === "unavailable_partition_ms") return "without owner";
+  if (name === "unavailable_partition_ms") return "unowned";
   return SHORTER.reduce((text, [long, short]) => text.replace(long, short), name).replace(/_ms$/, "").replaceAll("_", " ");
 }
 

@@ -47,8 +47,8 @@ export async function draw(main) {
     h("div", { class: "head" }, stateBar(states.rows), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },
       panel("Rebalances over time", `by cause, ${duration(step)} a column`, chart(activity.rows, step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
-      panel("Partitions without an owner over time", "seconds, summed over all partitions", chart(activity.rows, step, period, "unavailable_partition_ms", "time without an owner", (value) => duration(value))),
-      panel("Worst groups", "by time without an owner", worstGroups(worst), "wide"),
+      panel("Unowned partition time", "summed over all partitions", chart(activity.rows, step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
+      panel("Worst groups", "by unowned partition time", worstGroups(worst), "wide"),
       panel("Pipeline", "", pipeline(health, attention), "wide")));
 }
 
@@ -104,17 +104,17 @@ function chart(rows, step, period, column, noun, format) {
     h("details", {}, h("summary", { class: "note" }, "As a table"), table([
       { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
       { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) }, { label: "Groups", number: true, cell: (row) => count(row.groups) }, { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-      { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) }], rows.slice(0, 300), { caption: noun })),
+      { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) }], rows.slice(0, 300), { caption: noun })),
   ];
 }
 
 function worstGroups(worst) {
   return table([
     { label: "Group", class: "main", cell: (row) => [row.errors ? symbol("error", many(row.errors, "error")) : null, h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 60))] },
-    { label: "Mostly", cell: (row) => row.cause },
+    { label: "Main cause", cell: (row) => row.cause },
     { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
     { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-    { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
   ], worst.rows, { caption: "Worst groups", empty: worst.nothing || "No group rebalanced in this time." });
 }
 

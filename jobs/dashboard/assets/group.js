@@ -143,7 +143,7 @@ const TABLES = {
     { label: "By", cell: (row) => culprit(row) },
     { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
     { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-    { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
     { label: "Outcome", cell: (row) => [row.outcome, row.waits_for ? h("span", { class: "note" }, ` ${waitsNote(row)}`) : null] },

@@ -89,7 +89,7 @@ function league(rows, of) {
     { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
     { label: "Failures", number: true, cell: (row) => count(row.failures) },
     { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, duration(row.total_ms)) },
-    { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
     { label: "Most often", cell: (row) => row.cause },
     { label: "Groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
     at("Last", "last_at", of),

@@ -99,7 +99,7 @@ function story(row, people) {
     if (steps.length > 1) parts.push(`: ${steps.join("; ")}`);
     parts.push(".");
   } else parts.push("The log does not show how it began, so its length is not known.");
-  if (row.unavailable_partition_ms) parts.push(` All partitions together were ${duration(row.unavailable_partition_ms)} without an owner at work.`);
+  if (row.unavailable_partition_ms) parts.push(` Unowned partition time (sum): ${duration(row.unavailable_partition_ms)}.`);
   if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
   return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${waitsNote(row)}, which may correct it.`) : null];
 }
@@ -115,7 +115,7 @@ function openStory(row) {
 function facts(row) {
   const all = [
     [instant(row.started_at), `started, ${zoneName()}`], [duration(row.total_ms), "total"], [duration(row.join_ms), "join phase"], [duration(row.sync_ms), "sync phase"], [duration(row.assignment_ms), "leader's assignment"], [duration(row.first_fetch_ms), "until the last began to work"],
-    [duration(row.unavailable_partition_ms), "without owner, all partitions"], [row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`, "partitions moved"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members"],
+    [duration(row.unavailable_partition_ms), "unowned, all partitions"], [row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`, "partitions moved"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members"],
     [row.outcome, row.generation === null ? "outcome" : `${row.group_protocol === "consumer" ? "epoch" : "generation"} ${row.generation}`], [row.protocol ?? "-", "assignor"],
   ];
   return h("ul", { class: "facts" }, all.filter(([value]) => value !== "-").map(([value, label]) => h("li", { class: "fact" }, h("b", {}, printable(value, 40)), h("span", {}, label))));
