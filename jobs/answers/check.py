@@ -37,7 +37,9 @@ _LINES: Final = """
     )
     SELECT r.cluster, r.group_id, r.origin, r.position, e.broker, e.received_at, e.occurred_at
     FROM refs AS r JOIN group_events AS e ON e.cluster = r.cluster AND e.origin = r.origin AND CAST(e.position AS VARCHAR) = r.position
+    WHERE e.source <> 'clock'
 """
+"""A row of the clock has the place of the line up to which it says that a log was read."""
 _SIGNS: Final = """
     WITH silent AS (
         SELECT id, cluster, group_id, member_id, occurred_at, evidence ->> '$[0].origin' AS origin

@@ -166,6 +166,15 @@ def test_the_times_of_the_lines_are_read(lake):
     assert told == [f"{ORIGIN}:4 was written 10500 ms too late to be evidence of a rebalance to 2"]
 
 
+def test_how_far_a_log_was_read_is_no_line_of_it(lake):
+    """A row of the clock has the place of the log's last line, and the time up to which nothing came after it."""
+    said = line(at=7_000, origin=ORIGIN, position=4, kind="STABILIZED")
+    clock = line(None, at=40_000, source="clock", origin=ORIGIN, position=4, kind="followed")
+    write(lake, clock, said, clock, batch=1)
+    write(lake, rebalance(start=5_000, generation=2, members_before=1, members_after=1, total=2_000, evidence=evidence(4)), batch=2)
+    assert [breach for breach in check(lake, []).breaches if breach.law == "EVIDENCE_IN_TIME"] == []
+
+
 @pytest.mark.parametrize(
     ("values", "laws"),
     [

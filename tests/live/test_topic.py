@@ -181,6 +181,7 @@ def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, unre
 
     assert "no topic absent at" in refused("--kafka", broker.bootstrap, "--topic", "absent")
     assert "no topic can have this name" in refused("--kafka", broker.bootstrap, "--topic", "a,b")
+    (tmp_path / "lake" / "_checkpoints").mkdir(parents=True)  # what was refused has left no folder
     (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text(json.dumps({"topic": "other", "cluster_id": "x", "topic_id": "y"}))
     assert "is not the topic (other) that" in refused("--kafka", broker.bootstrap, "--topic", topic)
     (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text("{")
