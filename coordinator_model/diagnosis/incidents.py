@@ -159,7 +159,7 @@ def _report(g: Emitter, incident: Incident) -> None:
         "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
         if incident.to_broker
         else catalogue.HELD_UP.format(broker=view.broker),
-        "cost": _removed(len(lost)),
+        "cost": removed(len(lost), "of its members") if lost else "",
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
         "what_lasts": "the move takes" if incident.to_broker else "that lasts",
         "timeouts": f": {' and '.join(map(str, limits))} {'was' if len(limits) == 1 else 'were'} not enough" if lost and limits else "",
@@ -267,7 +267,7 @@ def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
     return removals.with_election(pending.row, since_ms) if g.view.loaded_ms >= 0 and 0 <= since_ms <= SPAN_MS else pending.row
 
 
-def _removed(count: int) -> str:
-    if count < 2:
-        return " 1 of its members missed its session timeout and was removed." if count else ""
-    return f" {count} of its members missed their session timeout and were removed."
+def removed(count: int, of_whom: str) -> str:
+    """That so many members lost their sessions, as the end of a message."""
+    is_one = count == 1
+    return f" {count} {of_whom} missed {'its' if is_one else 'their'} session timeout and {'was' if is_one else 'were'} removed."

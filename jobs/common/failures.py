@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
+from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.text import printable
 
 
@@ -26,6 +28,14 @@ def root_cause(error: BaseException) -> str:
     if "Traceback (most recent call last):" in text:
         return printable(_last_python_error(lines), 500)
     return printable(lines[0], 500)
+
+
+def raise_failed(error: BaseException | None, stage: str, log: Path) -> None:
+    """Raises the error that ended what works beside the queries, if one did. `log`: Spark's, which has more once there is one."""
+    if isinstance(error, UserError):
+        raise error
+    if error is not None:
+        raise QueryFailedError(stage, root_cause(error), log if log.exists() else None)
 
 
 _PYTHON_ERROR: Final = re.compile(r"^[\w.]+(Error|Exception|Interrupt|Exit)\b")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from jobs.common.errors import QueryFailedError, UserError
-from jobs.common.failures import root_cause
+from jobs.common.errors import UserError
+from jobs.common.failures import raise_failed
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.envelopes import Unwrapper, layouts_named
@@ -145,10 +145,7 @@ class Feeder:
 
     def check(self, log: Path) -> None:
         """Raises the error that ended it. `log`: Spark's, which has more."""
-        if isinstance(self.error, UserError):
-            raise self.error
-        if self.error is not None:
-            raise QueryFailedError("reading the input", root_cause(self.error), log if log.exists() else None)
+        raise_failed(self.error, "reading the input", log)
 
     def _work(self) -> None:
         try:

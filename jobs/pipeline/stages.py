@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from jobs.common.errors import QueryFailedError, UserError
-from jobs.common.failures import root_cause
+from jobs.common.failures import raise_failed, root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
 from jobs.health.watch import Watch
@@ -167,10 +167,8 @@ class Stages:
     def _check(self) -> None:
         if self._feeder is not None:
             self._feeder.check(self._house.log)
-        if self._capture is not None and self._capture.error is not None:
-            if isinstance(self._capture.error, UserError):
-                raise self._capture.error
-            raise QueryFailedError("reading __consumer_offsets", root_cause(self._capture.error), self._house.log)
+        if self._capture is not None:
+            raise_failed(self._capture.error, "reading __consumer_offsets", self._house.log)
         for name, query in self.queries.items():
             if (error := query.exception()) is not None and not (name == TOPIC and self._outlives_outage()):
                 raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error

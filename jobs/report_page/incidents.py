@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.incidents.outages import broker_name
+from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.report import Overview
 from jobs.common.text import many, printable
 from jobs.common.times import duration, epoch_ms
@@ -59,7 +59,7 @@ class Trouble(NamedTuple):
 
 
 _ROOM: Final = 25  # at both ends of the axis: a twenty-fifth of it
-_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, "COORDINATOR_HELD_UP")
+_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
 
 
 def trouble(entry: AttentionEntry) -> Trouble | None:

@@ -1,7 +1,8 @@
 -- Rebalances with whom the findings blame for them. A rebalance begins with one member, often an innocent one: the first that joins again
 -- after a broker was lost, or one that joins while another no longer answers. `cause`, `client_id` and so on say which one it was. `blamed`
--- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding about another
--- client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself stays.
+-- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
+-- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
+-- stays.
 WITH moves AS (
   SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.details
   FROM findings_with_id AS f

@@ -101,6 +101,7 @@ def target_computed(g: Emitter, view: ConsumerView, event: Event) -> None:
     one = episodes.round_of(view, event.generation)
     if changes and one is not None and not one.cause:
         causes.tell(g, view, one, *changes, named=len(changes) == 1)
+        return
     for change in changes:
         members.take_effect(g, view, change)
 

@@ -14,10 +14,13 @@ from datetime import datetime
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
-from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.incidents import SPAN_MS, removed
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.departures import Departure, Departures
 from jobs.common.times import duration, epoch_ms
+
+HELD_UP: Final = "COORDINATOR_HELD_UP"
+"""The cause of an incident in which no group left the broker."""
 
 _NAMED: Final = 3  # brokers in a sentence
 
@@ -62,7 +65,7 @@ class Outage:
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
         text = why + "; ".join(parts) + "."
-        return text + (f" {len(lost)} members missed their session timeout and were removed." if len(lost) > 1 else _lost_one(lost))
+        return text + (removed(len(lost), "member" if len(lost) == 1 else "members") if lost else "")
 
 
 def outages(findings: Iterable[Row], departures: Departures | None = None) -> list[Outage]:
@@ -143,7 +146,3 @@ def _brokers(counted: Counter[str | None]) -> str:
 def broker_name(broker: str) -> str:
     """A broker in a sentence: most are called broker-1 or kafka-1 anyway."""
     return broker if broker[:1].isalpha() else f"broker {broker}"
-
-
-def _lost_one(lost: set[str]) -> str:
-    return " 1 member missed its session timeout and was removed." if lost else ""

@@ -16,7 +16,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import TIMES, Bill, RebalanceTimes
 from jobs.answers.incidents.departures import SHUT_DOWN, SIGNS, Departures
-from jobs.answers.incidents.outages import Outage, broker_name, outages
+from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
 from jobs.common.times import epoch_ms
 
 _MOVED: Final = f"""
@@ -49,7 +49,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "cluster": first["cluster"],
         "id": _id(first["cluster"], outage.broker, epoch_ms(first["occurred_at"])),
         "broker": outage.broker,
-        "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else "COORDINATOR_HELD_UP",
+        "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else HELD_UP,
         "severity": _severity(outage, bill, lost),
         "began_at": began_at,
         "last_at": max(began_at, findings[-1]["occurred_at"]),
