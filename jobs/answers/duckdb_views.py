@@ -47,10 +47,14 @@ class Answer:
 
 
 class QuestionReader(TableReader):
-    """Answers queries that name tables and views of sql/. It opens a table when the first query names it."""
+    """Answers queries that name tables and views of sql/. It opens a table when the first query names it.
 
-    def __init__(self, folder: Path) -> None:
+    `keeps`: it finds the rows of each view once, for many queries over tables that do not grow meanwhile.
+    """
+
+    def __init__(self, folder: Path, *, keeps: bool = False) -> None:
         super().__init__(folder, tables=())
+        self._keeps = keeps
         self._views: set[str] = set()
         self.connection.execute(questions.duckdb_macros())
 
@@ -85,5 +89,5 @@ class QuestionReader(TableReader):
             self.tables += (table,)
         for name in named:
             if name not in self._views:
-                self.connection.execute(f"CREATE TEMP {'TABLE' if name in _FEW_ROWS else 'VIEW'} {name} AS {views[name]}")
+                self.connection.execute(f"CREATE TEMP {'TABLE' if self._keeps or name in _FEW_ROWS else 'VIEW'} {name} AS {views[name]}")
                 self._views.add(name)

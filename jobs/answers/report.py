@@ -123,6 +123,7 @@ class Overview:
     hint: str = ""  # why a name that was asked for is not there
     lines: list[Row] = field(default_factory=list)
     judgement: Judgement = field(default_factory=Judgement)
+    said: list[Said] = field(default_factory=list)  # of groups that only clients name
 
     @property
     def outside(self) -> str:
@@ -142,7 +143,6 @@ class Report(Overview):
 
     groups: list[Row]
     rebalances: list[Row]
-    said: list[Said] = field(default_factory=list)  # of groups that only clients name
 
 
 class _Scoped:
@@ -193,7 +193,8 @@ def _overview(its: _Scoped) -> Overview:
     entries = attention([*findings, *open_ones], times, refused, incidents)
     spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
     judgement = judged(its.reader, its.values, its.states, entries, spans)
-    return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement)
+    said = said_alone(its.reader, its.values, judgement)
+    return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, said)
 
 
 def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
@@ -207,7 +208,6 @@ def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *,
         **vars(overview),
         groups=_groups(its.rows(_GROUPS), its.states, its.rows(_COSTS)),
         rebalances=its.rows(_REBALANCES, limit=limit or MOST_ROWS),
-        said=said_alone(its.reader, its.values, overview.judgement),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, warn, write
 from jobs.cli.output.without_effect import tell
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
 
     from jobs.answers.report import Report, Scope
 
-PAGE_LIMIT = 200  # the page stays under 3 MB
+PAGE_LIMIT = 40  # the page stays under 3 MB
 
 limit_option = click.option(
     "--limit",
     type=click.IntRange(1, 1_000_000),
     metavar="N",
-    help="Rows of each list at most. [default: 20; for HTML 200; for JSON all]",
+    help="Rows of each list at most. [default: 20; for HTML 40; for JSON all]",
 )
 form_option = options.output_format(
     "text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines."
@@ -123,10 +125,20 @@ def _exit_code(rows: Report, fail_on: str | None) -> int:
 
 
 def _write_page(lakehouse: Path, rows: Report, inputs: Sequence[Path], limit: int, why_empty: str) -> None:
-    from jobs.report_page.page import render_page
+    from jobs.dashboard.saved import saved_report
 
-    page = render_page(lakehouse, rows, inputs, limit=limit, why_empty=why_empty)
+    text = why_empty or as_text(rows, limit)
+    page = saved_report(lakehouse, rows, inputs, limit=limit, text=text, why_empty=why_empty)
     click.echo(page.encode("utf-8", "backslashreplace"), nl=False)
+
+
+def as_text(rows: Report, limit: int) -> str:
+    """What a terminal shows of a report."""
+    from jobs.cli.output.report_text import render
+
+    written = io.StringIO()
+    render(rows, Console(file=written, width=120, highlight=False, markup=False, emoji=False), limit=limit)
+    return written.getvalue()
 
 
 def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:

@@ -6,10 +6,10 @@ page, such as a lakehouse that is not there yet, is an answer too: {"problem": "
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
@@ -19,17 +19,19 @@ from starlette.routing import Route
 
 from jobs.answers import questions
 from jobs.answers.ask import MOST_ROWS
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.report import read_overview
 from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS
-from jobs.dashboard import present
+from jobs.dashboard import families
 from jobs.dashboard.encoding import encoded
-from jobs.dashboard.queries import QUERIES
+from jobs.dashboard.first_page import attention, first_page, scope_of
+from jobs.dashboard.group_page import group_page, rebalance_page
+from jobs.dashboard.present import evidence, health
+from jobs.dashboard.queries import MOST, QUERIES, rows_of
 from jobs.dashboard.store import Reply, Store
-from jobs.report_page import families
 
-_LIMIT: Final = 5_000
 _AT_ONCE: Final = 2  # threads: the tables are read by one at a time anyway
 _FORMS: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 _TEXT_CHARS: Final = 100_000  # of a name in an address
@@ -46,11 +48,11 @@ def routes(store: Store) -> list[Route]:
     answers: dict[str, Callable[[Store, Params, str], Reply]] = {
         "/api/ask/{name}": _ask,
         "/api/rows/{name}": _rows,
-        "/api/attention": lambda its, given, _: present.attention(its, given),
-        "/api/evidence/{name}": lambda its, _, name: present.evidence(its, name),
-        "/api/health": lambda its, _given, _name: present.health(its, time.time_ns() // 1_000_000),
+        **{f"/api/{name}": partial(_page, page=name) for name in _PAGES},
+        "/api/evidence/{name}": lambda its, _, name: its.reply(("evidence", name), lambda _reader: evidence(its.folder, name)),
+        "/api/health": lambda its, _given, _name: Reply(encoded(health(its.folder, time.time_ns() // 1_000_000))),
         "/api/questions": lambda _store, _given, _name: Reply(encoded(_questions())),
-        "/api/looks": lambda _store, _given, _name: Reply(encoded(_looks())),
+        "/api/looks": lambda _store, _given, _name: Reply(encoded(families.as_rows())),
     }
     limiter = CapacityLimiter(_AT_ONCE)
     exports = (Route(f"/api/export/{{name}}.{form}", _export(store, form, limiter)) for form in _FORMS)
@@ -113,21 +115,34 @@ def _ask(store: Store, given: Params, name: str) -> Reply:
     return store.ask(name, given)
 
 
+_PAGES: Final[Mapping[str, Callable[[QuestionReader, Params], Any]]] = {
+    "attention": lambda reader, given: attention(read_overview(reader, scope_of(given))),
+    "overview": lambda reader, given: first_page(reader, read_overview(reader, scope_of(given))),
+    "group": lambda reader, given: group_page(reader, _needed(given, "cluster"), _needed(given, "group")),
+    "rebalance": lambda reader, given: rebalance_page(reader, _needed(given, "id")),
+}
+
+
+def _page(store: Store, given: Params, _: str, *, page: str) -> Reply:
+    return store.reply((page, *sorted(given.items())), lambda reader: _PAGES[page](reader, given))
+
+
 def _rows(store: Store, given: Params, name: str) -> Reply:
     if name not in QUERIES:
         raise UserError(f"no rows named {printable(name, 60)}: there are {', '.join(QUERIES)}")
-    text = QUERIES[name]
     values: dict[str, Any] = {
         "since": EPOCH + timedelta(milliseconds=_number(given, "since", 0)),
         "until": EPOCH + timedelta(milliseconds=_number(given, "until", LATEST_MS)),
-        "limit": max(1, min(_number(given, "limit", _LIMIT), MOST_ROWS)),
+        "limit": max(1, min(_number(given, "limit", MOST), MOST_ROWS)),
+        **{wanted: _needed(given, wanted) for wanted in ("cluster", "group", "id") if f"${wanted}" in QUERIES[name]},
     }
-    for wanted in ("cluster", "group", "id"):
-        if f"${wanted}" in text:
-            if wanted not in given:
-                raise UserError(f"/api/rows/{name} needs {wanted}")
-            values[wanted] = given[wanted]
-    return store.rows(name, text, values, _change_of(name))
+    return store.reply(("rows", name, *sorted(values.items())), lambda reader: rows_of(reader, name, **values))
+
+
+def _needed(given: Params, name: str) -> str:
+    if name not in given:
+        raise UserError(f"this needs {name}")
+    return given[name]
 
 
 def _number(given: Params, name: str, default: int) -> int:
@@ -135,14 +150,6 @@ def _number(given: Params, name: str, default: int) -> int:
     if text and not (text.isdecimal() and text.isascii() and len(text) <= 15 and int(text) <= LATEST_MS):
         raise UserError(f"{name}: must be whole milliseconds since 1970, not {printable(text, 40)}")
     return int(text) if text else default
-
-
-def _change_of(name: str) -> Callable[[Row], Row] | None:
-    if name in {"rebalances", "rebalance"}:
-        return lambda row: {**row, "look": families.of_rebalance(row).name}
-    if name in {"findings", "finding"}:
-        return lambda row: {**row, "details": json.loads(row["details"] or "{}")}
-    return None
 
 
 def _questions() -> list[dict[str, Any]]:
@@ -169,20 +176,3 @@ def _parameter(question: str, one: questions.Parameter) -> dict[str, Any]:
         "choices": questions.CHOICES.get((question, one.name), ()),
         "option": one.name in questions.OPTIONS,
     }
-
-
-def _looks() -> list[dict[str, Any]]:
-    """How everything is drawn, in the order of the legend. Causes that are in no look's list are drawn as `changed`."""
-    return [
-        {
-            "name": look.name,
-            "letter": look.letter,
-            "meaning": look.meaning,
-            "mark": look.name in families.MARKS,
-            "causes": [
-                *(["STARTUP"] if look is families.STARTUP else []),
-                *(cause for cause, its in families.OF_CAUSE.items() if its is look),
-            ],
-        }
-        for look in families.LEGEND
-    ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
@@ -31,6 +33,9 @@ PAGES: Final = (
 )
 """In the order of the navigation. A page is in it, and has an address, once its module is there."""
 
+SAVED: Final = tuple(page for page in PAGES if page.path in {"/", "/groups", "/group", "/rebalance"})
+"""Those that a saved report has."""
+
 TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -46,9 +51,12 @@ def pages() -> list[Page]:
     return [page for page in PAGES if page.module in assets()]
 
 
-def shell(page: Page, lakehouse: str) -> str:
-    """The page before its data. `lakehouse`: where the data is from, as shown."""
-    return _environment().get_template("shell.html").render(page=page, pages=pages(), lakehouse=lakehouse, version=version())
+def shell(page: Page, lakehouse: str, saved: Mapping[str, Any] | None = None) -> str:
+    """The page before its data. `lakehouse`: where the data is from, as shown. `saved`: what a page holds that is a file of its own."""
+    shown = SAVED if saved else pages()
+    modules = json.dumps({each.path: each.module for each in shown})
+    template = _environment().get_template("shell.html")
+    return template.render(page=page, pages=shown, modules=modules, lakehouse=lakehouse, version=version(), saved=saved)
 
 
 @cache

@@ -1,12 +1,25 @@
-"""The rows that pages show besides the answers of named questions: tables and views of sql/ as they are. Nothing is summed up here.
+"""The rows that pages show: answers of named questions, and tables and views of sql/ as they are. Nothing is summed up here.
 
 Each query takes `limit` and what it names with `$`. Times that no value is given for are from the beginning, or to the end.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
+
+from jobs.answers import questions
+from jobs.answers.ask import BoundQuestion
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.common.times import EPOCH, LATEST_MS
+from jobs.dashboard import families
+
+MOST: Final = 5_000
+"""Rows of a kind that a page gets unless it asks for fewer."""
+
+_LATEST: Final = EPOCH + timedelta(milliseconds=LATEST_MS)
 
 _GROUP: Final = "x.cluster = $cluster AND x.group_id = $group"
 _REBALANCE: Final = "x.* EXCLUDE (evidence, batch_id)"
@@ -72,15 +85,12 @@ _SHORT: Final[Mapping[str, str]] = {
     """,
 }
 
-WORST: Final = """
-    SELECT cluster, group_id FROM rebalances_with_id
-    WHERE ($cluster IS NULL OR cluster = $cluster) AND started_at <= $until AND ended_at >= $since
-    GROUP BY cluster, group_id
-    ORDER BY sum(unavailable_partition_ms) FILTER (NOT startup) DESC NULLS LAST,
-             sum(total_ms) FILTER (NOT startup) DESC NULLS LAST, cluster, group_id
-    LIMIT $limit
+OTHER_GROUPS: Final = """
+    SELECT DISTINCT x.cluster, x.group_id FROM rebalances_with_id AS x
+    WHERE ($cluster IS NULL OR x.cluster = $cluster) AND x.started_at <= $until AND x.ended_at >= $since
+    ORDER BY x.cluster, x.group_id LIMIT $limit
 """
-"""The groups that lost most."""
+"""Groups that rebalanced at all, be it as they started."""
 
 LANES: Final = """
     SELECT x.cluster, x.group_id, x.id, x.started_at, x.ended_at, x.total_ms, x.startup, x.blamed, x.outcome, x.generation, x.reason,
@@ -106,3 +116,28 @@ def _whole(text: str) -> str:
 
 QUERIES: Final[Mapping[str, str]] = {name: _whole(text) for name, text in _SHORT.items()}
 """By name, as the pages ask for them: /api/rows/NAME."""
+
+
+def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """The answer of a named question: `rows` by column name, `cut` (whether there are more than `limit`), or why there is `nothing`."""
+    bound = BoundQuestion(reader, questions.load(name), {key: value for key, value in given.items() if value})
+    rows = bound.answer().by_name()
+    return {"rows": rows, "cut": bound.cut, "nothing": "" if rows else bound.why_nothing()}
+
+
+def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: Any) -> dict[str, Any]:
+    """The `rows` of a query, at most `limit`, and whether there are more (`cut`)."""
+    found = reader.found(QUERIES[name], {"since": EPOCH, "until": _LATEST, **values, "limit": limit + 1})
+    change = _CHANGES.get(name, dict)
+    return {"rows": [change(row) for row in found[:limit]], "cut": len(found) > limit}
+
+
+def _with_look(row: Row) -> Row:
+    return {**row, "look": families.of_rebalance(row).name}
+
+
+def _with_details(row: Row) -> Row:
+    return {**row, "details": json.loads(row["details"] or "{}")}
+
+
+_CHANGES: Final = {"rebalances": _with_look, "rebalance": _with_look, "findings": _with_details, "finding": _with_details}

@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError
 from jobs.answers import ask, questions
 from jobs.answers.as_csv import as_csv
 from jobs.answers.as_json import as_json
-from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
 from jobs.common.text import printable
 from jobs.dashboard.encoding import encoded
@@ -37,7 +37,6 @@ _TRIES: Final = 2  # `rebalance maintain` may delete a file that was about to be
 _C: Final = ctypes.CDLL(None) if os.name == "posix" else None
 _M_ARENA_MAX: Final = -8  # of malloc.h
 
-Values = Mapping[str, Any]
 _Made = TypeVar("_Made")
 
 
@@ -177,17 +176,6 @@ class Store:
         with self._lock:
             answer = self._tried(lambda reader: ask.BoundQuestion(reader, question, given).answer())
         return as_csv(answer) if form == "csv" else as_json(answer.by_name()) + "\n"
-
-    def rows(self, name: str, text: str, values: Values, change: Callable[[Row], Row] | None = None) -> Reply:
-        """The rows of a query over tables and views of sql/, at most `limit`. `change`: what is added to each row."""
-        limit: int = values["limit"]
-
-        def compute(reader: QuestionReader) -> dict[str, Any]:
-            answer = reader.found(text, {**values, "limit": limit + 1})
-            rows = answer[:limit]
-            return {"rows": [change(row) for row in rows] if change else rows, "cut": len(answer) > limit}
-
-        return self.reply(("rows", name, *sorted(values.items())), compute)
 
 
 def _computed(reader: QuestionReader, compute: Callable[[QuestionReader], _Made]) -> _Made:

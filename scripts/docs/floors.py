@@ -21,7 +21,7 @@ FLOORS: Final = (
     ("jobs",),  # the three modules that spark-submit starts
     ("jobs.cli",),
     ("jobs.pipeline", "jobs.dashboard"),
-    ("jobs.parsing", "jobs.report_page", "jobs.alerts", "jobs.demo"),
+    ("jobs.parsing", "jobs.alerts", "jobs.demo"),
     ("jobs.kafka", "jobs.answers", "jobs.health"),
     ("jobs.logs", "jobs.lakehouse", "jobs.laws", "jobs.generate"),
     ("jobs.common",),

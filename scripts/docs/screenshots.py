@@ -58,8 +58,7 @@ class Picture(NamedTuple):
 
 PICTURES: Final = (
     Picture("glance", "glance", "body", 1240, 740, _DRAWN),
-    Picture("incident", "report", "article:has-text('SYNC_TIMEOUT route-optimizer')", 1060),
-    Picture("overview", "report", "figure.overview", 1060, 600),
+    Picture("overview", "report", "main", 1060, 600, _DRAWN),
     Picture("group", "group", "main", 1240, 725, _DRAWN),
     Picture("rebalance", "rebalance", "main", 1240, 655, _DRAWN),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import io
 import json
 import re
@@ -15,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from jobs.answers.report import read_overview
 from jobs.cli import entry
 from jobs.common.settings import Settings
-from jobs.dashboard import present
+from jobs.dashboard.first_page import first_page
 from jobs.dashboard.store import Store
 from jobs.pipeline import at_once
+from tests.dashboard.saved_page import Page
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 ALL = ("--limit", "1000")
@@ -34,13 +35,8 @@ class Surfaces:
     folder: Path
     json: dict[str, Any]
     text: str
-    page: str
+    page: Page
     dashboard: dict[str, Any]
-
-    @property
-    def plain_page(self) -> str:
-        """The words of the page, a blank between them."""
-        return words(html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<(style|script)>.*?</\1>", "", self.page, flags=re.DOTALL))))
 
 
 def words(text: str) -> str:
@@ -55,8 +51,8 @@ def shown(request, tmp_path_factory):
     settings = Settings(timezone="America/New_York", shards=8)
     assert at_once.process(folder / "logs", lake, settings=settings, most_lines=1 << 30) is not None
     said = {form: command("report", "--lakehouse", lake, "--format", form, *ALL) for form in ("json", "text", "html")}
-    dashboard = json.loads(present.attention(Store(lake), {}).body)
-    return Surfaces(lake, json.loads(said["json"]), said["text"], said["html"], dashboard)
+    dashboard = json.loads(Store(lake).reply(("overview",), lambda reader: first_page(reader, read_overview(reader))).body)
+    return Surfaces(lake, json.loads(said["json"]), said["text"], Page(said["html"]), dashboard)
 
 
 def command(*arguments: object) -> str:
@@ -83,7 +79,7 @@ def test_entries_stand_in_one_order_with_the_same_words_and_costs(shown):
     assert [one["advice"] for one in told] == [" ".join(one["advice"]) for one in entries]
     heads = re.findall(r"^ *\d+\. (ERROR|WARNING|INFO) +(\w+) ", shown.text, re.MULTILINE)
     assert heads == [(one["severity"], one["code"]) for one in entries]
-    assert re.findall(r'<a href="#i\d+"><b>(\w+)</b></a>', shown.page) == [one["code"] for one in entries]
+    assert shown.page.answers["overview"] == shown.dashboard
 
 
 def test_an_entry_has_its_whole_message_and_advice_everywhere(shown):
@@ -91,7 +87,7 @@ def test_an_entry_has_its_whole_message_and_advice_everywhere(shown):
     for one in shown.dashboard["entries"]:
         for said in (one["message"], one["advice"], one["cost"], one["subject"]):
             assert words(said) in text
-            assert words(said) in shown.plain_page
+            assert words(said) in shown.page.text
 
 
 def test_what_a_broker_did_comes_first(shown):

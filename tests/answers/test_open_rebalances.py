@@ -13,9 +13,9 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.cli import entry
 from jobs.cli.output.report_text import render
 from jobs.common.exit_codes import DONE, NEEDS_ATTENTION
-from jobs.report_page.page import render_page
 from schemas.tables import PROVISIONAL_TABLES
 from tests.answers.asking import asked
+from tests.dashboard.saved_page import page_of
 from tests.lakehouse.rows import DAY, MEMBER, line, open_rebalance, provisional, rebalance, transition, write
 
 pytestmark = pytest.mark.slow
@@ -146,10 +146,9 @@ def test_a_part_of_the_time_has_it_if_it_was_open_then(lakehouse):
 def test_the_page_and_json_have_it(lakehouse):
     write(lakehouse, line(at=0), line(at=60 * MINUTE), open_rebalance(start=10 * MINUTE, **KNOWN))
     made = report.read_report(lakehouse)
-    page = render_page(lakehouse, made, [], limit=20)
-    assert "OPEN_REBALANCE" in page
-    assert "open: it waits for members to rejoin" in page
-    assert "<b>Quiet" not in page
+    page = page_of(lakehouse, made)
+    assert [one["code"] for one in page.entries] == ["OPEN_REBALANCE"]
+    assert [one["rebalance"]["waits_for"] for one in page.at("rebalance?")] == ["JOIN"]
     known = json.loads(report.to_json(made))
     assert [one["code"] for one in known["attention"]] == ["OPEN_REBALANCE"]
     assert [(one["outcome"], one["total_ms"]) for one in known["rebalances"]] == [("OPEN", 50 * MINUTE)]

@@ -148,8 +148,9 @@ def test_a_page_elsewhere_cannot_give_its_name_to_this_machine(served):
 def test_it_loads_no_library_that_it_does_not_need(lakehouse):
     """DuckDB loads pandas and pyarrow with the first value that is bound, unless they are hidden from it: 80 MB, and half a second."""
     program = (
-        "import sys; from pathlib import Path; from jobs.dashboard import present; from jobs.dashboard.store import Store;"
-        f"store = Store(Path({str(lakehouse)!r})); store.ask('groups', {{'group': 'payments'}}); present.attention(store, {{}});"
+        "import sys; from pathlib import Path; from jobs.answers.report import read_overview; from jobs.dashboard import app, first_page;"
+        f"store = app.Store(Path({str(lakehouse)!r})); store.ask('groups', {{'group': 'payments'}});"
+        "store.reply(('overview',), lambda reader: first_page.first_page(reader, read_overview(reader)));"
         "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy') if name in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

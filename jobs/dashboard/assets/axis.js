@@ -1,5 +1,6 @@
 // A span of time on the screen: epoch ms to pixels and back, and round times along it.
 import { clock, instant } from "./format.js";
+import { zone } from "./state.js";
 
 const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((s) => s * SECOND)];
@@ -23,14 +24,12 @@ export class Axis {
     const most = Math.max(2, Math.floor(this.width / room));
     const length = this.to - this.from;
     const step = STEPS.find((each) => length / each <= most) ?? Math.ceil(length / most / DAY) * DAY;
-    const shift = step >= HOUR ? new Date(this.from).getTimezoneOffset() * MINUTE * localTime() : 0;
+    const shift = step >= HOUR ? new Date(this.from).getTimezoneOffset() * MINUTE * Number(zone() === "local") : 0;
     const found = [];
     for (let at = Math.ceil((this.from - shift) / step) * step + shift; at <= this.to; at += step) found.push({ at, label: label(at, step) });
     return found;
   }
 }
-
-const localTime = () => (new URLSearchParams(location.search).get("tz") === "local" ? 1 : 0);
 
 function label(at, step) {
   if (step >= DAY) return instant(at).slice(0, 10);

@@ -101,8 +101,7 @@ async function details(row) {
 
 const figure = (name, value) => (typeof value === "number" && /_ms(_|$)/.test(name) ? duration(value) : typeof value === "string" ? printable(value, 200) : printable(JSON.stringify(value), 400));
 
-addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+export function press(event) {
   if (event.key === "/" && frame !== null) {
     event.preventDefault();
     document.querySelector(".folded").open = true;
@@ -114,4 +113,4 @@ addEventListener("keydown", (event) => {
     next?.focus({ preventScroll: true });
     next?.closest(".finding").scrollIntoView({ block: "nearest" });
   }
-});
+}

@@ -1,5 +1,5 @@
 // Clusters at a glance: what happened in a sentence, all groups over time, the incidents with advice; then states, charts, the worst groups, the pipeline.
-import { ask, fetchJson } from "./api.js";
+import { fetchJson } from "./api.js";
 import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many } from "./format.js";
@@ -11,8 +11,7 @@ import { around } from "./timeline.js";
 import { stateSwatch } from "./timeline_draw.js";
 
 const SPANS = [["1h", "1 hour"], ["24h", "24 hours"], ["7d", "7 days"], ["", "all"]];
-const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400, 604800].map((seconds) => seconds * 1000);
-const COLUMNS = 80;
+const NOUNS = { ERROR: "error", WARNING: "warning", INFO: "note" };
 const FIRST = 8; // incidents that are listed unless all are asked for
 
 export const title = () => "Clusters at a glance";
@@ -21,35 +20,44 @@ export async function draw(main) {
   const cluster = state.get("cluster");
   const zoom = state.number("from") !== null && state.number("to") > state.number("from") ? { from: state.number("from"), to: state.number("to") } : null;
   const since = zoom ? iso(zoom.from) : state.get("since");
-  const scope = { cluster, since, until: zoom ? iso(zoom.to) : "" };
-  const [attention, health, states, all] = await Promise.all([fetchJson("attention", scope), fetchJson("health"), ask("states", { cluster }), looks()]);
-  if (!attention.clusters.length) {
-    put(main, h("div", { class: "state" }, h("h1", {}, "Nothing to show yet"), h("p", {}, attention.hint || "No line read so far names a consumer group."), h("p", { class: "note" }, health.summary)));
+  const [data, health] = await Promise.all([fetchJson("overview", { cluster, since, until: zoom ? iso(zoom.to) : "" }), state.saved ? null : fetchJson("health"), looks()]);
+  if (!data.clusters.length) {
+    put(main, h("div", { class: "state" }, h("h1", {}, "Nothing to show yet"), h("p", {}, data.hint || "No line read so far names a consumer group."), h("p", { class: "note" }, health?.summary)));
     return;
   }
-  const first = Math.min(...attention.clusters.map((each) => each.first_at));
-  const last = Math.max(...attention.clusters.map((each) => each.last_at));
-  const period = zoom ?? attention.period;
-  const step = STEPS.find((each) => (period.to - period.from) / each <= COLUMNS) ?? STEPS.at(-1);
-  // The questions count back 24 h unless they are told otherwise: "all" is told as the time of the first line.
-  const times = { ...scope, since: since || iso(first) };
-  const [worst, activity] = await Promise.all([ask("worst", { ...times, limit: 10 }), ask("activity", { ...times, since: iso(Math.floor(period.from / step) * step), step: `${step}ms` })]);
-  const lookOf = new Map(all.flatMap((each) => each.causes.map((cause) => [cause, each.name])));
-  for (const row of activity.rows) row.look = lookOf.get(row.cause) ?? "changed";
-  const spans = SPANS.filter(([value]) => !value || SPAN_MS[value] < last - first);
-  const groups = states.rows.reduce((sum, row) => sum + row.groups, 0);
+  const period = zoom ?? data.period;
+  const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
+  const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
+  const activity = await withLooks(data.activity.filter((row) => within(row.began_at, row.began_at + data.step)));
+  const spans = SPANS.filter(([value]) => !state.saved && (!value || SPAN_MS[value] < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at))));
+  const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
   put(main,
+    data.shown?.since || data.shown?.until ? h("p", { class: "crumbs" }, `From ${data.shown.since ? instant(data.shown.since, 0) : "the beginning"} to ${data.shown.until ? instant(data.shown.until, 0) : "the end"}`) : null,
+    data.outside ? h("p", { class: "notice" }, data.outside) : null,
     lead(attention),
     attention.lanes.length || zoom ? overview(attention, period, groups) : null,
-    await legend(drawn(attention, activity.rows)),
-    attention.all ? panel("What needs attention", `${many(attention.all, "incident")}, ${many(attention.counts.ERROR, "error")}`, incidents(attention), "wide") : null,
-    gaps(attention),
-    h("div", { class: "head" }, stateBar(states.rows), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
+    await legend(drawn(attention, activity)),
+    attention.entries.length ? panel("What needs attention", ["ERROR", "WARNING", "INFO"].filter((name) => data.counts[name]).map((name) => many(data.counts[name], NOUNS[name])).join(", "), incidents(attention), "wide") : null,
+    said(data), gaps(attention),
+    h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },
-      panel("Rebalances over time", `by cause, ${duration(step)} a column`, chart(activity.rows, step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
-      panel("Unowned partition time", "summed over all partitions", chart(activity.rows, step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-      panel("Worst groups", "by unowned partition time", worstGroups(worst), "wide"),
-      panel("Pipeline", "", pipeline(health, attention), "wide")));
+      panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
+      panel("Unowned partition time", "summed over all partitions", chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
+      panel("Worst groups", "by unowned partition time", worstGroups(data.worst), "wide"),
+      panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
+}
+
+/** What clients say of groups of which no broker speaks. */
+function said(data) {
+  if (!data.said.length) return null;
+  const groups = [...new Set(data.said.map((one) => one.group_id))];
+  return h("details", { class: "gaps", open: !data.entries.length }, h("summary", {}, data.clients_say),
+    groups.map((group) => [h("h3", {}, printable(group, 60)), h("ul", {}, data.said.filter((one) => one.group_id === group).map((one) => h("li", {}, one.text)))]));
+}
+
+async function withLooks(rows) {
+  const lookOf = new Map((await looks()).flatMap((each) => each.causes.map((cause) => [cause, each.name])));
+  return rows.map((row) => ({ ...row, look: lookOf.get(row.cause) ?? "changed" }));
 }
 
 const SPAN_MS = { "1h": 3.6e6, "24h": 8.64e7, "7d": 6.048e8 };
@@ -68,8 +76,8 @@ function panel(title, note, body, look = "") {
 function lead(attention) {
   const [entry] = attention.entries;
   if (!entry) return [h("h1", {}, attention.clusters.length === 1 ? printable(attention.clusters[0].cluster, 60) : many(attention.clusters.length, "cluster")), calm(attention)];
-  return h("div", { class: "sentence" }, h("h1", {}, symbol(entry.severity.toLowerCase(), entry.severity), attention.headline),
-    h("p", { class: "note" }, [when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.all > 1 ? `and ${many(attention.all - 1, "more incident")}` : "what to change")));
+  return h("div", { class: "sentence" }, h("h1", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.headline),
+    h("p", { class: "note" }, [when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change")));
 }
 
 function stateBar(rows) {
@@ -85,8 +93,8 @@ function incidents(attention) {
   });
   const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
   return [h("ol", { class: "incidents", id: "attention" }, cards),
-    cards.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.all, "incident")}`)) : null,
-    all && attention.all > cards.length ? h("p", { class: "note" }, `The first ${count(cards.length)} are listed.`) : null];
+    cards.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.entries.length, "incident")}`)) : null,
+    all && attention.all > attention.entries.length && attention.entries.length === cards.length && state.number("from") === null ? h("p", { class: "note" }, `The first ${count(cards.length)} are listed.`) : null];
 }
 
 /** Columns by cause. rows: of the question `activity`, with their looks. */
@@ -118,11 +126,20 @@ function worstGroups(worst) {
   ], worst.rows, { caption: "Worst groups", empty: worst.nothing || "No group rebalanced in this time." });
 }
 
-function pipeline(health, attention) {
-  const lines = attention.clusters.map((each) => h("p", { class: "note" }, h("b", {}, printable(each.cluster, 40)), ` ${many(each.brokers.length, "source")}${each.lines ? `, ${count(each.lines.lines_read)} lines read, ${count(each.lines.events)} about groups, ${count(each.lines.quarantined)} unreadable` : ""}; newest ${instant(each.last_at, 0)}`));
-  const verdict = health.ok === null ? h("p", {}, symbol("info"), health.summary) : health.ok ? h("p", {}, symbol("good"), h("b", {}, "OK: "), health.summary) : health.problems.map((each) => h("article", { class: "entry error" }, h("p", {}, symbol("error", "problem"), h("b", {}, each.code), " ", each.message), h("p", { class: "note" }, each.advice)));
-  const batches = health.batches ?? [];
-  return [verdict, lines, batches.length ? h("details", {}, h("summary", { class: "note" }, `The last ${many(batches.length, "micro-batch").replace("batchs", "batches")}`), table([
+/** What was read of each cluster, and what the rest would add. */
+const sources = (data) => [
+  data.clusters.map((each) => h("p", { class: "note" }, h("b", {}, printable(each.cluster, 40)), ` ${instant(each.first_at, 0)} to ${instant(each.last_at, 0)}, ${many(each.brokers.length, "source")}${each.lines ? `: ${count(each.lines.lines_read)} lines read, ${count(each.lines.events)} about groups, ${count(each.lines.quarantined)} unreadable` : ""}`)),
+  data.missing.length ? h("details", {}, h("summary", { class: "note" }, `What was not read, and what it would add (${data.missing.length})`), h("ul", {}, data.missing.map((text) => h("li", {}, text)))) : null];
+
+function verdict(health) {
+  if (health.ok === null) return h("p", {}, symbol("info"), health.summary);
+  if (health.ok) return h("p", {}, symbol("good"), h("b", {}, "OK: "), health.summary);
+  return health.problems.map((each) => h("article", { class: "entry error" }, h("p", {}, symbol("error", "problem"), h("b", {}, each.code), " ", each.message), h("p", { class: "note" }, each.advice)));
+}
+
+function batches(health) {
+  const rows = health.batches ?? [];
+  return rows.length ? h("details", {}, h("summary", { class: "note" }, `The last ${rows.length === 1 ? "micro-batch" : `${count(rows.length)} micro-batches`}`), table([
     { label: "Ended", class: "t main", cell: (row) => instant(row.occurred_at, 0) }, { label: "Query", cell: (row) => row.query }, { label: "Took", number: true, cell: (row) => duration(row.duration_ms) }, { label: "Rows", number: true, cell: (row) => count(row.input_rows) },
-    { label: "Behind", number: true, cell: (row) => (health.running && row.lag_ms >= 0 ? duration(row.lag_ms) : "-") }], batches.toReversed().slice(0, 20), { caption: "Micro-batches" })) : null];
+    { label: "Behind", number: true, cell: (row) => (health.running && row.lag_ms >= 0 ? duration(row.lag_ms) : "-") }], rows.toReversed().slice(0, 20), { caption: "Micro-batches" })) : null;
 }

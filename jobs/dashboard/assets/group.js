@@ -28,10 +28,7 @@ export async function draw(main) {
     return;
   }
   const of = { cluster, group };
-  const [about, states, rebalances, findings, members, attention] = await Promise.all([
-    ask("groups", { ...of, limit: 1 }), rows("states", { ...of, limit: MOST }), rows("rebalances", { ...of, limit: MOST }), rows("findings", { ...of, limit: MOST }),
-    ask("members", { ...of, limit: MOST }), fetchJson("attention", of),
-  ]);
+  const [{ about, states, rebalances, findings, members }, attention] = await Promise.all([fetchJson("group", of), fetchJson("attention", of)]);
   const silences = ask("silences", { ...of, limit: MOST }); // it looks at every heartbeat: the timeline does not wait for it
   if (!about.rows.length) {
     put(main, h("div", { class: "state" }, h("h1", {}, printable(group, 60)), h("p", {}, about.nothing || "The logs do not mention this group."), h("p", {}, h("a", { href: state.link("/groups", { cluster }) }, "All groups"))));
@@ -69,6 +66,7 @@ function frame(main, of) {
     moved: (from, to) => state.set({ from, to }, { tell: false }),
     lanes: (byClient) => state.set({ lanes: byClient ? "clients" : "" }, { push: true }),
     detail: async (from, to) => {
+      if (state.saved) return null;
       const values = { ...of, since: from, until: to, limit: DETAIL };
       const [requests, heartbeats] = await Promise.all([rows("requests", values), rows(to - from > TICKS_MS ? "heartbeat_runs" : "heartbeats", values)]);
       // Half of the requests would be taken for all of them: so none, until the part that is shown is short enough.

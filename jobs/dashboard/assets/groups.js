@@ -12,11 +12,11 @@ const ORDERS = { cost: ["what cost most", (a, b) => (b.total_ms ?? -1) - (a.tota
 export const title = () => "Groups";
 export const keys = [["/", "find a group"]];
 
-addEventListener("keydown", (event) => {
-  if (event.key !== "/" || /^(INPUT|SELECT)$/.test(event.target.tagName)) return;
+export function press(event) {
+  if (event.key !== "/") return;
   document.getElementById("find")?.focus();
   event.preventDefault();
-});
+}
 
 export async function draw(main) {
   const answer = await ask("groups", { cluster: state.get("cluster"), limit: MOST });

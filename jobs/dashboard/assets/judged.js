@@ -1,5 +1,6 @@
 // Entries of the report as cards; what may be said where there is none, and what could not be judged.
-import { h } from "./dom.js";
+import { fetchJson } from "./api.js";
+import { h, put } from "./dom.js";
 import { clock } from "./format.js";
 import { symbol } from "./looks.js";
 
@@ -14,8 +15,18 @@ export const when = (entry, begin) => `${entry.times > 1 && !entry.away ? `${ent
 
 export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", subject, " ", h("small", {}, [when(entry, begin), entry.clients].filter(Boolean).join(", "))];
 
-/** What happened, what to change, what it cost. */
-export const cardBody = (entry) => [h("p", {}, entry.message), h("p", { class: "advice" }, h("b", {}, "Advice "), entry.advice), entry.cost ? h("p", { class: "note" }, entry.cost) : null];
+/** What happened, what to change, what it cost, what proves it. */
+export const cardBody = (entry) => [h("p", {}, entry.message), h("p", { class: "advice" }, h("b", {}, "Advice "), entry.advice), entry.cost ? h("p", { class: "note" }, entry.cost) : null, proof(entry)];
+
+/** The log lines of an entry, which are looked up once somebody wants to see them. */
+function proof(entry) {
+  const lines = h("div", {}, h("p", { class: "note" }, "Looking for the lines …"));
+  const show = async () => {
+    const found = await fetchJson(`evidence/${entry.id}`).catch((error) => ({ lines: [], problem: error.message }));
+    put(lines, found.problem ? h("p", { class: "note" }, found.problem) : null, found.lines.map((line) => [h("p", { class: "place" }, line.place), h("pre", { class: "line", tabindex: "0" }, line.text ?? "Not found: the file is gone, or holds another line at this place.")]));
+  };
+  return h("details", { class: "proof", ontoggle: (event) => event.target.open && show() }, h("summary", {}, "Log lines"), lines);
+}
 
 /** What could not be judged, and what would tell. */
 export function gaps(attention) {

@@ -55,7 +55,7 @@ function entry(each) {
     onclick: (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
       event.preventDefault();
-      const others = [...new URLSearchParams(location.search).keys()].filter((name) => name !== "tz" && name !== "cluster");
+      const others = [...state.values().keys()].filter((name) => name !== "tz" && name !== "cluster");
       state.set({ ...Object.fromEntries(others.map((name) => [name, ""])), ...values }, { push: true });
     } }, h("b", {}, each.name), h("span", {}, each.question));
 }
@@ -118,8 +118,8 @@ function command(question, given) {
 
 const quoted = (value) => (/^[\w@%+=:,./-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`);
 
-addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+export function press(event) {
+  if (event.key !== "/") return;
   event.preventDefault();
   document.getElementById("field-find")?.focus();
-});
+}

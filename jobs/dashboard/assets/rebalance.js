@@ -1,14 +1,13 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
-import { ask, fetchJson, Problem, rows } from "./api.js";
+import { fetchJson, Problem } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, iso, shortMember, who, zoneName } from "./format.js";
+import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
 import { AWAITED, causeOf, culprit, isOpen, waitsNote } from "./timeline_hit.js";
 import { membersOf, waterfall } from "./waterfall.js";
 
 const MOST = 5000;
-const AROUND = 1500; // ms
 
 export const keys = [["n p", "next, previous rebalance of the group"], ["t", "the group's timeline"]];
 export const title = () => `Rebalance of ${printable(state.get("group"), 40)}`;
@@ -17,16 +16,16 @@ let neighbours = {};
 let group = null;
 let evidenceOf = null;
 
-addEventListener("keydown", (event) => {
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey) return;
+export function press(event) {
   const row = { n: neighbours.next, p: neighbours.before }[event.key];
   if (row) location.href = state.rebalanceLink(row);
   if (event.key === "t" && group) location.href = group;
-});
+}
 
 export async function draw(main) {
   const id = state.get("id");
-  const { rows: [row] } = id ? await rows("rebalance", { id, limit: 1 }) : { rows: [] };
+  const data = id ? await fetchJson("rebalance", { id }) : { rebalance: null };
+  const row = data.rebalance;
   if (!row) {
     put(main, h("div", { class: "state" }, h("h1", {}, id ? "There is no such rebalance" : "Which rebalance?"), h("p", {}, id ? `No row has the id ${printable(id, 20)}. A provisional row gets a new id when later lines correct its start or end.` : "The timeline of each group shows its rebalances."),
       h("p", {}, h("a", { href: state.link("/groups", { cluster: state.get("cluster") }) }, "All groups")),
@@ -35,26 +34,20 @@ export async function draw(main) {
   }
   const of = { cluster: row.cluster, group: row.group_id };
   const end = row.ended_at + (row.first_fetch_ms ?? 0);
-  const within = { ...of, since: row.started_at - AROUND, until: end + AROUND, limit: MOST };
-  const times = { ...of, since: iso(row.started_at - AROUND), until: iso(end + AROUND), limit: MOST };
-  const [all, requests, rounds, findings, members, earlier, later, steps] = await Promise.all([
-    rows("rebalances", { ...of, limit: MOST }), rows("requests", within), rows("rounds", { ...within, since: row.started_at - 1, until: row.ended_at }), rows("findings", within),
-    ask("members", times), ask("assignments", { ...of, until: iso(row.started_at), limit: MOST }), ask("assignments", { ...of, since: iso(row.started_at), until: iso(end + 30000), limit: MOST }), ask("timeline", { ...times, limit: 60 }),
-  ]);
-  const blamed = row.finding_id && !findings.rows.some((each) => each.id === row.finding_id) ? (await rows("finding", { id: row.finding_id, limit: 1 })).rows : [];
-  const unended = isOpen(row) ? (await fetchJson("attention", of)).entries.filter((each) => each.ids.includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
-  const chain = chainOf(all.rows, row);
-  neighbours = { before: chain.before, next: chain.next };
+  const { requests, findings } = data;
+  const { entries } = await fetchJson("attention", of);
+  const unended = isOpen(row) ? entries.filter((each) => each.ids.includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
+  neighbours = { before: data.before, next: data.next };
   group = state.groupLink(row.cluster, row.group_id, view(row));
-  const people = membersOf(row, members.rows, requests.rows);
+  const people = membersOf(row, data.members, requests.rows);
   put(main, head(row), story(row, people), facts(row),
-    section("Waterfall", "in the order in which members came back", parts(row, end), waterfall(row, rounds.rows.filter((each) => each.generation === row.generation), people, windowOf(row, end), state.get("all") === "1", () => state.set({ all: "1" })), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited."), waterfallLegend(row)),
+    section("Waterfall", "in the order in which members came back", parts(row, end), waterfall(row, data.rounds, people, windowOf(row, end), state.get("all") === "1", () => state.set({ all: "1" })), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited."), waterfallLegend(row)),
     h("div", { class: "grid2" },
-      section("What set it off", "", triggers(row, chain, [...blamed, ...findings.rows], steps.rows)),
-      section("What to change", "", advice([...unended, ...blamed, ...findings.rows], row)),
-      section("Partitions before and after", "", partitions(row, earlier.rows, later.rows, people))),
+      section("What set it off", "", triggers(row, data, findings, data.steps)),
+      section("What to change", "", advice([...unended, ...findings], row)),
+      section("Partitions before and after", "", partitions(row, data.had, data.given, people))),
     section("The log lines that prove it", "", h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"))));
-  const ids = [row.id, ...new Set([row.finding_id, ...findings.rows.map((each) => each.id)].filter(Boolean))].slice(0, 6);
+  const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
   showEvidence(document.getElementById("evidence"), ids); // reading compressed logs takes a while: the page does not wait for it
 }
 
@@ -65,16 +58,6 @@ function view(row) {
 
 function section(title, note, ...children) {
   return h("section", { class: "panel" }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), children);
-}
-
-/** The rebalances that it ended, that ended it, and those before and after in time. */
-function chainOf(all, row) {
-  const index = all.findIndex((each) => each.id === row.id);
-  const earlier = [];
-  for (let at = index - 1; at >= 0 && all[at].outcome === "SUPERSEDED" && all[at].ended_at === all[at + 1].started_at; at--) earlier.unshift(all[at]);
-  const later = [];
-  for (let at = index; at >= 0 && all[at]?.outcome === "SUPERSEDED" && all[at + 1]?.started_at === all[at].ended_at; at++) later.push(all[at + 1]);
-  return { earlier, later, before: all[index - 1], next: all[index + 1], number: index + 1, count: all.length };
 }
 
 function head(row) {
@@ -194,7 +177,7 @@ async function showEvidence(place, ids) {
   const mine = evidenceOf;
   try {
     const found = [];
-    for (const id of ids) found.push([id, await fetchJson(`evidence/${id}`)]);
+    for (const id of ids) found.push([id, await fetchJson(`evidence/${id}`).catch((error) => ({ lines: [], problem: error.message }))]);
     const seen = new Set();
     const fresh = (lines) => lines.filter((line) => !seen.has(line.place) && seen.add(line.place));
     const nodes = found.flatMap(([id, answer]) => [h("h3", {}, h("code", {}, id), id.startsWith("f") ? " a finding about it" : " this rebalance"), answer.problem ? h("p", { class: "note" }, `The log lines are not shown: ${answer.problem}`) : null,

@@ -4,6 +4,7 @@
 //   title(): string                          the heading of the browser's tab; optional
 //   draw(main, {first}): Promise<void>       fetches what it needs and fills `main`; called again when tables or address change
 //   keys: [[key, what it does]]              shown in the list of keys; optional
+//   press(event)                             gets the keys that are typed outside of fields; optional
 import { fetchJson, Problem } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { clock, zoneName } from "./format.js";
@@ -11,9 +12,11 @@ import * as state from "./state.js";
 
 const POLL_MS = 2000;
 const main = document.getElementById("main");
-const page = await import(`./${document.body.dataset.module}`);
+const MODULES = JSON.parse(document.body.dataset.modules); // by path
 const KEYS = [["g h", "at a glance"], ["g g", "groups"], ["u", "UTC or local time"], ["d", "dark, light, or as the browser"], ["?", "this list"]];
 
+let page = {};
+let shown = null; // its path
 let version = null;
 let drawing = false;
 let again = false;
@@ -24,6 +27,11 @@ async function draw(first = false) {
   drawing = true;
   main.setAttribute("aria-busy", "true");
   try {
+    if (state.path() !== shown) {
+      if (shown !== null) { put(main); scrollTo(0, 0); }
+      shown = state.path();
+      page = await import(`./${MODULES[shown]}`);
+    }
     await page.draw(main, { first });
     main.dataset.drawn = String(++times);
   } catch (error) {
@@ -34,7 +42,7 @@ async function draw(first = false) {
     main.setAttribute("aria-busy", "false");
     drawing = false;
   }
-  document.title = `${page.title?.() ?? document.title.split(" · ")[0]} · rebalance`;
+  document.title = `${page.title?.() ?? "Rebalances"} · rebalance`;
   if (again) { again = false; await draw(); }
 }
 
@@ -70,9 +78,10 @@ function say(text, bad = false) {
 
 function bar() {
   for (const anchor of document.querySelectorAll("[data-nav]")) {
-    anchor.href = state.link(anchor.getAttribute("href").split("?")[0], { cluster: state.get("cluster") });
+    anchor.href = state.link(anchor.dataset.nav, { cluster: state.get("cluster") });
+    if (anchor.dataset.nav === state.path() && !anchor.classList.contains("brand")) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
   }
-  document.querySelector(".brand").href = state.link("/", { cluster: state.get("cluster") });
   const button = document.getElementById("zone");
   button.textContent = state.zone() === "utc" ? "UTC" : "Local";
   button.setAttribute("aria-label", `Times are in ${zoneName()}: switch`);
@@ -107,11 +116,20 @@ addEventListener("keydown", (event) => {
   const chord = before === "g" ? `g ${event.key}` : event.key;
   before = event.key === "g" && before !== "g" ? "g" : "";
   const go = { "g h": "/", "g g": "/groups", "g m": "/members", "g f": "/findings", "g q": "/questions" }[chord];
-  const anchor = go && [...document.querySelectorAll("[data-nav]")].find((each) => new URL(each.href).pathname === go);
-  if (anchor) location.href = anchor.href;
+  if (go in MODULES) location.href = state.link(go, { cluster: state.get("cluster") });
   else if (chord === "u") turnZone();
   else if (chord === "d") turnTheme();
   else if (chord === "?") showKeys();
+  else page.press?.(event);
+});
+// A place within the page is no address of a page.
+addEventListener("click", (event) => {
+  const target = event.target.closest?.('a[href^="#"]:not([href^="#/"])');
+  if (!target) return;
+  event.preventDefault();
+  const there = document.querySelector(target.getAttribute("href"));
+  there?.scrollIntoView();
+  there?.focus();
 });
 document.getElementById("menu").addEventListener("click", (event) => event.currentTarget.setAttribute("aria-expanded", String(document.querySelector(".bar").classList.toggle("open"))));
 document.getElementById("zone").addEventListener("click", turnZone);
@@ -138,7 +156,6 @@ async function clusters() {
 
 bar();
 // Before the first look at the tables: what they get during it is seen as a change.
-version = await fetchJson("version").then((now) => now.version, () => null);
+if (!state.saved) version = await fetchJson("version").then((now) => now.version, () => null);
 await draw(true);
-await clusters();
-poll();
+if (!state.saved) { await clusters(); poll(); }

@@ -1,9 +1,22 @@
 // The state of a page is in its address, so that a link shows the same to everybody. The zone and the theme are the reader's own.
+// A report that was saved is one file: there the whole address stands behind the #.
 
 const listeners = new Set();
 
+/** Whether this is a saved report, which holds all answers. */
+export const saved = document.getElementById("answers") !== null;
+
+const place = () => (saved ? new URL(location.hash.startsWith("#/") ? location.hash.slice(1) : document.body.dataset.start, "http://saved") : location);
+const address = (path, search) => (saved ? "#" : "") + path + (search ? `?${search}` : "");
+
+/** Which page is shown. */
+export const path = () => place().pathname;
+
+/** All values of the address. */
+export const values = () => new URLSearchParams(place().search);
+
 /** A value of the address; "" if it is not there. */
-export const get = (name) => new URLSearchParams(location.search).get(name) ?? "";
+export const get = (name) => values().get(name) ?? "";
 
 /** A whole number of the address; null if there is none. */
 export function number(name) {
@@ -12,11 +25,10 @@ export function number(name) {
 }
 
 /** Sets values of the address; "" and null remove one. `push`: the back button returns to the state before. */
-export function set(values, { push = false, tell = true } = {}) {
-  const search = changed(new URLSearchParams(location.search), values);
-  const address = location.pathname + (search ? `?${search}` : "");
-  if (address === location.pathname + location.search) return;
-  history[push ? "pushState" : "replaceState"](null, "", address);
+export function set(changes, { push = false, tell = true } = {}) {
+  const search = changed(values(), changes);
+  if (search === values().toString()) return;
+  history[push ? "pushState" : "replaceState"](null, "", address(path(), search));
   if (tell) for (const listener of listeners) listener();
 }
 
@@ -25,10 +37,10 @@ export function onChange(listener) {
   listeners.add(listener);
 }
 
-addEventListener("popstate", () => { for (const listener of listeners) listener(); });
+addEventListener(saved ? "hashchange" : "popstate", () => { for (const listener of listeners) listener(); });
 
-function changed(search, values) {
-  for (const [name, value] of Object.entries(values)) {
+function changed(search, changes) {
+  for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === undefined || value === "") search.delete(name);
     else search.set(name, value);
   }
@@ -36,12 +48,9 @@ function changed(search, values) {
 }
 
 /** The address of a page with values. The zone goes along. */
-export function link(path, values = {}) {
-  const search = changed(new URLSearchParams(), { tz: get("tz"), ...values });
-  return path + (search ? `?${search}` : "");
-}
+export const link = (to, changes = {}) => address(to, changed(new URLSearchParams(), { tz: get("tz"), ...changes }));
 
-export const groupLink = (cluster, group, values = {}) => link("/group", { cluster, group, ...values });
+export const groupLink = (cluster, group, changes = {}) => link("/group", { cluster, group, ...changes });
 export const rebalanceLink = (row) => link("/rebalance", { cluster: row.cluster, group: row.group_id, id: row.id });
 
 /** "utc" or "local". */

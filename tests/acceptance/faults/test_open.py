@@ -123,7 +123,7 @@ def test_a_join_phase_of_an_hour_leads_the_report(told):
     assert (row["started_at"], row["client_id"], row["waits_for"]) == (at("2025-03-01T10:10:00"), "c3", "JOIN")
     assert len(row["awaited"]) + row["awaited_unnamed"] == 2
     from jobs.answers.report import Scope, read_report
-    from jobs.report_page.page import render_page
+    from tests.dashboard.saved_page import page_of
 
     report = read_report(told.lakehouse, Scope(cluster=cluster))
     (first,) = report.attention
@@ -133,8 +133,8 @@ def test_a_join_phase_of_an_hour_leads_the_report(told):
     assert "2 members have not rejoined" in first.message
     assert [(row["outcome"], row["total_ms"]) for row in report.rebalances if row["outcome"] == "OPEN"] == [("OPEN", 60 * MINUTE)]
     assert report.groups[0]["rebalances"] == 2
-    page = render_page(told.lakehouse, report, [FAULTS], limit=20)
-    assert "[2025-03-01 10:10:00,000] INFO [GroupCoordinator 1]: Preparing to rebalance group g1" in page
+    page = page_of(told.lakehouse, report, [FAULTS])
+    assert "[2025-03-01 10:10:00,000] INFO [GroupCoordinator 1]: Preparing to rebalance group g1" in page.source
 
 
 def test_what_is_open_is_told_of_each_group_and_phase(runs):

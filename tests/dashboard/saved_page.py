@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import io
+import json
 import re
 from html.parser import HTMLParser
-from xml.etree import ElementTree as ET
 
-VOID = {"br", "input", "meta"}
+from jobs.cli import report as command
+from jobs.dashboard.saved import saved_report
+
+VOID = {"meta"}
 LEADS_AWAY = {"action", "background", "data", "formaction", "poster", "src", "srcset", "xlink:href"}
 
 
@@ -18,12 +20,11 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.source = source
         self.open, self.tags, self.ids, self.links, self.texts, self.attributes = [], [], [], [], [], []
+        self.answers = json.loads(re.search(r'<script type="application/json" id="answers">(.*?)</script>', source, re.DOTALL)[1])
         self.feed(source)
         self.close()
         assert self.open == [], "elements that are not closed"
         assert len(self.ids) == len(set(self.ids)), "an id twice"
-        for picture in re.findall(r"<svg.*?</svg>", source, re.DOTALL):
-            ET.parse(io.StringIO(picture))
 
     def handle_starttag(self, tag, attrs):
         names = [name for name, _ in attrs]
@@ -53,13 +54,29 @@ class Page(HTMLParser):
 
     @property
     def text(self):
+        """What is read without scripts."""
         return " ".join(" ".join(self.texts).split())
 
+    @property
+    def entries(self):
+        """The incidents, in their order."""
+        return self.answers["overview"]["entries"]
 
-def told(source):
-    """What a reader is told: the text of each incident, and of each rebalance with its group."""
-    texts = [Page(card).text for card in re.findall(r"<article .*?</article>", source, re.DOTALL)]
-    for section in re.findall(r'<details class="group.*?</details>', source, re.DOTALL):
-        group = Page(re.search(r"<summary>.*?</summary>", section, re.DOTALL)[0]).text
-        texts += [f"{group} {Page(row).text}" for row in re.findall(r"<tr id.*?</tr>", section, re.DOTALL)]
+    def at(self, address):
+        """The answers at addresses that begin so."""
+        return [answer for place, answer in self.answers.items() if place.startswith(address)]
+
+
+def page_of(lakehouse, report, inputs=(), limit=command.PAGE_LIMIT):
+    """The page of a report."""
+    return Page(saved_report(lakehouse, report, list(inputs), limit=limit, text=command.as_text(report, limit)))
+
+
+def told(page):
+    """What a reader is told: the words of each incident, and of each rebalance with its group."""
+    texts = [" ".join([one["code"], *one["groups"], one["clients"], one["message"], one["advice"]]) for one in page.entries]
+    for group in page.at("group?"):
+        names = ("group_id", "blamed", "culprit_client_id", "culprit_broker")
+        texts += [" ".join(str(row[name]) for name in names) for row in group["rebalances"]["rows"]]
+        texts += [" ".join(str(row[name]) for name in ("code", "group_id", "client_id")) for row in group["findings"]["rows"]]
     return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jobs.answers.duckdb_views import Row
 
@@ -50,8 +50,6 @@ ERROR: Final = Look("error", "", "finding: error")
 WARNING: Final = Look("warning", "", "finding: warning")
 INFO: Final = Look("info", "", "finding: note")
 
-_OF_END: Final = {"LEFT": LEFT, "REPLACED": LEFT, "GROUP_GONE": GONE, "UNKNOWN": GONE}
-
 LEGEND: Final = (
     *(ERROR, WARNING, INFO, AWAY, BROKER, FAILED, CAME, CHANGED, STARTUP, UNKNOWN),
     *STATES.values(),
@@ -68,6 +66,9 @@ def of_rebalance(row: Row) -> Look:
     return STARTUP if row["startup"] else OF_CAUSE.get(row["blamed"], CHANGED)
 
 
-def of_end(end_kind: str) -> Look:
-    """How the end of a membership is drawn."""
-    return _OF_END.get(end_kind, REMOVED)
+def as_rows() -> list[dict[str, Any]]:
+    """All looks in the order of the legend. Causes that are in no look's list are drawn as `changed`."""
+    causes = {**OF_CAUSE, "STARTUP": STARTUP}
+    return [
+        {**look._asdict(), "mark": look.name in MARKS, "causes": [cause for cause, its in causes.items() if its is look]} for look in LEGEND
+    ]

@@ -1,0 +1,112 @@
+"""What needs attention, and the first page: all groups over time, their states, what they cost, and what all this was read from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from jobs.answers.attention import SEVERITIES
+from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords
+from jobs.answers.coverage import coverage, missing
+from jobs.answers.duckdb_views import QuestionReader, Row, key_of
+from jobs.answers.report import Overview, Scope
+from jobs.common.text import printable
+from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
+from jobs.dashboard import families
+from jobs.dashboard.incidents import Incidents, period, told
+from jobs.dashboard.queries import LANES, OTHER_GROUPS, asked
+
+_SENTENCES: Final = 1_200
+_ENTRIES: Final = 200
+_LANES: Final = 40
+_WORST: Final = 10
+_MARKS: Final = 100  # of a lane
+_MARK: Final = ("id", "occurred_at", "severity", "code", "client_id", "client_host", "member_id", "message")
+_SECONDS: Final = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800)
+_COLUMNS: Final = 80  # of a chart at most
+
+
+def scope_of(given: Mapping[str, str]) -> Scope:
+    """What a page is about: cluster, group, since and until as typed."""
+    return Scope(**{name: given.get(name) for name in ("cluster", "group", "since", "until")})
+
+
+def attention(overview: Overview) -> dict[str, Any]:
+    """What needs attention, as `rebalance report` says it."""
+    entries = overview.attention
+    several = len(overview.clusters) > 1
+    words = AttentionWords(
+        lambda at: instant(epoch_ms(at)), lambda cluster, name: (f"{printable(cluster, 30)}/" if several else "") + printable(name, 60)
+    )
+    counted = Counter(entry.severity for entry in entries)
+    return {
+        "entries": [told(entry, words) for entry in entries[:_ENTRIES]],
+        "all": len(entries),
+        "counts": {severity: counted[severity] for severity in SEVERITIES},
+        "calm": printable(words.calm(overview.judgement), _SENTENCES),
+        "all_clear": overview.judgement.all_clear and not entries,
+        "gaps": [
+            {"why": printable(words.gap(gap), _SENTENCES), "next": printable(gap.next, _SENTENCES)}
+            for gap in overview.judgement.gaps[:_ENTRIES]
+        ],
+        "clients_say": CLIENTS_SAY,
+        "said": [
+            {"cluster": one.cluster, "group_id": one.group_id, "text": printable(words.said(one), _SENTENCES)}
+            for one in overview.said[:_ENTRIES]
+        ],
+        "clusters": overview.clusters,
+        "outside": overview.outside,
+        "hint": overview.hint,
+    }
+
+
+def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
+    """The whole first page: also `groups`, `states`, `lanes`, `period` (epoch ms), `step` (ms) and `activity`, `worst`, `missing`."""
+    shown = attention(overview)
+    if not overview.clusters:
+        return shown
+    given = {"cluster": overview.scope.cluster, "until": iso(overview.until) if overview.until else None}
+    # The questions count back 24 h unless they are told otherwise.
+    begin = overview.since or min(row["first_at"] for row in overview.clusters)
+    worst = asked(reader, "worst", {**given, "since": iso(begin), "limit": str(_LANES)})
+    lanes, rebalances = _lanes(reader, overview, worst["rows"])
+    span = period(overview, rebalances)
+    step = next((1_000 * each for each in _SECONDS if (span["to"] - span["from"]) / (1_000 * each) <= _COLUMNS), 1_000 * _SECONDS[-1])
+    since = iso(EPOCH + timedelta(milliseconds=span["from"] // step * step))
+    activity = {**given, "group": overview.scope.group, "since": since, "step": f"{step}ms"}
+    return {
+        **shown,
+        "states": asked(reader, "states", given)["rows"],
+        "lanes": lanes,
+        "period": span,
+        "step": step,
+        "activity": asked(reader, "activity", activity)["rows"],
+        "worst": {**worst, "rows": worst["rows"][:_WORST]},
+        "missing": [printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)],
+        "shown": {name: at and epoch_ms(at) for name, at in (("since", overview.since), ("until", overview.until))},
+    }
+
+
+def _lanes(reader: QuestionReader, overview: Overview, worst: Sequence[Row]) -> tuple[list[dict[str, Any]], list[Row]]:
+    """The groups over time: those of the gravest incidents first, then those that cost most, then others. And their rebalances."""
+    incidents = Incidents(overview.attention)
+    until = overview.until or EPOCH + timedelta(milliseconds=LATEST_MS)
+    scope = overview.scope
+    values = {"cluster": scope.cluster, "since": overview.since or EPOCH, "until": until, "limit": _LANES}
+    others = [*worst, *reader.found(OTHER_GROUPS, values)]
+    chosen = (key for key in (*incidents.groups, *map(key_of, others)) if scope.group in (None, key[1]))
+    keys = list(dict.fromkeys(chosen))[:_LANES]
+    rows = [row for row in reader.found(LANES, {**values, "groups": [group for _, group in keys]}) if key_of(row) in set(keys)]
+    lanes = [
+        {
+            "cluster": key[0],
+            "group_id": key[1],
+            "severity": incidents.severity(key),
+            "rebalances": [{**row, "look": families.of_rebalance(row).name} for row in rows if key_of(row) == key],
+            "findings": [{name: row[name] for name in _MARK} for row in incidents.marked(key)[:_MARKS]],
+        }
+        for key in keys
+    ]
+    return lanes, rows

@@ -1,0 +1,77 @@
+"""The page of a group, and that of one of its rebalances: all rows that they show but for log lines and heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from coordinator_model.view.outcomes import SUPERSEDED
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.common.times import iso
+from jobs.dashboard.queries import MOST, asked, rows_of
+
+_AROUND: Final = timedelta(milliseconds=1_500)  # before a rebalance and after it
+_GIVEN_LATER: Final = timedelta(seconds=30)  # members of a new generation may ask for their partitions that late
+_STEPS: Final = 60
+
+
+def group_page(reader: QuestionReader, cluster: str, group: str) -> dict[str, Any]:
+    """`about` the group, its `states`, `rebalances`, `findings` and `members`, each with `rows` and whether there are more (`cut`)."""
+    of: dict[str, Any] = {"cluster": cluster, "group": group}
+    return {
+        "about": asked(reader, "groups", {**of, "limit": "1"}),
+        **{name: rows_of(reader, name, **of) for name in ("states", "rebalances", "findings")},
+        "members": asked(reader, "members", {**of, "limit": str(MOST)}),
+    }
+
+
+def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
+    """The `rebalance` of an id or of its beginning, null if there is none; and what happened in it and around it."""
+    found: list[Row] = rows_of(reader, "rebalance", id=row_id, limit=1)["rows"]
+    if not found:
+        return {"rebalance": None}
+    row = found[0]
+    of: dict[str, Any] = {"cluster": row["cluster"], "group": row["group_id"]}
+    begin, end = row["started_at"], row["ended_at"] + timedelta(milliseconds=row["first_fetch_ms"] or 0)
+    within = {**of, "since": begin - _AROUND, "until": end + _AROUND}
+    times = {**of, "since": iso(begin - _AROUND), "until": iso(end + _AROUND), "limit": str(MOST)}
+    findings = rows_of(reader, "findings", **within)["rows"]
+    known = {each["id"] for each in findings}
+    blamed = [] if row["finding_id"] in {None, *known} else rows_of(reader, "finding", id=row["finding_id"], limit=1)["rows"]
+    return {
+        "rebalance": row,
+        **_chain(rows_of(reader, "rebalances", **of)["rows"], row),
+        "requests": rows_of(reader, "requests", **within),
+        "rounds": _rounds(reader, row, of),
+        "findings": [*blamed, *findings],
+        "members": asked(reader, "members", times)["rows"],
+        "had": asked(reader, "assignments", {**times, "since": None, "until": iso(begin)})["rows"],
+        "given": asked(reader, "assignments", {**times, "since": iso(begin), "until": iso(end + _GIVEN_LATER)})["rows"],
+        "steps": asked(reader, "timeline", {**times, "limit": str(_STEPS)})["rows"],
+    }
+
+
+def _rounds(reader: QuestionReader, row: Row, of: Mapping[str, Any]) -> list[Row]:
+    begin = row["started_at"] - timedelta(milliseconds=1)
+    rows = rows_of(reader, "rounds", **of, since=begin, until=row["ended_at"])["rows"]
+    return [each for each in rows if each["generation"] == row["generation"]]
+
+
+def _chain(rows: list[Row], row: Row) -> dict[str, Any]:
+    """The rebalances that ended in this one (`earlier`) and that ended it (`later`), and those `before` and `next` in time."""
+    index = next((place for place, each in enumerate(rows) if each["id"] == row["id"]), None)
+    if index is None:
+        return {"earlier": [], "later": [], "before": None, "next": None}
+
+    def goes_on(place: int) -> bool:
+        own, following = rows[place : place + 2]
+        return bool(own["outcome"] == SUPERSEDED and own["ended_at"] == following["started_at"])
+
+    first = last = index
+    while first > 0 and goes_on(first - 1):
+        first -= 1
+    while last + 1 < len(rows) and goes_on(last):
+        last += 1
+    before, following = rows[index - 1] if index else None, rows[index + 1] if index + 1 < len(rows) else None
+    return {"earlier": rows[first:index], "later": rows[index + 1 : last + 1], "before": before, "next": following}
