@@ -90,12 +90,14 @@ def frames(page: Any) -> dict[str, Any]:
     page.keyboard.press("Escape")
     page.mouse.move(x, y)
     page.mouse.wheel(0, 0)
+    page.keyboard.down("Shift")  # a drag without it zooms
     for _ in range(3):
         page.mouse.down()
         for step in range(60):
             page.mouse.move(x - 6 * step, y)
         page.mouse.up()
         page.mouse.move(x, y)
+    page.keyboard.up("Shift")
     gaps = sorted(page.evaluate("window.__gaps"))
     return {
         "frames": len(gaps),

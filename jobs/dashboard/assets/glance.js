@@ -108,7 +108,7 @@ function chart(rows, step, period, column, noun, format) {
   if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
   for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));
   return [
-    columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (at) => state.set({ from: at, to: at + step }, { push: true }) }),
+    columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
     h("details", {}, h("summary", { class: "note" }, "As a table"), table([
       { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
       { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) }, { label: "Groups", number: true, cell: (row) => count(row.groups) }, { label: "Total", number: true, cell: (row) => duration(row.total_ms) },

@@ -3,8 +3,9 @@ import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look } from "./judged.js";
+import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
-import { lookOfEnd } from "./lanes.js";
+import { idsChange, lookOfEnd } from "./lanes.js";
 import * as state from "./state.js";
 import { around, Timeline } from "./timeline.js";
 import { causeOf, culprit, waitsNote } from "./timeline_hit.js";
@@ -15,7 +16,7 @@ const DETAIL = 4000; // rows of requests or heartbeats that one picture can stil
 const TICKS_MS = 600000; // in longer times one heartbeat cannot be told from the next
 const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings", "Findings"], ["steps", "Step by step"]];
 
-export const keys = [["← →", "move"], ["+ −", "zoom"], ["0", "the whole time"], ["n p", "next, previous rebalance"], ["Enter", "open the rebalance"]];
+export const keys = [["drag", "zoom; with Shift: move"], ["← →", "move"], ["+ −", "zoom"], ["0", "the whole time"], ["n p", "next, previous rebalance"], ["Enter", "open the rebalance"]];
 export const title = () => printable(state.get("group"), 60) || "Group";
 
 let timeline = null;
@@ -36,11 +37,12 @@ export async function draw(main) {
     return;
   }
   if (!timeline || !main.contains(timeline.element)) frame(main, of);
+  const span = period(attention, [rebalances.rows, states.rows, findings.rows]);
+  const away = attention.entries.filter((entry) => entry.away).map((entry) => entry.away);
   const data = {
-    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [],
-    away: attention.entries.filter((entry) => entry.away).map((entry) => entry.away),
-    byClient: state.get("lanes") === "clients",
-    ...period(attention, [rebalances.rows, states.rows, findings.rows]),
+    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [], away, ...span,
+    first: Math.min(...[rebalances.rows[0]?.started_at, findings.rows[0]?.occurred_at, ...members.rows.map((row) => row.joined_at), ...away.map((band) => band.from)].filter(Boolean)),
+    byClient: state.get("lanes") ? state.get("lanes") === "clients" : idsChange(members.rows, span.from, span.to),
   };
   const [from, to] = [state.number("from"), state.number("to")];
   timeline.update(data, from !== null && to !== null && to > from ? { from, to } : null);
@@ -64,7 +66,8 @@ function frame(main, of) {
     href: (row) => state.rebalanceLink(row),
     mark: (row) => { state.set({ tab: "findings", finding: row.id }, { push: true }); document.getElementById("tabs").scrollIntoView({ block: "start" }); },
     moved: (from, to) => state.set({ from, to }, { tell: false }),
-    lanes: (byClient) => state.set({ lanes: byClient ? "clients" : "" }, { push: true }),
+    lanes: (lanes) => state.set({ lanes }, { push: true }),
+    drawn: async (looks) => put(parts.legend, await legend(looks)),
     detail: async (from, to) => {
       if (state.saved) return null;
       const values = { ...of, since: from, until: to, limit: DETAIL };
@@ -76,9 +79,7 @@ function frame(main, of) {
   });
   parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), legend: h("div") };
   put(main, parts.top, h("section", { "aria-label": "Timeline" }, timeline.element, parts.detail, parts.cut,
-    h("details", { class: "legend-box" }, h("summary", {}, "Legend"), parts.legend)), parts.tabs);
-  legend(new Set(["error", "warning", "info", "away", "broker", "failed", "came", "changed", "startup", "unknown", "stable", "preparing", "completing", "reconciling", "empty", "dead", "member", "silent", "joined", "left", "removed", "gone"]))
-    .then((list) => put(parts.legend, list, h("p", { class: "note" }, "A flag in a lane: this member is to blame for the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats.")));
+    folded([parts.legend, h("p", { class: "note" }, "A flag in a lane: this member is to blame for the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats. Drag to zoom, with Shift to move.")], [], "Legend")), parts.tabs);
 }
 
 function head(row, attention) {
@@ -98,14 +99,24 @@ function head(row, attention) {
 /** What happened, as the report says it: the gravest first. */
 function entries(all) {
   if (!all.length) return null;
-  const card = (entry) => h("article", { class: look(entry) }, h("h2", {}, cardTitle(entry, "", instant), h("button", { type: "button", class: "show", onclick: () => show(entry) }, "Show")), cardBody(entry));
+  const card = (entry) => h("article", { class: look(entry) }, h("h2", {}, cardTitle(entry, "", instant), h("button", { type: "button", class: "show", onclick: () => show(entry, timeline.data) }, "Show")), cardBody(entry));
   const rest = all.slice(CARDS);
   return h("section", { class: "entries", "aria-label": "What needs attention" }, all.slice(0, CARDS).map(card),
     rest.length ? h("details", {}, h("summary", {}, `${many(rest.length, "more incident")}: ${[...new Set(rest.map((entry) => entry.code))].join(", ")}`), rest.map(card)) : null);
 }
 
-function show(entry) {
-  const { from, to } = around(entry.first_at, entry.last_at);
+const SOON = 1000; // ms: a removal and its rebalance may be so far apart in two logs
+
+/** Shows a whole incident: what a broker did, the silences before, all rebalances until the last one ended. */
+function show(entry, { findings, rebalances, silences }) {
+  const its = findings.filter((row) => entry.ids.includes(row.id));
+  const times = [entry.first_at, entry.last_at, entry.away?.from, entry.away?.to, ...its.map((row) => row.occurred_at + (row.details.span_ms ?? 0))].filter(Boolean);
+  const within = (from, to) => from <= Math.max(...times) + SOON && to >= Math.min(...times) - SOON;
+  const more = [
+    ...rebalances.filter((row) => entry.ids.includes(row.id) || entry.ids.includes(row.finding_id) || within(row.started_at, row.ended_at)).map((row) => [row.started_at, row.ended_at]),
+    ...silences.filter((row) => within(row.silent_from, row.silent_until) && (entry.away || its.some((each) => each.member_id === row.member_id))).map((row) => [row.silent_from, row.silent_until]),
+  ].flat();
+  const { from, to } = around(Math.min(...times, ...more), Math.max(...times, ...more));
   timeline.look(from, to);
   timeline.canvas.focus();
   timeline.element.scrollIntoView({ block: "nearest" });

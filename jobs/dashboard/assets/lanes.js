@@ -38,6 +38,20 @@ export function lanesOf(memberships, rebalances, byClient) {
   return { lanes: ordered, ofMember };
 }
 
+/** Whether clients come back under new member ids. Two memberships that share most of their time are two processes: each gets a lane. */
+export function idsChange(memberships, from, to) {
+  const last = new Map();
+  let found = false;
+  for (const row of memberships.toSorted((a, b) => (a.joined_at ?? from) - (b.joined_at ?? from))) {
+    const its = { name: who(row.client_id, row.client_host, null, row.instance_id), from: row.joined_at ?? from, to: row.ended_at ?? to };
+    const before = its.name === "-" ? null : last.get(its.name);
+    if (before && 2 * (Math.min(before.to, its.to) - its.from) > Math.min(before.to - before.from, its.to - its.from)) return false;
+    found ||= Boolean(before);
+    last.set(its.name, its);
+  }
+  return found;
+}
+
 /** Puts silences into the lanes: rows of the question `silences`. */
 export function addSilences({ lanes, ofMember }, silences) {
   for (const lane of lanes) lane.silences = [];

@@ -47,8 +47,9 @@ function forget() {
   tiles.clear();
 }
 
-/** What fills a span of this look on a canvas: a colour, or a pattern over it. */
+/** What fills a span of this look on a canvas: a colour, or a pattern over it. A context with `looks` is told what it shows. */
 export function fill(context, name) {
+  context.looks?.add(name);
   if (!tiles.has(name)) {
     const base = colour(FILLS[name] ?? name);
     const kind = PATTERNS[name];
@@ -103,16 +104,19 @@ export function span(pen, name, x, y, width, height, letter = "") {
     pen.strokeRect(x, y, width, height);
     pen.setLineDash([]);
   }
-  if (letter && width > 13) {
-    pen.font = "700 10px system-ui, sans-serif";
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.lineWidth = 3;
-    pen.strokeStyle = colour("paper");
-    pen.strokeText(letter, x + width / 2, y + height / 2 + 0.5);
-    pen.fillStyle = colour("ink");
-    pen.fillText(letter, x + width / 2, y + height / 2 + 0.5);
-  }
+  if (letter && width > 13) label(pen, letter, x + width / 2, y + height / 2);
+}
+
+/** Draws a short text that can be read on any pattern. */
+export function label(pen, text, x, y) {
+  pen.font = "700 10px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.lineWidth = 3;
+  pen.strokeStyle = colour("paper");
+  pen.strokeText(text, x, y + 0.5);
+  pen.fillStyle = colour("ink");
+  pen.fillText(text, x, y + 0.5);
 }
 
 /** All looks in the order of the legend: [{name, letter, meaning, mark}]. */

@@ -3,6 +3,7 @@ import { Axis } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { clock, count, instant, many, zoneName } from "./format.js";
 import { symbol } from "./looks.js";
+import { axisWithin, followPointer } from "./pointer.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
 import { REBALANCE_LETTERS } from "./timeline_draw.js";
@@ -11,7 +12,6 @@ import { bar, point } from "./waterfall.js";
 
 const FEW = { wide: 22, narrow: 14 }; // lanes that leave room for the incidents on the first screen
 const LETTER = { wide: 2.2, narrow: 5 }; // percent of the width that a letter needs
-const DRAGGED = 8; // pixels
 const narrow = matchMedia("(max-width: 720px)");
 
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
@@ -30,7 +30,7 @@ export function overview(attention, period, groups) {
   const picture = h("div", { class: "lanes" },
     h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
     shown.map((lane) => laneOf(lane, axis, behind(lane.cluster), several, zoomed ? period : {})));
-  brush(picture, axis);
+  followPointer(picture, () => axisWithin(picture, ".track", period), (from, to) => state.set({ from, to }, { push: true }));
   const to = instant(axis.from).slice(0, 10) === instant(axis.to).slice(0, 10) ? clock(axis.to, 0) : instant(axis.to, 0);
   return h("figure", { class: "overview", "aria-label": "All groups over time" },
     h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${instant(axis.from, 0)} to ${to} ${zoneName()} `,
@@ -54,24 +54,4 @@ function laneOf(lane, axis, behind, several, period) {
     location.href = href(its ? around(Number(its.dataset.from), Number(its.dataset.to)) : around(at, at));
   });
   return h("div", { class: "lane" }, h("a", { href: href(period), class: "name" }, symbols, h("span", {}, printable(lane.group_id, 60), several ? h("small", {}, ` ${printable(lane.cluster, 20)}`) : null), h("span", { class: "sr" }, said)), track);
-}
-
-/** Who drags over the lanes chooses the time that the whole page shows. */
-function brush(picture, axis) {
-  let began = null;
-  const box = h("i", { class: "brush", hidden: true });
-  picture.append(box);
-  picture.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse" && !event.button && event.target.closest(".track")) began = event.clientX; });
-  picture.addEventListener("pointermove", (event) => {
-    if (!event.buttons) began = null;
-    box.hidden = began === null || Math.abs(event.clientX - began) < DRAGGED;
-    for (const [name, x] of [["left", Math.min(event.clientX, began) - picture.getBoundingClientRect().left], ["width", Math.abs(event.clientX - began)]]) box.style.setProperty(name, `${x}px`);
-  });
-  picture.addEventListener("click", (event) => {
-    if (box.hidden) return;
-    event.stopPropagation();
-    const { left, width } = picture.querySelector(".track").getBoundingClientRect();
-    const [from, to] = [began, event.clientX].sort((a, b) => a - b).map((x) => Math.round(axis.at(Math.min(Math.max((100 * (x - left)) / width, 0), 100))));
-    if (to > from) state.set({ from, to }, { push: true });
-  }, { capture: true });
 }

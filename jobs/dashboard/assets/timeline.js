@@ -4,11 +4,13 @@ import { Axis } from "./axis.js";
 import { h, put } from "./dom.js";
 import { clock, duration, instant, many, zoneName } from "./format.js";
 import { addDetail, addSilences, lanesOf } from "./lanes.js";
+import { followPointer } from "./pointer.js";
 import { draw, GEOMETRY } from "./timeline_draw.js";
 import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
 
 const LEAST_MS = 20;
 const ROOM = 0.03; // of the whole time, on both sides
+const EMPTY = 0.1;
 
 /** Some room on both sides of a time. */
 export function around(from, to) {
@@ -17,7 +19,7 @@ export function around(from, to) {
 }
 
 export class Timeline {
-  /** hooks: open(rebalance), mark(finding), moved(from, to), detail(from, to) -> Promise of {requests, heartbeats, cut}. */
+  /** hooks: open(rebalance), mark(finding), moved(from, to), drawn(looks), detail(from, to) -> Promise of {requests, heartbeats, cut}. */
   constructor(hooks) {
     this.hooks = hooks;
     this.canvas = h("canvas", { class: "timeline-canvas", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-describedby": "timeline-help" });
@@ -26,7 +28,8 @@ export class Timeline {
     this.tip = h("div", { class: "tip", hidden: true });
     this.said = h("p", { class: "note timeline-said", role: "status" });
     this.span = h("span", { class: "note num" });
-    this.element = h("div", { class: "timeline" }, this.tools(), this.box, this.said,
+    this.frameBox = h("div", { class: "timeline-frame" }, this.box);
+    this.element = h("div", { class: "timeline" }, this.tools(), this.frameBox, this.said,
       h("p", { class: "sr", id: "timeline-help" }, "Arrow keys move, plus and minus zoom, 0 shows all, n and p choose a rebalance, Enter opens it. The tables below hold the same."), this.tip);
     this.pen = this.canvas.getContext("2d", { alpha: false });
     this.view = null;
@@ -39,7 +42,7 @@ export class Timeline {
 
   tools() {
     const button = (text, label, act) => h("button", { type: "button", title: label, "aria-label": label, onclick: act }, text);
-    this.byClientButton = h("button", { type: "button", "aria-pressed": "false", title: "One lane for each client, with all its memberships", onclick: () => this.hooks.lanes(!this.data.byClient) }, "Lanes by client");
+    this.byClientButton = h("button", { type: "button", "aria-pressed": "false", title: "One lane for each client, with all its memberships", onclick: () => this.hooks.lanes(this.data.byClient ? "members" : "clients") }, "Lanes by client");
     return h("div", { class: "timeline-tools" },
       button("−", "Zoom out (-)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
       button("All", "Show the whole time (0)", () => this.look(this.whole.from, this.whole.to)),
@@ -47,17 +50,19 @@ export class Timeline {
       this.byClientButton, this.span);
   }
 
-  /** data: {states, rebalances, findings, memberships, silences, away, from, to, byClient}; view: {from, to} or null for all. */
+  /** data: {states, rebalances, findings, memberships, silences, away, from, to, first, byClient}; view: {from, to}, or null: from the first event on. */
   update(data, view) {
-    const before = this.whole;
+    const before = this.home;
     const room = Math.max((data.to - data.from) * ROOM, 500);
     this.data = { ...data, ...lanesOf(data.memberships, data.rebalances, data.byClient) };
     addSilences(this.data, data.silences);
     this.whole = { from: data.from - room, to: data.to + room };
+    // A log may be long before the group does anything: an empty beginning of a tenth of the time is left out.
+    this.home = { ...this.whole, ...(data.first < data.to && data.first - data.from > (data.to - data.from) * EMPTY && { from: data.first - room }) };
     this.byClientButton.setAttribute("aria-pressed", String(data.byClient));
     const followed = before && this.view && this.view.to >= before.to - 1 && this.view.from <= before.from + 1;
     if (view) this.view = view;
-    else if (!this.view || followed) this.view = { ...this.whole };
+    else if (!this.view || followed) this.view = { ...this.home };
     if (this.chosen) this.chosen = data.rebalances.find((row) => row.id === this.chosen.id) ?? null;
     this.canvas.setAttribute("aria-label", spoken(this.data));
     this.layout();
@@ -100,13 +105,16 @@ export class Timeline {
   frame() {
     if (!this.size || !this.view) return;
     const began = performance.now();
-    draw(this.pen, this);
+    const looks = draw(this.pen, this);
     this.frames.push(performance.now() - began);
     if (this.frames.length > 600) this.frames.shift();
     const { from, to } = this.view;
     const day = instant(from).slice(0, 10) === instant(to).slice(0, 10) ? clock(to, 0) : instant(to, 0);
     const text = `${instant(from, 0)} to ${day} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, this.data.byClient ? "client" : "member")}`;
     if (this.span.textContent !== text) this.span.textContent = text;
+    const key = [...looks].sort().join();
+    if (key !== this.looks) this.hooks.drawn(looks);
+    this.looks = key;
     this.canvas.dataset.frames = String(Number(this.canvas.dataset.frames ?? 0) + 1);
   }
 
@@ -123,8 +131,8 @@ export class Timeline {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       const { from, to } = this.view;
-      const all = from <= this.whole.from + 1 && to >= this.whole.to - 1;
-      this.hooks.moved(all ? null : Math.round(from), all ? null : Math.round(to));
+      const home = Math.abs(from - this.home.from) < 1 && Math.abs(to - this.home.to) < 1;
+      this.hooks.moved(home ? null : Math.round(from), home ? null : Math.round(to));
       this.loadDetail();
     }, 180);
   }
@@ -180,6 +188,7 @@ export class Timeline {
     canvas.addEventListener("pointerleave", () => this.hover(null));
     canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.axis.at(event.offsetX)));
     canvas.addEventListener("keydown", (event) => this.key(event));
+    followPointer(this.frameBox, (event) => (event?.offsetY < GEOMETRY.overview ? null : this.axis), (from, to) => this.look(from, to));
   }
 
   wheel(event) {
@@ -194,7 +203,7 @@ export class Timeline {
     if (event.button) return;
     this.pointers.set(event.pointerId, event);
     this.canvas.setPointerCapture(event.pointerId);
-    this.held = { x: event.offsetX, view: { ...this.view }, moved: false, overview: event.offsetY < GEOMETRY.overview };
+    this.held = { x: event.offsetX, view: { ...this.view }, moved: false, pans: event.shiftKey || event.pointerType !== "mouse", overview: event.offsetY < GEOMETRY.overview };
     if (this.held.overview) this.jump(event.offsetX);
     if (this.pointers.size === 2) this.pinch = { gap: this.gap(), view: { ...this.view }, at: this.axis.at(this.middle()) };
   }
@@ -214,7 +223,7 @@ export class Timeline {
     } else {
       const shift = (this.held.x - event.offsetX) / this.axis.scale;
       if (Math.abs(this.held.x - event.offsetX) > 3) this.held.moved = true;
-      if (this.held.moved) this.look(this.held.view.from + shift, this.held.view.to + shift);
+      if (this.held.moved && this.held.pans) this.look(this.held.view.from + shift, this.held.view.to + shift);
     }
     this.hover(null);
   }

@@ -2,7 +2,7 @@
 import { Axis } from "./axis.js";
 import { duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { colour, fill, SHAPES, span, swatch } from "./looks.js";
+import { colour, fill, label, SHAPES, span, swatch } from "./looks.js";
 
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lanes. */
 export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lane: 22, narrowLane: 36, foot: 10 };
@@ -24,8 +24,10 @@ export function stateSpans(data) {
   return data.stateSpans;
 }
 
+/** Draws the picture. Returns the names of the looks that are in it. */
 export function draw(pen, timeline) {
   const { size, data, box, canvas } = timeline;
+  pen.looks = new Set();
   pen.setTransform(size.ratio, 0, 0, size.ratio, 0, 0);
   pen.fillStyle = colour("paper");
   pen.fillRect(0, 0, size.width, size.height);
@@ -38,6 +40,7 @@ export function draw(pen, timeline) {
   head(pen, timeline, axis, visible);
   if (document.activeElement === canvas) { pen.strokeStyle = colour("link"); pen.lineWidth = 2; pen.strokeRect(1, 1, size.width - 2, size.height - 2); }
   if (data.lanes.length * size.lane > size.height - GEOMETRY.head) scrollHint(pen, size, box);
+  return pen.looks;
 }
 
 function bands(pen, size, axis, away) {
@@ -110,7 +113,7 @@ function lane(pen, timeline, axis, lane, top) {
     pen.fillRect(x, y + 2, Math.max(end - x, 1), height - 4);
     if (end - x > 64) label(pen, `silent ${duration(row.silent_ms)}`, (Math.max(x, size.left) + Math.min(end, size.width)) / 2, y + height / 2);
   }
-  for (const row of lane.blames) blame(pen, axis.x(row.started_at), y, height, row.look);
+  for (const row of lane.blames) if (shown(axis, row.started_at)) blame(pen, axis.x(row.started_at), y, height, row.look);
   for (const row of lane.spans) ends(pen, axis, row, y + height / 2);
   pen.restore();
   name(pen, size, lane, top);
@@ -120,7 +123,7 @@ function membership(pen, axis, row, y, height, data) {
   const x = axis.near(row.joined_at ?? data.from);
   const end = axis.near(row.ended_at ?? data.to);
   if (end < axis.left || x > axis.left + axis.width + 10) return;
-  pen.fillStyle = colour("member");
+  pen.fillStyle = fill(pen, "member");
   pen.fillRect(x, y, Math.max(end - x, 1), height);
   if (end - x > 4) { pen.strokeStyle = colour("edge"); pen.lineWidth = 0.6; pen.strokeRect(x, y, end - x, height); }
 }
@@ -166,14 +169,18 @@ function blame(pen, x, y, height, look) {
 }
 
 function ends(pen, axis, row, y) {
-  if (row.joined_at !== null && axis.x(row.joined_at) > axis.left - 8) mark(pen, "joined", axis.x(row.joined_at) + 4, y, 0.55);
-  if (row.ended_at !== null && axis.x(row.ended_at) > axis.left - 8) mark(pen, lookOfEnd(row.end_kind), axis.x(row.ended_at), y, 0.8);
+  if (row.joined_at !== null && shown(axis, row.joined_at)) mark(pen, "joined", axis.x(row.joined_at) + 4, y, 0.55);
+  if (row.ended_at !== null && shown(axis, row.ended_at)) mark(pen, lookOfEnd(row.end_kind), axis.x(row.ended_at), y, 0.8);
 }
+
+/** Whether a mark at this time is in the picture. */
+const shown = (axis, at) => Math.abs(axis.x(at) - axis.left - axis.width / 2) < axis.width / 2 + 8;
 
 const paths = new Map();
 
 /** A symbol, as in looks.js, with an edge that parts it from what is behind. */
 export function mark(pen, look, x, y, scale = 1) {
+  pen.looks.add(look);
   pen.save();
   pen.translate(x - 8 * scale, y - 8 * scale);
   pen.scale(scale, scale);
@@ -184,17 +191,6 @@ export function mark(pen, look, x, y, scale = 1) {
     if (inside) { pen.fillStyle = colour(inside); pen.fill(paths.get(d)); }
   }
   pen.restore();
-}
-
-function label(pen, text, x, y) {
-  pen.font = "600 10px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-  pen.lineWidth = 4;
-  pen.strokeStyle = colour("paper");
-  pen.strokeText(text, x, y + 0.5);
-  pen.fillStyle = colour("ink");
-  pen.fillText(text, x, y + 0.5);
 }
 
 const cut = new Map();
@@ -273,8 +269,7 @@ function head(pen, timeline, axis, visible) {
     if (bright) { pen.strokeStyle = colour("link"); pen.lineWidth = 2.5; pen.strokeRect(x - 2, GEOMETRY.states + 1.5, Math.max(end - x, 2) + 4, 23); }
   }
   for (const row of data.findings) {
-    const x = axis.x(row.occurred_at);
-    if (x > size.left - 8 && x < size.width) mark(pen, row.severity.toLowerCase(), x, GEOMETRY.findings - 10, 0.85);
+    if (shown(axis, row.occurred_at)) mark(pen, row.severity.toLowerCase(), axis.x(row.occurred_at), GEOMETRY.findings - 10, 0.85);
   }
   pen.restore();
   pen.strokeStyle = colour("rule");
