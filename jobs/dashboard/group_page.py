@@ -13,6 +13,7 @@ from jobs.dashboard.queries import MOST, asked, rows_of
 
 _AROUND: Final = timedelta(milliseconds=1_500)  # before a rebalance and after it
 _GIVEN_LATER: Final = timedelta(seconds=30)  # members of a new generation may ask for their partitions that late
+_REFUSED_UNTIL: Final = timedelta(minutes=10)  # after a removal its client may still be refused
 _STEPS: Final = 60
 
 
@@ -45,6 +46,8 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
         "requests": rows_of(reader, "requests", **within),
         "rounds": _rounds(reader, row, of),
         "findings": [*blamed, *findings],
+        "afterwards": rows_of(reader, "findings", **of, since=end + _AROUND, until=end + _REFUSED_UNTIL)["rows"],
+        "heartbeats": rows_of(reader, "heartbeats", **within)["rows"],
         "members": asked(reader, "members", times)["rows"],
         "had": asked(reader, "assignments", {**times, "since": None, "until": iso(begin)})["rows"],
         "given": asked(reader, "assignments", {**times, "since": iso(begin), "until": iso(end + _GIVEN_LATER)})["rows"],

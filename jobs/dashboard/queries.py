@@ -60,13 +60,13 @@ _SHORT: Final[Mapping[str, str]] = {
             OR x.kind = 'CONSUMER_GROUP_HEARTBEAT' AND x.answer_generation <> x.generation)
         ORDER BY x.received_at, x.occurred_at, x.origin, x.position LIMIT $limit
     """,
-    # Heartbeats that were answered without an error: a row for each run of them.
+    # Heartbeats that were answered without an error, or that a rebalance is under way (27): a row for each run of them.
     "heartbeats": """
         SELECT
             x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count, x.beats
         FROM group_events AS x
         WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
-          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code = 0 AND x.member_id <> ''
+          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code IN (0, 27) AND x.member_id <> ''
         ORDER BY x.received_at, x.origin, x.position LIMIT $limit
     """,
     # The same without each heartbeat, for times so long that none of them can be told from the next.
@@ -74,7 +74,7 @@ _SHORT: Final[Mapping[str, str]] = {
         SELECT x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count
         FROM group_events AS x
         WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
-          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code = 0 AND x.member_id <> ''
+          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code IN (0, 27) AND x.member_id <> ''
         ORDER BY x.received_at, x.origin, x.position LIMIT $limit
     """,
     "rebalance": """

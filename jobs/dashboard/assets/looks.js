@@ -17,7 +17,7 @@ const ink = (name) => (name ? `var(--${name})` : "none");
 
 /** The symbol of a severity, or of how a member came or went. */
 export function symbol(name, label = "") {
-  return svg("svg", { class: "symbol", width: 16, height: 16, viewBox: "0 0 16 16", ...(label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }) },
+  return svg("svg", { class: `symbol mark-${name}`, width: 16, height: 16, viewBox: "0 0 16 16", ...(label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }) },
     SHAPES[name].map(({ d, fill, stroke, width }) => svg("path", { d, fill: ink(fill), stroke: ink(stroke), "stroke-width": width })));
 }
 

@@ -8,10 +8,9 @@ import * as state from "./state.js";
 import { around } from "./timeline.js";
 import { REBALANCE_LETTERS } from "./timeline_draw.js";
 import { tipOf } from "./timeline_hit.js";
-import { bar, point } from "./waterfall.js";
+import { backdrop, bar, point } from "./waterfall.js";
 
 const FEW = { wide: 22, narrow: 14 }; // lanes that leave room for the incidents on the first screen
-const LETTER = { wide: 2.2, narrow: 5 }; // percent of the width that a letter needs
 const narrow = matchMedia("(max-width: 720px)");
 
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
@@ -25,7 +24,7 @@ export function overview(attention, period, groups) {
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
   const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
-  const behind = (cluster) => [ticks.map((tick) => h("i", { class: "tick", style: left(tick) })), away.filter((band) => band.cluster === cluster).map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
+  const behind = (cluster) => backdrop(axis, ticks, away.filter((band) => band.cluster === cluster));
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
     h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
@@ -46,7 +45,7 @@ function laneOf(lane, axis, behind, several, period) {
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
   const said = `: ${many(lane.rebalances.length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
-    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"), narrow.matches ? LETTER.narrow : LETTER.wide)),
+    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"))),
     lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n"))));
   track.addEventListener("click", (event) => {
     const its = event.target.closest(".wf:not(.look-away), .wf-mark");

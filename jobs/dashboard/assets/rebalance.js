@@ -1,13 +1,17 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
 import { fetchJson, Problem } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
+import { evidenceLine } from "./evidence.js";
 import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
+import { around } from "./timeline.js";
 import { AWAITED, causeOf, culprit, isOpen, waitsNote } from "./timeline_hit.js";
+import { waitsOf } from "./waits.js";
 import { membersOf, waterfall } from "./waterfall.js";
 
 const MOST = 5000;
+const BROKER_MS = 60_000; // groups move to another broker so soon
 
 export const keys = [["n p", "next, previous rebalance of the group"], ["t", "the group's timeline"]];
 export const title = () => `Rebalance of ${printable(state.get("group"), 40)}`;
@@ -38,22 +42,21 @@ export async function draw(main) {
   const { entries } = await fetchJson("attention", of);
   const unended = isOpen(row) ? entries.filter((each) => each.ids.includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
   neighbours = { before: data.before, next: data.next };
-  group = state.groupLink(row.cluster, row.group_id, view(row));
+  group = state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at));
   const people = membersOf(row, data.members, requests.rows);
+  const waiting = waitsOf(row, people, [...findings, ...data.afterwards], data.rounds, data.heartbeats);
+  const bands = entries.map((entry) => entry.away).filter((band) => band && band.from <= end && band.to >= row.started_at - (row.culprit_broker ? BROKER_MS : 0));
+  const whole = { from: Math.min(row.started_at, ...waiting.waits.map((wait) => wait.from), ...(row.culprit_broker ? bands.map((band) => band.from) : [])), to: end };
   put(main, head(row), story(row, people), facts(row),
-    section("Waterfall", "in the order in which members came back", parts(row, end), waterfall(row, data.rounds, people, windowOf(row, end), state.get("all") === "1", () => state.set({ all: "1" })), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited."), waterfallLegend(row)),
+    section("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited.")),
     h("div", { class: "grid2" },
       section("What set it off", "", triggers(row, data, findings, data.steps)),
       section("What to change", "", advice([...unended, ...findings], row)),
       section("Partitions before and after", "", partitions(row, data.had, data.given, people))),
     section("The log lines that prove it", "", h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"))));
   const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
-  showEvidence(document.getElementById("evidence"), ids); // reading compressed logs takes a while: the page does not wait for it
-}
-
-function view(row) {
-  const room = Math.max((row.ended_at - row.started_at) * 2, 20000);
-  return { from: Math.round(row.started_at - room), to: Math.round(row.ended_at + room) };
+  const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
+  showEvidence(document.getElementById("evidence"), ids, names); // reading compressed logs takes a while: the page does not wait for it
 }
 
 function section(title, note, ...children) {
@@ -63,7 +66,7 @@ function section(title, note, ...children) {
 function head(row) {
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: group }, printable(row.group_id, 60)), " / rebalance ", h("code", {}, row.id)),
-    h("div", { class: "head" }, h("h1", {}, swatch(row.look), causeOf(row), culprit(row) === "-" ? "" : ` by ${culprit(row)}`),
+    h("div", { class: "head" }, h("h1", {}, swatch(row.look), causeOf(row), culprit(row) === "-" ? "" : ` by ${culprit(row)}`), h("span", { class: "note" }, `${instant(row.started_at)} ${zoneName()}`),
       h("div", { class: "spans" }, neighbours.before ? h("a", { href: state.rebalanceLink(neighbours.before), rel: "prev" }, "‹ before") : null, neighbours.next ? h("a", { href: state.rebalanceLink(neighbours.next), rel: "next" }, "next ›") : null)),
   ];
 }
@@ -95,34 +98,34 @@ function openStory(row) {
   return `It has not ended when the log of ${printable(row.broker ?? "its broker", 40)} does: it has lasted ${duration(row.total_ms)} and waits for ${AWAITED[row.waits_for] ?? row.waits_for}${names.length ? `: ${names.join(", ")}` : ""}. ${row.limit_ms === null ? "No request shows its rebalance timeout." : `Its rebalance timeout is ${duration(row.limit_ms)}.`}`;
 }
 
+/** The three figures that people ask for; all others are folded. */
 function facts(row) {
-  const all = [
-    [instant(row.started_at), `started, ${zoneName()}`], [duration(row.total_ms), "total"], [duration(row.join_ms), "join phase"], [duration(row.sync_ms), "sync phase"], [duration(row.assignment_ms), "leader's assignment"], [duration(row.first_fetch_ms), "until the last began to work"],
-    [duration(row.unavailable_partition_ms), "unowned, all partitions"], [row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`, "partitions moved"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members"],
-    [row.outcome, row.generation === null ? "outcome" : `${row.group_protocol === "consumer" ? "epoch" : "generation"} ${row.generation}`], [row.protocol ?? "-", "assignor"],
+  const tiles = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
+  const others = [
+    ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last began to work", duration(row.first_fetch_ms)],
+    ["partitions moved", row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`], ["outcome", row.outcome], [row.group_protocol === "consumer" ? "epoch" : "generation", row.generation ?? "-"], ["assignor", row.protocol ?? "-"],
   ];
-  return h("ul", { class: "facts" }, all.filter(([value]) => value !== "-").map(([value, label]) => h("li", { class: "fact" }, h("b", {}, printable(value, 40)), h("span", {}, label))));
+  return [
+    h("ul", { class: "facts" }, tiles.map(([value, label]) => h("li", { class: "fact" }, h("b", {}, value), h("span", {}, label)))),
+    h("details", {}, h("summary", { class: "note" }, "All figures"), h("dl", { class: "figures" }, others.filter(([, value]) => value !== "-").map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, printable(value, 40)))))),
+  ];
 }
+
+const pick = (from, to) => state.set({ from, to }, { push: true });
 
 /** Which part of the time the waterfall shows: a sync of 3 ms is not to be seen beside a join of 11 s. */
-function windowOf(row, end) {
-  const part = state.get("part");
-  const [from, to] = part === "join" && row.joined_at ? [row.started_at, row.joined_at] : part === "sync" && row.joined_at ? [row.joined_at, end] : [row.started_at, end];
-  const room = Math.max((to - from) * 0.03, 4);
-  return { from: from - room, to: to + room };
+function windowOf(whole) {
+  const [from, to] = [state.number("from"), state.number("to")];
+  const part = from !== null && to > from ? { from, to } : whole;
+  const room = Math.max((part.to - part.from) * 0.03, 4);
+  return { from: part.from - room, to: part.to + room };
 }
 
-function parts(row) {
-  if (row.joined_at === null || row.group_protocol === "consumer") return null;
-  const chosen = state.get("part");
-  return h("div", { class: "tabs", role: "group", "aria-label": "Part of the time" }, [["", "Whole"], ["join", `Join ${duration(row.join_ms)}`], ["sync", `Sync ${duration(row.sync_ms)}`]].map(([name, label]) => h("button", { type: "button", "data-key": `part-${name}`, "aria-pressed": String(chosen === name), onclick: () => state.set({ part: name }) }, label)));
-}
-
-function waterfallLegend(row) {
-  const item = (look, text) => h("li", {}, h("span", { class: `wf-key look-${look}` }), text);
-  const consumer = row.group_protocol === "consumer";
-  return h("ul", { class: "legend" }, item("late", consumer ? "before its next heartbeat" : "before it joined again: the others wait"), item("preparing", consumer ? "members give up and take partitions" : "waits for the others to join"), item("completing", consumer ? "a heartbeat with a new epoch" : "waits for the assignment"),
-    h("li", {}, symbol("joined"), "asks for offsets: begins to work"), h("li", {}, symbol("removed"), "removed: a timeout"), h("li", {}, symbol("left"), "left"), h("li", {}, h("i", { class: "refused key" }), "refused with an error"));
+function parts(row, whole) {
+  const all = [["Whole", null, null], ...(whole.from < row.started_at ? [[`Rebalance ${duration(row.total_ms)}`, row.started_at, row.ended_at]] : [])];
+  if (row.joined_at !== null && row.group_protocol !== "consumer") all.push([`Join ${duration(row.join_ms)}`, row.started_at, row.joined_at], [`Sync ${duration(row.sync_ms)}`, row.joined_at, whole.to]);
+  const chosen = ([, from, to]) => from === state.number("from") && to === state.number("to");
+  return all.length < 2 ? null : h("div", { class: "tabs", role: "group", "aria-label": "Part of the time" }, all.map((part) => h("button", { type: "button", "data-key": `part-${part[0]}`, "aria-pressed": String(chosen(part)), onclick: () => pick(part[1], part[2]) }, part[0])));
 }
 
 function triggers(row, chain, findings, steps) {
@@ -171,7 +174,7 @@ function partitions(row, earlier, later, people) {
 /** A partition: topics that are named by their ids are shortened. */
 const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);
 
-async function showEvidence(place, ids) {
+async function showEvidence(place, ids, names) {
   if (evidenceOf?.key === ids.join() && evidenceOf.nodes) { put(place, evidenceOf.nodes); return; }
   evidenceOf = { key: ids.join(), nodes: null };
   const mine = evidenceOf;
@@ -182,7 +185,7 @@ async function showEvidence(place, ids) {
     const fresh = (lines) => lines.filter((line) => !seen.has(line.place) && seen.add(line.place));
     const nodes = found.flatMap(([id, answer]) => [h("h3", {}, h("code", {}, id), id.startsWith("f") ? " a finding about it" : " this rebalance"), answer.problem ? h("p", { class: "note" }, `The log lines are not shown: ${answer.problem}`) : null,
       answer.lines.length && answer.lines.every((line) => seen.has(line.place)) ? h("p", { class: "note" }, "The same lines prove it.") : null,
-      fresh(answer.lines).map((line) => [h("p", { class: "place" }, line.place, line.file && !line.place.includes(line.file) ? ` (now in ${line.file})` : ""), line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : h("pre", { class: "line" }, line.text)])]);
+      fresh(answer.lines).map((line) => [h("p", { class: "place" }, line.place, line.file && !line.place.includes(line.file) ? ` (now in ${line.file})` : ""), line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : evidenceLine(line.text, names)])]);
     mine.nodes = nodes.flat(Infinity).filter(Boolean);
     if (mine === evidenceOf) put(document.getElementById("evidence"), mine.nodes);
   } catch (error) {

@@ -4,10 +4,11 @@ import { h } from "./dom.js";
 import { clock, count, duration, shortMember, who } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
 import { symbol } from "./looks.js";
+import { axisWithin, followPointer } from "./pointer.js";
 import { isOpen, requestName } from "./timeline_hit.js";
 
 const ROWS = 150;
-const WAITED = 1000; // ms
+const narrow = matchMedia("(max-width: 720px)");
 const DEPARTURES = new Set(["MEMBER_LEFT", "SESSION_TIMEOUT", "REBALANCE_TIMEOUT", "UNKNOWN"]); // the next heartbeat asks for their assignment
 const RETRIES = new Set([0, 27, 79]); // answers after which a client goes on as it should: a rebalance is under way; here is your member id
 
@@ -39,51 +40,70 @@ export function membersOf(row, memberships, requests) {
     const joins = member.requests.filter((request) => (request.kind === "JOIN_GROUP" && request.error_code !== 79) || (request.kind === "CONSUMER_GROUP_HEARTBEAT" && request.error_code === 0 && request.answer_generation >= (row.first_epoch ?? 0)));
     member.back = joins.find((request) => request.occurred_at >= row.started_at)?.received_at ?? null;
     member.was = member.membership !== null && (member.membership.joined_at === null || member.membership.joined_at < row.started_at - 1);
-    member.tags = tagsOf(row, member);
   }
   return [...members.values()].sort((a, b) => (a.back ?? Infinity) - (b.back ?? Infinity) || a.name.localeCompare(b.name, "en", { numeric: true }) || (a.id < b.id ? -1 : 1));
 }
 
-/** Whether the phase ended with this member, and not soon after its start: else it was only the last of all. */
-function wasWaitedFor(row, member) {
-  if (member.back === null) return true;
-  return member.back - row.started_at >= WAITED && (row.joined_at === null || row.joined_at - member.back <= WAITED);
-}
-
-function tagsOf(row, member) {
+function tagsOf(row, member, awaited) {
   const id = member.id;
+  const [longest] = member.waits.toSorted((a, b) => b.to - b.from - (a.to - a.from));
   return [
-    row.culprit_member_id === id && !isOpen(row) && "to blame", row.member_id === id && (isOpen(row) || row.member_id !== row.culprit_member_id) && "began it", isOpen(row) && row.awaited.includes(id) && "waited for", row.slowest_member_id === id && (wasWaitedFor(row, member) ? "all waited for it" : "last back"),
-    row.leader_id === id && "leader", row.first_fetch_member_id === id && row.first_fetch_ms > 1000 && "last to begin work", (row.joined ?? []).includes(id) && "came", (row.left ?? []).includes(id) && "went",
+    awaited.has(id) && [longest?.before ? "" : "all waited for it", longest?.what].filter(Boolean).join(": "),
+    row.culprit_member_id === id && !isOpen(row) && "to blame", row.member_id === id && (isOpen(row) || row.member_id !== row.culprit_member_id) && "began it",
+    row.slowest_member_id === id && !awaited.has(id) && "last back", row.leader_id === id && "leader", row.first_fetch_member_id === id && row.first_fetch_ms > 1000 && "last to begin work",
+    (row.joined ?? []).includes(id) && "came", (row.left ?? []).includes(id) && "went",
   ].filter(Boolean);
 }
 
-/** The table. window: {from, to}. */
-export function waterfall(row, rounds, members, window, all, showAll) {
+/**
+ * The table, with the members that were waited for first. waiting: of waitsOf; bands: troubles of brokers; window: {from, to}.
+ * picked(from, to): a time was dragged over.
+ */
+export function waterfall(row, rounds, members, { waits, awaited }, bands, window, all, showAll, picked) {
   const axis = new Axis(window.from, window.to, 0, 100);
-  const ticks = axis.ticks(16);
-  const shown = all ? members : members.slice(0, ROWS);
-  const grid = () => ticks.map((tick) => h("i", { class: "tick", style: { left: `${axis.x(tick.at)}%` } }));
-  const line = (name, note, bars, figure, look) => h("tr", { class: look }, h("th", { scope: "row" }, name, note), h("td", { class: "bars" }, grid(), bars), h("td", { class: "n" }, figure));
+  const ticks = axis.ticks(narrow.matches ? 30 : 16);
+  for (const member of members) member.waits = waits.filter((wait) => wait.id === member.id);
+  const ordered = [...members.filter((member) => awaited.has(member.id)), ...members.filter((member) => !awaited.has(member.id))];
+  const shown = all ? ordered : ordered.slice(0, ROWS);
+  const line = (name, note, bars, figure, look) => h("tr", { class: look }, h("th", { scope: "row" }, name, note), h("td", { class: "bars" }, backdrop(axis, ticks, bands), bars), h("td", { class: "n" }, figure));
+  const tag = (text, index, member) => h("span", { class: index === 0 && awaited.has(member.id) ? "tag strong" : "tag" }, text);
   const body = [
     ...(rounds.length ? rounds.map((round) => line(`Epoch ${round.epoch}`, h("small", {}, round.cause), roundBars(axis, round, row, rounds), duration(round.reconciled_at === null ? null : round.reconciled_at - round.started_at), "group-row"))
       : [line("The group", null, phases(axis, row), duration(row.total_ms), "group-row")]),
-    ...shown.map((member) => line(member.name, [" ", h("code", {}, shortMember(member.id)), member.tags.map((tag) => h("span", { class: ["to blame", "all waited for it"].includes(tag) ? "tag strong" : "tag" }, tag))],
-      memberBars(axis, row, member), member.back === null ? "-" : duration(Math.max(member.back - row.started_at, 0)), member.tags.includes("to blame") || member.tags.includes("all waited for it") ? "marked" : null)),
+    ...shown.map((member) => line(member.name, [" ", h("code", {}, shortMember(member.id)), tagsOf(row, member, awaited).map((text, index) => tag(text, index, member))],
+      memberBars(axis, row, member), member.back === null ? "-" : duration(Math.max(member.back - row.started_at, 0)), awaited.has(member.id) ? "marked" : null)),
   ];
+  const picture = h("div", { class: "lanes" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waterfall" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `clamp(2.8rem, ${axis.x(tick.at)}%, 100% - 2.8rem)` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
+    h("tbody", {}, body))));
+  followPointer(picture, () => axisWithin(picture, "td.bars", window), picked);
   return [
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waterfall" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `clamp(2.8rem, ${axis.x(tick.at)}%, 100% - 2.8rem)` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
-      h("tbody", {}, body))),
+    picture, legend(picture, row.group_protocol === "consumer"),
     members.length > shown.length ? h("p", { class: "note" }, `${count(shown.length)} of ${count(members.length)} members, those that came back first. `, h("button", { type: "button", onclick: showAll }, "Show all")) : null,
   ];
 }
 
-/** A span of a row. `room`: from how many percent of the width on its text is in it. */
-export function bar(axis, from, to, look, text, title, room = 7) {
+/** What the bars mean, of those that are drawn. */
+function legend(picture, consumer) {
+  const key = (look) => h("span", { class: `wf-key look-${look}` });
+  const all = [
+    [".look-away", key("away"), "a broker was away, or held up"], [".look-silent", key("silent"), "no heartbeat, or no poll()"],
+    [".look-late", key("late"), consumer ? "the others wait for it" : "the others wait for it: before it joined again, or for its assignment"],
+    [".look-preparing", key("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", key("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
+    [".look-target", key("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
+  ];
+  return h("ul", { class: "legend" }, all.filter(([selector]) => picture.querySelector(selector)).map(([, sample, text]) => h("li", {}, sample, text)));
+}
+
+/** What is behind each lane: a line for each tick, a band for each trouble of a broker. */
+export const backdrop = (axis, ticks, bands) => [ticks.map((tick) => h("i", { class: "tick", style: { left: `${axis.x(tick.at)}%` } })), bands.map((band) => bar(axis, band.from, band.to, "away", "", band.text))];
+
+/** A span of a row, with its text where that has room. */
+export function bar(axis, from, to, look, text, title) {
   const begin = Math.max(axis.x(from), 0);
   const end = Math.min(axis.x(to), 100);
   if (end < 0 || begin > 100) return null;
+  const room = 1.3 + text.length * (narrow.matches ? 2 : 0.9); // percent of the width
   return h("span", { class: `wf look-${look}`, style: { left: `${begin}%`, width: `max(${Math.max(end - begin, 0)}%, 2px)` }, title, "data-from": from, "data-to": to }, text && end - begin > room ? h("b", {}, text) : h("span", { class: "sr" }, title));
 }
 
@@ -98,7 +118,7 @@ function phases(axis, row) {
   return [
     bar(axis, row.started_at, joined, "preparing", `join ${duration(row.join_ms ?? joined - row.started_at)}`, `PreparingRebalance: waits for members to join, ${duration(joined - row.started_at)} (${clock(row.started_at)} to ${clock(joined)})`),
     row.joined_at === null ? null : bar(axis, row.joined_at, row.ended_at, "completing", `sync ${duration(row.sync_ms ?? row.ended_at - row.joined_at)}`, `CompletingRebalance: waits for the assignment, ${duration(row.sync_ms ?? row.ended_at - row.joined_at)} (${clock(row.joined_at)} to ${clock(row.ended_at)})`),
-    row.first_fetch_ms === null || row.first_fetch_ms === undefined ? null : bar(axis, row.ended_at, row.ended_at + row.first_fetch_ms, "silent", `start ${duration(row.first_fetch_ms)}`, `Partitions are assigned; the last member asks for its offsets after ${duration(row.first_fetch_ms)}`),
+    row.first_fetch_ms === null || row.first_fetch_ms === undefined ? null : bar(axis, row.ended_at, row.ended_at + row.first_fetch_ms, "target", `start ${duration(row.first_fetch_ms)}`, `Partitions are assigned; the last member asks for its offsets after ${duration(row.first_fetch_ms)}`),
   ];
 }
 
@@ -111,7 +131,7 @@ function roundBars(axis, round, row, rounds) {
   const waits = row.interval_wait_ms > 0 && !DEPARTURES.has(round.cause);
   const took = duration(computed - round.started_at);
   return [
-    computed <= round.started_at ? null : bar(axis, round.started_at, computed, waits ? "silent" : "completing", waits ? "waits for the assignment interval" : "target",
+    computed <= round.started_at ? null : bar(axis, round.started_at, computed, waits ? "target" : "completing", waits ? "waits for the assignment interval" : "target",
       waits ? `Waits for the assignment interval, ${took}: nobody holds the group up` : `The target assignment is computed, ${took}`),
     skipped ? null : bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
   ];
@@ -119,13 +139,14 @@ function roundBars(axis, round, row, rounds) {
 
 function memberBars(axis, row, member) {
   const parts = [];
-  const consumer = row.group_protocol === "consumer";
-  if (member.was && member.back !== null && member.back > row.started_at) {
-    const what = consumer ? "before its next heartbeat" : "before it joined again";
+  const told = member.waits.some((wait) => wait.from <= row.started_at && wait.to > row.started_at);
+  if (!told && member.was && member.back !== null && member.back > row.started_at) {
+    const what = row.group_protocol === "consumer" ? "before its next heartbeat" : "before it joined again";
     parts.push(bar(axis, row.started_at, member.back, "late", duration(member.back - row.started_at), `${duration(member.back - row.started_at)} ${what} (${clock(member.back)})`));
-  } else if (member.was && member.back === null && (row.left ?? []).includes(member.id)) {
+  } else if (!member.waits.length && member.was && member.back === null && (row.left ?? []).includes(member.id)) {
     parts.push(bar(axis, row.started_at, member.membership.ended_at ?? row.ended_at, "late", "did not come back", "It did not come back"));
   }
+  parts.push(...member.waits.map((wait) => bar(axis, wait.from, wait.to, wait.look, wait.what, `${wait.what}, ${clock(wait.from)} to ${clock(wait.to)}`)));
   for (const request of member.requests) {
     const title = `${requestName(request.kind)} at ${clock(request.received_at)}, answered after ${duration(request.occurred_at - request.received_at)}${request.error_code ? ` with error ${request.error_code}` : ""}${request.reason ? `: ${request.reason}` : ""}`;
     if (!RETRIES.has(request.error_code ?? 0)) parts.push(point(axis, request.occurred_at, h("i", { class: "refused" }), title));
