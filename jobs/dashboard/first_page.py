@@ -22,6 +22,7 @@ _SENTENCES: Final = 1_200
 _ENTRIES: Final = 200
 _LANES: Final = 40
 _WORST: Final = 10
+_FEW: Final = 5
 _MARKS: Final = 100  # of a lane
 _MARK: Final = ("id", "occurred_at", "severity", "code", "client_id", "client_host", "member_id", "message")
 _SECONDS: Final = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800)
@@ -63,7 +64,7 @@ def attention(overview: Overview) -> dict[str, Any]:
 
 
 def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
-    """The whole first page: also `groups`, `states`, `lanes`, `period` (epoch ms), `step` (ms) and `activity`, `worst`, `missing`."""
+    """The whole first page: besides what needs attention, answers of named questions, `lanes`, and the `period` they show (epoch ms)."""
     shown = attention(overview)
     if not overview.clusters:
         return shown
@@ -84,6 +85,8 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "step": step,
         "activity": asked(reader, "activity", activity)["rows"],
         "worst": {**worst, "rows": worst["rows"][:_WORST]},
+        "culprits": asked(reader, "culprits", {**given, "since": iso(begin), "limit": str(_FEW)}),
+        "deploys": asked(reader, "deploys", {**given, "since": iso(begin), "limit": str(_FEW)}),
         "missing": [printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)],
         "shown": {name: at and epoch_ms(at) for name, at in (("since", overview.since), ("until", overview.until))},
     }

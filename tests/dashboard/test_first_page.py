@@ -90,7 +90,7 @@ def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
     expect(saved.page.locator("h1")).to_have_text(group)
     saved.page.click("#table tbody a >> nth=0")
     expect(saved.page.locator(".waterfall")).to_be_visible()
-    expect(saved.page.locator("#evidence pre").first).to_be_visible()
+    expect(saved.page.locator("#evidence .line").first).to_be_visible()
     saved.page.go_back()
     expect(saved.page.locator("h1")).to_have_text(group)
     saved.page.click("text=At a glance")

@@ -2,7 +2,7 @@
 import { fetchJson } from "./api.js";
 import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, iso, many } from "./format.js";
+import { clock, count, duration, instant, iso, many, who } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, when } from "./judged.js";
 import { legend, looks, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
@@ -44,6 +44,8 @@ export async function draw(main) {
       panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
       panel("Unowned partition time", "summed over all partitions", chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
       panel("Worst groups", "by unowned partition time", worstGroups(data.worst), "wide"),
+      panel("Costliest clients", "whom findings blame", costliest(data.culprits), "", "clients"),
+      panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
       panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
 }
 
@@ -68,8 +70,8 @@ function drawn(attention, activity) {
   return new Set([...lanes, ...activity.map((row) => row.look), ...(attention.entries.some((entry) => entry.away) ? ["away"] : [])]);
 }
 
-function panel(title, note, body, look = "") {
-  return h("section", { class: `panel ${look}`.trim() }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), body);
+function panel(title, note, body, look = "", id = null) {
+  return h("section", { class: `panel ${look}`.trim(), id }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), body);
 }
 
 /** What happened, in a sentence; when, who, and what it cost. */
@@ -77,7 +79,7 @@ function lead(attention) {
   const [entry] = attention.entries;
   if (!entry) return [h("h1", {}, attention.clusters.length === 1 ? printable(attention.clusters[0].cluster, 60) : many(attention.clusters.length, "cluster")), calm(attention)];
   return h("div", { class: "sentence" }, h("h1", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.headline),
-    h("p", { class: "note" }, [when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change")));
+    h("p", { class: "note" }, [when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change"), " · ", h("a", { href: "#deploys" }, "was it a deploy?"), " · ", h("a", { href: "#clients" }, "which client costs most?")));
 }
 
 function stateBar(rows) {
@@ -125,6 +127,24 @@ function worstGroups(worst) {
     { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
   ], worst.rows, { caption: "Worst groups", empty: worst.nothing || "No group rebalanced in this time." });
 }
+
+const costliest = (culprits) => table([
+  { label: "Client", class: "main", cell: (row) => who(row.client_id, row.client_host) },
+  { label: "Most often", cell: (row) => row.cause },
+  { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
+  { label: "Time", number: true, cell: (row) => duration(row.total_ms) },
+  { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+], culprits.rows, { caption: "Costliest clients", empty: "No client caused a rebalance in this time." });
+
+const WAVES = { ROLLING: "rolling restart", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
+
+const deploys = (waves) => table([
+  { label: "Group", class: "main", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at)) }, printable(row.group_id, 60)) },
+  { label: "What", cell: (row) => WAVES[row.verdict] ?? row.verdict },
+  { label: "When", class: "t", cell: (row) => `${clock(row.started_at, 0)} to ${clock(row.ended_at, 0)}` },
+  { label: "Restarts", number: true, cell: (row) => count(row.restarts) },
+  { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+], waves.rows, { caption: "Deploys and restarts", empty: "No client left and came back twice or more: nothing looks like a deploy." });
 
 /** What was read of each cluster, and what the rest would add. */
 const sources = (data) => [
