@@ -1,13 +1,12 @@
 """What comes to `rebalances`, `rebalances_provisional` and `findings` while a pipeline writes them.
 
-Each rebalance and each finding is told once, and each correction of a rebalance, also of one that is open. Only new files are read. Where
-a table has to be read again as a whole (jobs/lakehouse/growth.py), what was told before is left out.
+Each rebalance and each finding is told once, and each correction: also of a rebalance that is open, of what it is blamed on, which a
+finding may decide that comes after it, and of the broker that a finding is about. A row is new if a later micro-batch wrote it than any
+that was seen. Only files that were written lately are read.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,67 +16,67 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.open_rebalances import is_open
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.times import EPOCH
-from jobs.lakehouse.growth import GrowingTable, Growth
+from jobs.lakehouse import delta_log
+from jobs.lakehouse.delta_files import data_files
+from jobs.lakehouse.parquet import is_plain
 from jobs.lakehouse.reader import create_view
-from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, GROUP_EVENTS, INCIDENTS, REBALANCES, REBALANCES_PROVISIONAL
 
 LATEST: Final = 10
 """How many of the rows that are there already are told at first, unless a time says from when on."""
 
-_SAID: Final = ("started_at", "cause", "client_id", "total_ms", "members_before", "members_after")
-"""What a line about a rebalance says."""
-_REMEMBERED: Final = 20_000
+_SAID: Final = (
+    *("started_at", "startup", "blamed", "culprit_broker", "culprit_client_id", "total_ms"),
+    *("members_before", "members_after"),
+)
+"""What a line about a rebalance says. That about a finding only says its broker anew."""
+_REMEMBERED: Final = ("cluster", "group_id", "id", "waits_for", "occurred_at", "ended_at", *_SAID)
+_MOST: Final = 20_000
 """Rows of which it is known how they were told. Older ones are not told again."""
 _TRIALS: Final = 20
-"""Looks in succession at tables that cannot be read, until they count as broken: meanwhile others may have replaced their files."""
+"""Looks in succession at tables that cannot be read, until they count as broken: meanwhile others may have replaced their files. As many at
+findings about brokers that are part of no incident yet, until they are told without: the pipeline may have been killed."""
 _NO_LIMIT: Final = 1 << 62
+_LATELY_MS: Final = {REBALANCES_PROVISIONAL: 300_000, REBALANCES: 300_000, FINDINGS: 900_000}
+"""How long before the last look a file may have been written that is read again: findings for longer, so that those which decide what a
+rebalance is blamed on are there for as long as it is."""
 
 _REBALANCES: Final = """
-    SELECT r.* FROM rebalances_with_id AS r
+    SELECT r.* FROM rebalances_with_culprit AS r
     WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
-      AND r.started_at >= $since AND r.ended_at > $after
+      AND r.started_at >= $since AND r.ended_at > $after AND (r.batch_id > $batch OR r.finding_id IS NOT NULL)
     ORDER BY r.ended_at DESC, r.started_at DESC, r.cluster DESC, r.group_id DESC, r.id LIMIT $limit
 """
 _FINDINGS: Final = """
-    SELECT f.* FROM findings_with_id AS f
+    SELECT f.*, i.broker AS culprit_broker
+    FROM findings_with_id AS f
+    LEFT JOIN incidents AS i ON i.cluster = f.cluster AND list_contains(i.findings, f.id)
     WHERE ($cluster IS NULL OR f.cluster = $cluster) AND ($group IS NULL OR f.group_id = $group)
-      AND f.occurred_at >= $since AND f.occurred_at > $after
+      AND f.occurred_at >= $since AND f.occurred_at > $after AND (f.batch_id > $batch OR i.broker IS NOT NULL)
     ORDER BY f.occurred_at DESC, f.cluster DESC, f.group_id DESC, f.code DESC, f.id LIMIT $limit
 """
+_BATCHES: Final = " UNION ALL ".join(f"SELECT '{name}', coalesce(max(batch_id), -1) FROM {name}" for name in _LATELY_MS)  # noqa: S608
+
 
 _Key: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was told of a row."""
-
-    id: str
-    said: tuple[Any, ...]
-    waits_for: str | None
-
-    @property
-    def was_open(self) -> bool:
-        """Whether the rebalance had not ended by then."""
-        return self.waits_for in WAITS
-
-
-@dataclass(frozen=True)
 class NewsItem:
-    """A finding, or a rebalance that is new or of which more is known than when it was told before."""
+    """A rebalance or a finding that is new, or of which more is known than when it was told before."""
 
     table: str
     """`rebalances` or `findings`. Provisional rows count to `rebalances`."""
     row: Row
-    """With its `id`; a rebalance also with `waits_for`, which is None in its final row."""
-    replaced: Told | None = None
-    """What was told of the rebalance before."""
+    """With its `id` and `culprit_broker`; a rebalance also with `waits_for`, which is None in its final row."""
+    replaced: NewsItem | None = None
+    """What was told of it before: of its row only what is to be remembered."""
 
     @property
     def at(self) -> datetime:
@@ -90,7 +89,7 @@ class NewsItem:
         """What the rebalance or finding is known by, whatever else of it is corrected. A group has one rebalance that is open."""
         if self.table == FINDINGS:
             return (self.row["id"],)
-        if is_open(self.row):
+        if self.goes_on:
             return self.open_key
         row = self.row  # as in sql/views/rebalances_waiting.sql
         return row["cluster"], row["group_id"], row["generation"], row["joined_at"] or row["ended_at"]
@@ -106,15 +105,29 @@ class NewsItem:
         return self.row.get("waits_for")
 
     @property
-    def told(self) -> Told:
+    def goes_on(self) -> bool:
+        """Whether the rebalance has not ended."""
+        return self.waits_for in WAITS
+
+    @property
+    def source(self) -> str:
+        """The table that has the row."""
+        return self.table if self.waits_for is None else REBALANCES_PROVISIONAL
+
+    @property
+    def told(self) -> NewsItem:
         """What of it is to be remembered."""
-        said = tuple(self.row[name] for name in _SAID) if self.table == REBALANCES else ()
-        return Told(self.row["id"], said, self.waits_for)
+        return NewsItem(self.table, {name: self.row.get(name) for name in _REMEMBERED})
 
     @property
     def is_correction(self) -> bool:
         """Whether a line about it says something else than the line before."""
-        return self.replaced is not None and self.replaced.said != self.told.said
+        return self.replaced is not None and any(self.replaced.row[name] != self.row.get(name) for name in _SAID)
+
+    @property
+    def says_more(self) -> bool:
+        """Whether a line about it is new, or says something else than the line before."""
+        return self.replaced is None or self.is_correction
 
 
 class News:
@@ -128,35 +141,34 @@ class News:
         self._scope = {"cluster": cluster, "group": group}
         self._typed = since
         self._since = EPOCH if since is None else None
-        # In the order in which they are looked at: a provisional row that is found after the final one is not told.
-        self._tables = {name: GrowingTable(lakehouse / name) for name in (REBALANCES_PROVISIONAL, REBALANCES, FINDINGS)}
-        self._told: OrderedDict[_Key, tuple[Told, datetime]] = OrderedDict()
-        self._forgotten: datetime | None = None  # what is not younger is not told when tables are read again
-        self._failed = 0
+        self._logs: dict[str, delta_log.Listing | None] = {}  # as they were at the last look
+        self._written_ms = 0  # when the newest file was written that was seen
+        self._batches: dict[str, int] = {}  # the newest micro-batch that was seen of each table
+        self._told: dict[_Key, NewsItem] = {}  # what was told last is the last
+        self._forgotten: datetime | None = None  # what is not younger is not told when tables are made anew
+        self._failed = self._waited = 0
 
     def take(self) -> list[NewsItem]:
         """What came since the last call, in the order of time. LakehouseError: the tables cannot be read."""
-        growths = {name: growth for name, table in self._tables.items() if (growth := table.look()) is not None}
-        if not growths:
+        logs = {name: delta_log.listing(self._lakehouse / name) for name in (*_LATELY_MS, INCIDENTS)}
+        if logs == self._logs:
             return []
+        if any(log is None or log[:1] != (self._logs.get(name) or ())[:1] for name, log in logs.items()):
+            self._written_ms, self._batches = 0, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
+        seen, self._logs = self._logs, {}
         try:
             if not DeltaTable.is_deltatable(str(self._lakehouse / GROUP_EVENTS)) or (since := self._from()) is None:
-                return self._later()
-            items = self._new(growths, since)
+                return []
+            items = self._new(since)
         except MissingTableError:  # it is being made
-            return self._later()
+            return []
         except (DeltaError, duckdb.Error, FileNotFoundError) as error:  # files are gone, because others have replaced them
             self._failed += 1
             if self._failed > _TRIALS:
                 raise LakehouseError(f"the tables of {self._lakehouse} cannot be read: {str(error).partition(chr(10))[0]}") from None
-            return self._later()
-        self._failed = 0
-        return items
-
-    def _later(self) -> list[NewsItem]:
-        for table in self._tables.values():
-            table.forget()
-        return []
+            return []
+        self._logs, self._failed = seen if items is None else logs, 0
+        return items or []
 
     def _from(self) -> datetime | None:
         """The time from which on rows are told; None: it counts back from the newest event, and there is none yet."""
@@ -165,67 +177,70 @@ class News:
             self._since = parse_instant(self._typed, now, name="since") if now > EPOCH else None
         return self._since
 
-    def _new(self, growths: Mapping[str, Growth], since: datetime) -> list[NewsItem]:
-        reader = _GrowthReader(self._lakehouse, growths)
-        is_first = self._forgotten is None
+    def _new(self, since: datetime) -> list[NewsItem] | None:
+        """None: the micro-batch is not over, which writes at its end which broker findings are about."""
+        reader = _RecentReader(self._lakehouse, self._written_ms)
+        is_first, known = self._forgotten is None, self._batches
         limit = LATEST + 1 if is_first and self._typed is None else _NO_LIMIT
-        found: list[NewsItem] = []
-        for table, query, sources in (
-            (REBALANCES, _REBALANCES, (REBALANCES, REBALANCES_PROVISIONAL)),
-            (FINDINGS, _FINDINGS, (FINDINGS,)),
-        ):
-            if growths.keys() & set(sources):
-                is_read_again = any(growth.files is None for name, growth in growths.items() if name in sources)
-                after = self._forgotten if is_read_again and self._forgotten is not None else EPOCH
-                values = self._scope | {"since": since, "after": after, "limit": limit}
-                found += [NewsItem(table, row) for row in reversed(reader.ask(query, values).by_name())]
+        after = EPOCH if self._written_ms or self._forgotten is None else self._forgotten
+        values = self._scope | {"since": since, "after": after, "limit": limit, "batch": min(known.values())}
+        queries = ((REBALANCES, _REBALANCES), (FINDINGS, _FINDINGS))
+        found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
         found.sort(key=lambda item: item.at)
+        unknown = [item for item in found if item.row.get("code") == COORDINATOR_MOVED.code and not item.row["culprit_broker"]]
+        self._waited = self._waited + 1 if unknown else 0
+        if 0 < self._waited <= _TRIALS:
+            return None
+        self._written_ms = max(self._written_ms, reader.written_ms)
+        self._batches = {name: max(batch, known[name]) for name, batch in reader.ask(_BATCHES, {}).rows}
         if is_first:
             self._forgotten = EPOCH
             if len(found) >= limit:
                 found = found[-LATEST:]
                 self._forgotten = found[0].at - timedelta(microseconds=1)
-        return [told for item in found if (told := self._remembered(item)) is not None]
+        return [told for item in found if (told := self._remembered(item, is_new=item.row["batch_id"] > known[item.source])) is not None]
 
-    def _remembered(self, item: NewsItem) -> NewsItem | None:
-        """The item with what was told of it before; None: all of it was told."""
-        before, _ = self._told.get(item.key, (None, None))
-        if before is None and item.table == REBALANCES and not is_open(item.row):
+    def _remembered(self, item: NewsItem, *, is_new: bool) -> NewsItem | None:
+        """The item with what was told of it before; None: all of it was told, or it was there when nothing had been told."""
+        before = self._told.get(item.key)
+        if before is None and not item.goes_on:
             before = self._ended(item)
-        if before is not None:
-            is_old = item.table == FINDINGS or before == item.told or (before.waits_for is None and item.waits_for is not None)
-            if is_old:
-                return None
-        self._told[item.key] = item.told, item.at
-        self._told.move_to_end(item.key)
-        if len(self._told) > _REMEMBERED:
-            _, (_, at) = self._told.popitem(last=False)
-            self._forgotten = max(at, self._forgotten or at)
+        if before is None and not is_new:
+            return None
+        if before is not None and (before == item.told or (before.waits_for is None and item.waits_for is not None)):
+            return None
+        self._told.pop(item.key, None)
+        self._told[item.key] = item.told
+        if len(self._told) > _MOST:
+            oldest = self._told.pop(next(iter(self._told)))
+            self._forgotten = max(oldest.at, self._forgotten or oldest.at)
         return NewsItem(item.table, item.row, before)
 
-    def _ended(self, item: NewsItem) -> Told | None:
+    def _ended(self, item: NewsItem) -> NewsItem | None:
         """What was told of the rebalance as it was open, which this row shows to have ended."""
-        told, _ = self._told.get(item.open_key, (None, None))
-        if told is None or item.row["ended_at"] <= told.said[0]:  # the one before it
+        told = self._told.get(item.open_key) if item.table == REBALANCES else None
+        if told is None or item.row["ended_at"] <= told.row["started_at"]:  # the one before it
             return None
-        del self._told[item.open_key]
-        return told
+        return self._told.pop(item.open_key)
 
 
-class _GrowthReader(QuestionReader):
-    """Shows of some tables what came to them since the last look, of the others nothing."""
+class _RecentReader(QuestionReader):
+    """Shows of the tables that are followed what was written lately, and no events: those would give each open rebalance a new end."""
 
-    def __init__(self, folder: Path, growths: Mapping[str, Growth]) -> None:
-        self._growths = growths
+    def __init__(self, folder: Path, written_ms: int) -> None:
+        """`written_ms`: when the newest file was written that was seen."""
+        self._seen_ms = self.written_ms = written_ms
         super().__init__(folder)
 
     def add_view(self, name: str) -> bool:
-        growth = self._growths.get(name)
+        if name == INCIDENTS:
+            return super().add_view(name)
         try:
-            if growth is None:
-                create_view(self.connection, self.folder / name, files=[])
-            else:
-                create_view(self.connection, self.folder / name, growth.table, growth.files)
+            table = DeltaTable(str(self.folder / name))
         except TableNotFoundError:
             return False
+        files = data_files(table) if name in _LATELY_MS else []
+        self.written_ms = max([self.written_ms, *(file.written_ms for file in files)])
+        recent = [file.path for file in files if file.written_ms >= self._seen_ms - _LATELY_MS[name]]
+        create_view(self.connection, self.folder / name, table, recent if is_plain(table) or not files else None)
         return True

@@ -1,8 +1,8 @@
-"""A line for a terminal about each rebalance and each finding, as it comes."""
+"""A line for a terminal about each rebalance and each finding, as it comes, in the words of the report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Final
 
@@ -11,7 +11,9 @@ from rich.text import Text
 
 from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.duckdb_views import Row
+from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
+from jobs.answers.open_rebalances import waits_note
 from jobs.answers.rounds import CONSUMER
 from jobs.common.text import printable
 from jobs.common.times import duration
@@ -19,71 +21,92 @@ from schemas.names import REBALANCES
 
 _MARKS: Final = "○●▲"
 _ASCII_MARKS: Final = "oO!"
+_LEGEND: Final = (
+    "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding   start-up: of a group that was new or empty"
+)
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
-_ORDINARY: Final = frozenset({"MEMBER_JOINED", "MEMBER_LEFT"})
+_ORDINARY: Final = frozenset({"start-up", "MEMBER_JOINED", "MEMBER_LEFT"})
 _MESSAGE: Final = 400
+_NAMED: Final = 4  # groups in a line
 
 
-@dataclass(frozen=True)
 class NewsText:
-    """How lines look. Widths in characters; longer names are cut."""
+    """How lines look. `wide`: there is room for longer names, for the ids of rows, and for the messages of findings."""
 
-    group: int = 12
-    code: int = 18
-    client: int = 18
-    ascii_only: bool = False
-    with_ids: bool = False
-    """Whether a line has the id of the row, and that of a finding its message too."""
+    def __init__(self, *, wide: bool = False, ascii_only: bool = False) -> None:
+        self._wide = wide
+        self._group, self._code, self._client = (20, 24, 20) if wide else (12, 18, 18)  # characters; longer names are cut
+        self._marks = _ASCII_MARKS if ascii_only else _MARKS  # of a provisional rebalance, a final one, and a finding
+        self._clusters: set[str] = set()
+        self._day = ""
 
-    @property
-    def marks(self) -> str:
-        """Of a provisional rebalance, a final one, and a finding."""
-        return _ASCII_MARKS if self.ascii_only else _MARKS
+    def lines(self, items: Iterable[NewsItem]) -> Iterator[Text]:
+        """The lines about items, each after a line with its day where that is another one. What a broker did to its groups is one line."""
+        for same in _folded(items):
+            if (day := f"{same[0].at:%Y-%m-%d}") != self._day:
+                heading = Text(f"{day} UTC", style="bold")
+                if not self._day:
+                    heading.append(f"   {_LEGEND.format(*self._marks)}", "not bold dim")
+                self._day = day
+                yield heading
+            yield self.line(*same)
 
-    def legend(self) -> str:
-        """What the marks mean, and of what the times are."""
-        return "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding".format(*self.marks)
-
-    def line(self, item: NewsItem, note: str = "", *, group: str = "") -> Text:
-        """The line about an item. `note`: what stands at its end; `group`: another name for its group."""
-        row = item.row
+    def line(self, item: NewsItem, *others: NewsItem) -> Text:
+        """The line about an item, and others of the same broker. Groups have the name of their cluster once there are several of these."""
         is_rebalance = item.table == REBALANCES
-        text = Text(f"{clock(item.at)}  ")  # lines come in the order of this time
-        mark = self.marks[(item.waits_for is None) if is_rebalance else 2]
-        text.append(f"{mark} {_cell(group or row['group_id'], self.group)} ", "bold")
+        text = Text(f"{clock(item.at)}  ", no_wrap=True, overflow="ellipsis")  # lines come in the order of this time
+        text.append(f"{self._marks[(item.waits_for is None) if is_rebalance else 2]} {self._about(item, others)} ", "bold")
         if is_rebalance:
             self._rebalance(text, item)
         else:
-            self._finding(text, row)
+            self._finding(text, item.row, [one.row["group_id"] for one in (item, *others)])
+        has_ended = item.replaced is not None and item.replaced.goes_on
+        note = waits_note(item.row) if item.waits_for is not None else "corrected" if item.is_correction and not has_ended else ""
         if note:
             text.append(f"   ({note})", "dim")
         return text
 
+    def _about(self, item: NewsItem, others: Sequence[NewsItem]) -> str:
+        cluster, group = item.row["cluster"], f"{len(others) + 1} groups" if others else item.row["group_id"]
+        self._clusters.add(cluster)
+        return _cell(f"{cluster}/{group}" if len(self._clusters) > 1 else group, self._group)
+
     def _rebalance(self, text: Text, item: NewsItem) -> None:
         row = item.row
-        style = "green" if row["cause"] in _ORDINARY else "bold red"
-        text.append(f"{_cell(row['cause'], self.code)} ", "dim" if is_open(item) else style)
-        text.append(_cell(row["client_id"], self.client))
+        cause = "start-up" if row["startup"] else row["blamed"]
+        is_undecided = item.waits_for is not None and cause == UNKNOWN
+        text.append(f"{_cell(cause, self._code)} ", "dim" if is_undecided else "green" if cause in _ORDINARY else "bold red")
+        text.append(self._culprit(row, row["culprit_client_id"]))
         text.append(f"{duration(row['total_ms']):>8}")
         text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
         if row["group_protocol"] == CONSUMER:
             text.append("   consumer protocol", "dim")
-        if self.with_ids and item.waits_for is None:  # the id of a provisional row may change
+        if self._wide and item.waits_for is None:  # the id of a provisional row may change
             text.append(f"  {row['id']}", "dim")
 
-    def _finding(self, text: Text, row: Row) -> None:
-        text.append(f"{_cell(row['code'], self.code)} ", _STYLES.get(row["severity"], ""))
-        text.append(_cell(row["client_id"], self.client))
-        if self.with_ids:
+    def _finding(self, text: Text, row: Row, groups: Sequence[str]) -> None:
+        text.append(f"{_cell(row['code'], self._code)} ", _STYLES.get(row["severity"], ""))
+        text.append(self._culprit(row, row["client_id"]))
+        if self._wide:
+            more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
+            names = ", ".join(printable(group, 60) for group in groups[:_NAMED]) + more
             text.append(f"  {row['id']}", "dim")
-            text.append(f"  {printable(row['message'], _MESSAGE)}")
+            text.append(f"  {names if len(groups) > 1 else printable(row['message'], _MESSAGE)}")
         else:
             text.rstrip()
 
+    def _culprit(self, row: Row, client_id: str | None) -> str:
+        broker = row["culprit_broker"]
+        return _cell(broker_name(broker) if broker else client_id, self._client)
 
-def is_open(item: NewsItem) -> bool:
-    """Whether the lines so far do not decide what began the rebalance."""
-    return item.waits_for is not None and item.row["cause"] == UNKNOWN
+
+def _folded(items: Iterable[NewsItem]) -> Iterable[list[NewsItem]]:
+    """Items in their order. The findings about what one broker did to its groups stand where the first of them does."""
+    found: dict[object, list[NewsItem]] = {}
+    for number, item in enumerate(items):
+        broker = None if item.table == REBALANCES else item.row["culprit_broker"]
+        found.setdefault((item.row["cluster"], broker, item.is_correction) if broker else number, []).append(item)
+    return found.values()
 
 
 def clock(at: datetime) -> str:

@@ -17,7 +17,7 @@ from jobs.common.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from jobs.answers.news import News
-    from jobs.cli.output.watch_text import WatchOutput
+    from jobs.cli.output.watch_text import PlainOutput
 
 _LOOK_SECONDS: Final = 0.5
 _SCOPE: Final = {name: options.SCOPE[name] for name in ("cluster", "group")} | {
@@ -49,7 +49,7 @@ def watch(lakehouse: Path, *, form: str, **typed: str | None) -> int:
 
     check_ours(lakehouse)
     news, console = News(lakehouse, **typed), stdout()
-    output: WatchOutput
+    output: PlainOutput
     if form == "json":
         output = JsonOutput(console)
     elif console.is_terminal and not console.is_dumb_terminal:
@@ -61,7 +61,7 @@ def watch(lakehouse: Path, *, form: str, **typed: str | None) -> int:
     return 0
 
 
-def follow(news: News, lakehouse: Path, output: WatchOutput, *, stopped: Callable[[], bool]) -> None:
+def follow(news: News, lakehouse: Path, output: PlainOutput, *, stopped: Callable[[], bool]) -> None:
     """Shows what comes until it is stopped. BrokenPipeError: nobody reads the output any more."""
     while not stopped():
         output.show(news.take())

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from rich.text import Text
 
 from jobs.answers.news import News, NewsItem
-from jobs.answers.news_text import NewsText, clock, is_open
-from jobs.answers.open_rebalances import waits_note
+from jobs.answers.news_text import NewsText, clock
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION
@@ -31,8 +30,7 @@ from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
-from jobs.lakehouse import reader
-from jobs.lakehouse.growth import GrowingTable
+from jobs.lakehouse import delta_log, reader
 from schemas.names import INPUT_LINES, REBALANCES
 
 if TYPE_CHECKING:
@@ -131,7 +129,7 @@ class _Screen:
     def item(self, item: NewsItem) -> None:
         """Prints a rebalance or a finding."""
         self.shown_at = time.monotonic()
-        self.line(self._news.line(item, waits_note(item.row) if is_open(item) else ""))
+        self.line(self._news.line(item))
 
 
 class _Demo:
@@ -145,7 +143,7 @@ class _Demo:
         self._lakehouse = folder / "lakehouse"
         self._state = folder / "ship.json"
         self._news = News(self._lakehouse)
-        self._input = GrowingTable(self._lakehouse / INPUT_LINES)
+        self._input: delta_log.Listing | None = None  # the log of what the pipeline has read
         self._works = False  # whether the pipeline has told a first rebalance
         self._told = 0  # rebalances that have their final row
         self._commands: list[RebalanceCommand] = []
@@ -246,9 +244,8 @@ class _Demo:
         self._looked = time.monotonic()
         for item in self._news.take():
             self._show(item)
-        if (growth := self._input.look()) is not None:
-            lines = reader.table_rows(self._lakehouse / INPUT_LINES, ["lines_read"], files=growth.files)
-            self._read = sum(row["lines_read"] for row in lines) + (self._read if growth.files is not None else 0)
+        if (log := delta_log.listing(self._lakehouse / INPUT_LINES)) != self._input:
+            self._input, self._read = log, reader.account(self._lakehouse)["lines_read"]
 
     def _show(self, item: NewsItem) -> None:
         """Shows what is new, unless the last line about it says the same already."""
@@ -258,7 +255,7 @@ class _Demo:
             self._told += item.waits_for is None and not is_first
             if item.replaced is None and not is_first:
                 self._delays.append((datetime.now(timezone.utc) - item.at).total_seconds())
-        if item.replaced is None or item.is_correction:
+        if item.says_more:
             self._screen.item(item)
 
     def end(self) -> list[int]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -22,6 +22,8 @@ _FILE: Final = re.compile(r"\.?(\d{20})\..+")
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 _LEAST_COMMITS: Final = 10  # fewer are not worth a checkpoint
+
+Listing: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ def _numbered(table: Path, pattern: re.Pattern[str]) -> list[tuple[int, Path, re
     """The files of the log that match, with their versions, ascending."""
     matches = ((path, match) for path in (table / LOG).iterdir() if (match := pattern.fullmatch(path.name)))
     return sorted(((int(match[1]), path, match) for path, match in matches), key=lambda entry: entry[:2])
+
+
+def listing(table: Path) -> Listing | None:
+    """What changes with each commit. Its first number is another one if another table takes the place; None: there is no table."""
+    try:
+        status = (table / LOG).stat()
+        return status.st_ino, status.st_mtime_ns, sum(1 for _ in (table / LOG).iterdir())
+    except FileNotFoundError:
+        return None
 
 
 def versions(table: Path) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import datetime, timedelta, timezone
 
@@ -10,8 +11,11 @@ import pytest
 from jobs.answers import news
 from jobs.answers.news import LATEST, News
 from jobs.common.errors import LakehouseError, QuestionError
+from jobs.lakehouse import tables
 from jobs.lakehouse.maintain import Policy, maintain
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, write
+from jobs.pipeline.tracking import track
+from jobs.pipeline.tracking.incident_table import IncidentTable
+from tests.lakehouse.rows import DAY, MEMBER, TABLES, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, write
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +32,8 @@ def lakehouse(tmp_path):
 
 
 def said(items):
-    """Group or code, and cause, of each item."""
-    return [(item.row.get("code") or item.row["group_id"], item.row.get("cause")) for item in items]
+    """Group or code, and what it is blamed on, of each item."""
+    return [(item.row.get("code") or item.row["group_id"], item.row.get("blamed")) for item in items]
 
 
 def test_each_row_is_told_once_in_the_order_of_time(lakehouse):
@@ -39,8 +43,7 @@ def test_each_row_is_told_once_in_the_order_of_time(lakehouse):
     assert said(told.take()) == [("early", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None), ("late", "MEMBER_JOINED")]
     write(lakehouse, rebalance("next", start=60_000), batch=2)
     assert list(maintain(lakehouse, AT_ONCE, now=NOW))
-    assert told.take() == []  # its file is gone: the next look reads the one that replaced it
-    assert said(told.take()) == [("next", "MEMBER_JOINED")]
+    assert said(told.take()) == [("next", "MEMBER_JOINED")]  # its file is gone: it is in the one that replaced it
     assert told.take() == []
 
 
@@ -51,11 +54,11 @@ def test_a_final_row_follows_its_provisional_ones(lakehouse):
     assert (first.waits_for, first.replaced) == ("ANSWERS", None)
     write(lakehouse, provisional("STORAGE", cause="MEMBER_LEFT", **JOINED | {"start": 4_800}), batch=2)
     (second,) = told.take()
-    assert (second.waits_for, second.replaced.id, second.is_correction) == ("STORAGE", first.row["id"], True)
+    assert (second.waits_for, second.replaced.row["id"], second.is_correction) == ("STORAGE", first.row["id"], True)
     assert second.row["id"] != first.row["id"]  # its start was corrected
     write(lakehouse, rebalance(cause="MEMBER_LEFT", **JOINED | {"start": 4_800}), batch=3)
     (last,) = told.take()
-    assert (last.waits_for, last.replaced.id, last.is_correction) == (None, second.row["id"], False)
+    assert (last.waits_for, last.replaced.row["id"], last.is_correction) == (None, second.row["id"], False)
     write(lakehouse, provisional("STORAGE", cause="UNKNOWN", **JOINED), batch=4)  # late to be found
     assert told.take() == []
 
@@ -73,7 +76,7 @@ def test_a_rebalance_that_is_open_is_told_until_its_own_row_takes_its_place(lake
     ended = provisional("ANSWERS", **JOINED | {"start": 4_900, "total": 40_000})
     write(lakehouse, open_rebalance(start=5_000, total=31_000, outcome="ENDED"), ended, batch=3)
     (last,) = told.take()
-    assert (last.waits_for, last.replaced, last.replaced.was_open) == ("ANSWERS", again.told, True)
+    assert (last.waits_for, last.replaced, last.replaced.goes_on) == ("ANSWERS", again.told, True)
     write(lakehouse, rebalance(**JOINED | {"start": 4_900, "total": 40_000}), batch=4)
     (final,) = told.take()
     assert (final.waits_for, final.replaced) == (None, last.told)
@@ -87,7 +90,7 @@ def test_at_first_the_latest_rows_are_told_unless_a_time_is_given(lakehouse):
     assert len(News(lakehouse, since="60s").take()) == LATEST + 1
     assert said(News(lakehouse, since="52s").take()) == [("g08", "MEMBER_JOINED"), ("g09", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None)]
     assert said(News(lakehouse, since="2026-11-21T00:00:09").take()) == [("g09", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None)]
-    latest._later()
+    latest._logs.clear()
     assert latest.take() == []  # nor are the others told when the tables are read again
 
 
@@ -124,13 +127,13 @@ def test_a_lakehouse_that_is_made_anew_tells_what_is_another_than_before(lakehou
 
 
 def test_only_so_much_is_remembered(lakehouse, monkeypatch):
-    monkeypatch.setattr(news, "_REMEMBERED", 3)
+    monkeypatch.setattr(news, "_MOST", 3)
     told = News(lakehouse)
     told.take()
     for batch in range(1, 6):
         write(lakehouse, rebalance(f"g{batch}", start=batch * 1_000), batch=batch)
         assert len(told.take()) == 1
-    told._later()
+    told._logs.clear()
     assert told.take() == []
     assert len(told._told) == 3
 
@@ -147,8 +150,82 @@ def test_files_that_are_gone_are_looked_for_again_but_not_for_ever(lakehouse, mo
     assert said(told.take()) == [("a", "MEMBER_JOINED")]
     data.unlink()
     write(lakehouse, rebalance("b"), batch=2)
-    assert said(told.take()) == [("b", "MEMBER_JOINED")]  # only the new file is read
-    told._later()
     assert [told.take(), told.take()] == [[], []]
     with pytest.raises(LakehouseError, match="cannot be read"):
         told.take()
+
+
+def moved(group="payments", at=20_000, **details):
+    """The finding that a broker lost a group, or members of it."""
+    known = {"from_broker": "b1", "to_broker": "b2"} | details
+    return finding(group_id=group, occurred_at=DAY + at, code="COORDINATOR_MOVED", details=json.dumps(known, separators=(",", ":")))
+
+
+def culprits(items):
+    """What each item is blamed on, who did it, and whether that corrects what was told."""
+    return [(item.row["blamed"], item.row["culprit_broker"] or item.row["culprit_client_id"], item.is_correction) for item in items]
+
+
+def test_what_a_finding_blames_later_is_a_correction_and_the_only_one(lakehouse):
+    """As the report has it: the first member that joins again is innocent."""
+    told = News(lakehouse)
+    told.take()
+    ended = {"start": 20_000, "client_id": "app-1", "left": [MEMBER], "members_before": 2, "members_after": 1}
+    write(lakehouse, rebalance("other", start=20_000), rebalance(**ended), batch=1)
+    assert [item.row["blamed"] for item in told.take()] == ["MEMBER_JOINED"] * 2
+    write(lakehouse, moved(members_lost=[MEMBER]), batch=2)
+    broker, corrected = told.take()
+    assert (broker.table, broker.row["culprit_broker"]) == ("findings", "b1")
+    assert culprits([corrected]) == [("COORDINATOR_MOVED", "b1", True)]
+    assert corrected.replaced.row["id"] == corrected.row["id"]
+    write(lakehouse, rebalance("next", start=60_000), batch=3)
+    assert said(told.take()) == [("next", "MEMBER_JOINED")]
+
+
+def test_a_final_row_is_blamed_as_its_provisional_one_on_a_finding_from_before_the_first_look(lakehouse):
+    late = {**JOINED, "cause": "MEMBER_JOINED", "total": 40_000}
+    write(lakehouse, provisional("STORAGE", **late), finding(occurred_at=DAY + 30_000, client_id="app-2"), batch=1)
+    told = News(lakehouse)
+    first, _ = sorted(told.take(), key=lambda item: item.table, reverse=True)
+    assert culprits([first]) == [("SESSION_TIMEOUT", "app-2", False)]
+    write(lakehouse, rebalance(**late), batch=2)
+    (last,) = told.take()
+    assert culprits([last]) == [("SESSION_TIMEOUT", "app-2", False)]
+
+
+def test_what_happened_to_a_broker_is_told_once_the_table_of_incidents_has_it(lakehouse, monkeypatch):
+    """The tracker writes that table last. Who asks in between would name the broker that only took a group over."""
+    monkeypatch.setattr(news, "_TRIALS", 2)
+    told = News(lakehouse)
+    told.take()
+    away, back = moved(at=1_000), moved(at=9_000, from_broker="b2", to_broker="b1")
+    tables.append(lakehouse / "findings", track.to_arrow([away, back], TABLES["findings"], 1), "test", 1)
+    assert told.take() == []
+    IncidentTable(lakehouse).refresh()
+    assert [item.row["culprit_broker"] for item in told.take()] == ["b1", "b1"]
+    tables.append(lakehouse / "findings", track.to_arrow([moved(at=900_000, from_broker="b3")], TABLES["findings"], 2), "test", 2)
+    assert [told.take(), told.take()] == [[], []]
+    assert [(item.row["culprit_broker"], item.replaced) for item in told.take()] == [(None, None)]  # a pipeline may have been killed
+    IncidentTable(lakehouse).refresh()
+    (corrected,) = told.take()
+    assert (corrected.row["culprit_broker"], corrected.is_correction) == ("b3", True)
+    assert told.take() == []
+
+
+def test_no_row_is_told_because_it_is_read_again(lakehouse):
+    """Of a table with many rows only the last are told at first; those before them stay untold, whoever is blamed for them."""
+    rows = [rebalance(start=n * 1_000, generation=n, cause="COORDINATOR_MOVED") for n in range(2 * LATEST)]
+    write(lakehouse, *rows, moved(at=1_000), batch=1)
+    told = News(lakehouse)
+    assert len(told.take()) == LATEST
+    write(lakehouse, moved(at=2_000), batch=2)
+    assert [item.table for item in told.take() if item.replaced is None] == ["findings"]
+
+
+def test_files_from_before_are_read_again_only_for_a_while(lakehouse, monkeypatch):
+    monkeypatch.setattr(news, "_LATELY_MS", dict.fromkeys(news._LATELY_MS, -1))
+    told = News(lakehouse)
+    told.take()
+    for batch in (1, 2):
+        write(lakehouse, rebalance(f"g{batch}", start=batch * 10_000), finding(occurred_at=DAY + batch * 1_000), batch=batch)
+        assert [item.table for item in told.take()] == ["findings", "rebalances"]

@@ -22,7 +22,7 @@ from rich.console import Console
 from jobs.answers.news import News
 from jobs.cli import watch
 from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, write
 from tests.security import hostile
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,8 @@ PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "jobs.cli", "watch", "--lakehouse"]
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app-1", "members_before": 3, "members_after": 2}
 
-HEADING = "2026-11-21 UTC   ● rebalance, at its end   ○ one that later lines may correct   ▲ finding"
+MARKS = "● rebalance, at its end   ○ one that later lines may correct   ▲ finding   start-up: of a group that was new or empty"
+HEADING = f"2026-11-21 UTC   {MARKS}"
 
 
 @pytest.fixture
@@ -96,6 +97,36 @@ def test_lines_come_in_the_order_of_the_times_that_they_show(lakehouse):
     watched(lakehouse, PlainOutput(Console(file=said)), lambda: None)
     lines = [line.split()[:3] for line in said.getvalue().splitlines()[1:]]
     assert lines == [["00:00:12", "●", "payments"], ["00:00:30", "▲", "payments"], ["00:00:51", "●", "orders"]]
+
+
+def moved(group, at, members_lost=()):
+    """The finding that a group left a broker, or lost members because of it."""
+    details = json.dumps({"from_broker": "1", "to_broker": "2", "members_lost": list(members_lost)}, separators=(",", ":"))
+    message = {"message": "The group moved from broker 1 to broker 2.", "severity": "WARNING"}
+    return finding(group_id=group, occurred_at=DAY + at, code="COORDINATOR_MOVED", details=details, **message)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_lines_say_what_the_report_says(lakehouse, is_terminal):
+    """A start-up by that name, whom a rebalance is blamed on, and what a broker did to its groups in one line."""
+    first = rebalance("g1", start=10_000, members_before=0, members_after=2, client_id="app-1")
+    ended = rebalance("g2", start=21_000, generation=5, left=[MEMBER], client_id="app-1", members_before=3, members_after=2)
+    steps = [
+        lambda: write(lakehouse, first, ended, batch=1),
+        lambda: write(lakehouse, *(moved(f"g{n}", 20_000 + n, [MEMBER] * (n == 2)) for n in range(6)), batch=2),
+        lambda: write(lakehouse, moved("other", 20_900), batch=3),
+    ]
+    said = io.StringIO()
+    console = Console(file=said, force_terminal=is_terminal, width=160, color_system=None, legacy_windows=False)
+    watched(lakehouse, ScreenOutput(console, "") if is_terminal else PlainOutput(console), *steps)
+    assert [re.sub(r" {2,}", "|", re.sub(r"\b[rf][0-9a-f]{11}\b", "ID", line)).rstrip() for line in screen(said.getvalue())[1:]] == [
+        "00:00:12|● g1|start-up|app-1|2.0 s|0 -> 2 members|ID",
+        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|3 -> 2 members|ID",
+        "00:00:20|▲ 6 groups|COORDINATOR_MOVED|broker 1|ID|g0, g1, g2, g3 and 2 more",
+        "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|3 -> 2 members|ID|(corrected)",
+        "00:00:20|▲ other|COORDINATOR_MOVED|broker 1|ID|The group moved from broker 1 to broker 2.",
+    ]
 
 
 @pytest.mark.usefixtures("at_once")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.lakehouse.growth import GrowingTable
+from deltalake import DeltaTable
+
+from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.reader import table_rows
 
 
@@ -14,9 +16,13 @@ class NewRows:
 
     def __init__(self, lakehouse: Path, table: str) -> None:
         self._folder = lakehouse / table
-        self._table = GrowingTable(self._folder)
+        self._files: set[str] = set()
 
     def take(self) -> list[dict[str, Any]]:
         """New rows, each once."""
-        growth = self._table.look()
-        return [] if growth is None else table_rows(self._folder, files=growth.files)
+        if not DeltaTable.is_deltatable(str(self._folder)):
+            return []
+        files = {file.path for file in data_files(DeltaTable(str(self._folder)))}
+        new = files - self._files
+        self._files = files
+        return table_rows(self._folder, files=sorted(new)) if new else []
