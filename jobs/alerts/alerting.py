@@ -16,10 +16,6 @@ from jobs.common.errors import UserError
 from jobs.health.metrics import families
 from jobs.lakehouse import locks
 from jobs.lakehouse.folder import Lakehouse
-from schemas.names import FINDINGS, REBALANCES_PROVISIONAL
-
-_FIRST_REASONS = {"failed": ("timeout", "connection"), "left_out": ("old", "refused")}
-"""Series that begin with 0, or Prometheus does not see their first step."""
 
 
 class Alerts(Collector):
@@ -31,14 +27,12 @@ class Alerts(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics, as prometheus_client asks for them."""
         samples: defaultdict[str, dict[tuple[str, ...], float | None]] = defaultdict(dict)
-        for one in self.senders:  # two of each receiver
-            counts: dict[tuple[str, ...], float] = {("rebalance_alerts_sent_total",): one.sent, ("rebalance_alerts_waiting",): one.waiting}
-            for what, reasons in _FIRST_REASONS.items():
-                known = dict.fromkeys(reasons, 0) | dict(getattr(one, what))
-                counts |= {(f"rebalance_alerts_{what}_total", reason): count for reason, count in known.items()}
-            for (name, *labels), count in counts.items():
-                key = (one.receiver.name, *labels)
-                samples[name][key] = (samples[name].get(key) or 0) + count
+        for one in self.senders:
+            name = one.receiver.name
+            samples["rebalance_alerts_sent_total"][name,] = one.sent
+            samples["rebalance_alerts_waiting"][name,] = one.waiting
+            samples["rebalance_alerts_failed_total"] |= {(name, reason): count for reason, count in dict(one.failed).items()}
+            samples["rebalance_alerts_left_out_total"] |= {(name, reason): count for reason, count in dict(one.left_out).items()}
         yield from families(samples)
 
 
@@ -48,11 +42,7 @@ def alerting(house: Lakehouse, settings: AlertSettings, warn: Callable[[str], No
 
     UserError: the file of a URL or of a token cannot be used, or another process sends to a receiver.
     """
-    senders = [
-        Sender(house.folder / table, notes / f"{receiver.name}.json", receiver, settings, warn=warn, pauses=pauses)
-        for receiver in settings.receivers
-        for table, notes in ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
-    ]
+    senders = [Sender(house, receiver, settings, warn=warn, pauses=pauses) for receiver in settings.receivers]
     with ExitStack() as stack:
         if senders:
             try:

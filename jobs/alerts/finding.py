@@ -1,4 +1,4 @@
-"""A finding as alerts tell it: the row of `findings`, its id and its key."""
+"""A finding as alerts tell it: the row of `findings`, its id and its key, and its page in `rebalance dashboard`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.view.outcomes import OPEN
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.times import EPOCH, epoch_ms, iso
+
+_AROUND_MS: Final = 300_000
+"""What the link shows before the finding and after it."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,16 @@ class Finding:
     def broker(self) -> str:
         """The broker that did it: the group left it, or had to wait for it. Empty: it is not about a broker."""
         return str(json.loads(self.details).get("from_broker") or "") if self.code == COORDINATOR_MOVED.code else ""
+
+    def link(self, dashboard_url: str) -> str:
+        """The page of its group around its time, with its row marked, or that of the rebalance; empty without a dashboard."""
+        if not dashboard_url:
+            return ""
+        page, place = "rebalance", {"cluster": self.cluster, "group": self.group_id, "id": self.row_id}
+        if not self.row_id:
+            around = {"from": max(self.occurred_ms - _AROUND_MS, 0), "to": self.occurred_ms + _AROUND_MS}
+            page, place = "group", {"cluster": self.cluster, "group": self.group_id, **around, "tab": "findings", "finding": self.id}
+        return f"{dashboard_url.rstrip('/')}/{page}?{urlencode(place, errors='replace')}"
 
     @property
     def gravity(self) -> int:

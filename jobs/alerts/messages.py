@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from jobs.alerts.finding import Finding
-from jobs.alerts.links import group_link
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, who
@@ -70,7 +69,7 @@ def _plain(finding: Finding, dashboard_url: str) -> dict[str, Any]:
         "advice": finding.advice,
         "details": json.loads(finding.details),
         "open": finding.open,
-        "link": group_link(dashboard_url, finding) or None,
+        "link": finding.link(dashboard_url) or None,
     }
 
 
@@ -100,7 +99,7 @@ def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, 
             "key": finding.key,
             "findings": str(alert["findings"]),
         }
-        if link := group_link(dashboard_url, finding):
+        if link := finding.link(dashboard_url):
             alert["generatorURL"] = link
     return [{name: value for name, value in alert.items() if name != "findings"} for alert in alerts.values()]
 
@@ -174,7 +173,7 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
         "footer": f"rebalance evidence {newest.id}",
         "mrkdwn_in": ["text"],
     }
-    return attachment | ({"title_link": link} if (link := group_link(dashboard_url, first)) else {})
+    return attachment | ({"title_link": link} if (link := first.link(dashboard_url)) else {})
 
 
 def _named(names: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ def _test(settings: AlertSettings) -> int:
 def _show(lakehouse: Path, settings: AlertSettings, since: timedelta) -> None:
     from jobs.alerts.finding import wanted_by
     from jobs.alerts.messages import message
-    from jobs.alerts.past_findings import past_findings
+    from jobs.alerts.queue import past_findings
     from jobs.alerts.sender import MOST_FINDINGS
 
     findings = past_findings(lakehouse, since)

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.alerts.finding import Finding, wanted_by
-from jobs.alerts.links import group_link
 from jobs.alerts.messages import message
-from jobs.alerts.past_findings import past_findings
+from jobs.alerts.queue import past_findings
 from jobs.alerts.sender import sample
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.alert_settings import ReceiverSettings
@@ -67,13 +66,13 @@ def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
 
 
 def test_a_link_leads_to_the_group_at_that_time():
-    link = urlsplit(group_link(DASHBOARD, replace(ONE, group_id="a b&c=d/é")))
+    link = urlsplit(replace(ONE, group_id="a b&c=d/é").link(DASHBOARD))
     assert (link.scheme, link.netloc, link.path) == ("https", "dash.example", "/rebalance/group")
     shown = {name: value for name, (value,) in parse_qs(link.query).items()}
     assert (shown["cluster"], shown["group"], shown["tab"]) == ("prod", "a b&c=d/é", "findings")
     assert int(shown["from"]) < AT < int(shown["to"])
     assert shown["finding"] == replace(ONE, group_id="a b&c=d/é").id
-    assert group_link("", ONE) == ""
+    assert ONE.link("") == ""
 
 
 def test_plain_json_has_every_finding_whole():
@@ -82,7 +81,7 @@ def test_plain_json_has_every_finding_whole():
     assert first == {
         "key": ONE.key, "id": ONE.id, "cluster": "prod", "group": "orders", "occurred_at": "2026-11-21T06:27:00.123Z",
         "code": "POLL_TIMEOUT", "severity": "ERROR", "member_id": None, "client_id": "c-1", "client_host": "/10.0.0.1",
-        "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "open": None, "link": group_link(DASHBOARD, ONE),
+        "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "open": None, "link": ONE.link(DASHBOARD),
     }  # fmt: skip
     assert second["details"] == {"max_poll_interval_ms": 300_000}
     assert content("json", ONE, dashboard="")["findings"][0]["link"] is None
@@ -104,7 +103,7 @@ def test_alertmanager_has_one_alert_for_a_problem_of_a_client():
     assert (alert["startsAt"], alert["endsAt"]) == (ONE.time, "2026-11-21T06:42:05.123Z")
     assert alert["annotations"]["description"] == "Again."
     assert (alert["annotations"]["findings"], alert["annotations"]["key"]) == ("2", later.key)
-    assert alert["generatorURL"] == group_link(DASHBOARD, later)
+    assert alert["generatorURL"] == later.link(DASHBOARD)
     assert "client" not in of_group["labels"]
 
 
@@ -116,7 +115,7 @@ def test_what_is_open_stands_in_alertmanager_until_it_has_ended():
     assert (ended["labels"], ended["endsAt"]) == (alert["labels"], "2026-11-21T06:28:00.123Z")
     colours = [content("slack", replace(began, open=one))["attachments"][0]["color"] for one in (True, False)]
     assert len(set(colours)) == 2
-    assert group_link(DASHBOARD, began) == "https://dash.example/rebalance/rebalance?cluster=prod&group=orders&id=r0123456789a"
+    assert began.link(DASHBOARD) == "https://dash.example/rebalance/rebalance?cluster=prod&group=orders&id=r0123456789a"
 
 
 def test_an_alert_never_ends_before_it_starts():
@@ -129,7 +128,7 @@ def test_a_chat_gets_a_headline_and_a_part_for_each_problem():
     assert told["text"] == "*2 errors, 1 note* in group `orders` of `prod`"
     first, second = told["attachments"]
     assert first["title"] == "POLL_TIMEOUT 2 times in orders (prod)"
-    assert first["title_link"] == group_link(DASHBOARD, ONE)
+    assert first["title_link"] == ONE.link(DASHBOARD)
     assert "*Client:* `c-1@10.0.0.1`, `c-2@10.0.0.1`" in first["text"]
     assert first["text"].endswith("*When:* 2026-11-21 06:27:00 to 2026-11-21 06:28:00 UTC")
     assert first["color"] != second["color"]

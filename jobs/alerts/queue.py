@@ -1,0 +1,225 @@
+"""What a receiver has not got yet: rows of `findings`, and those about open rebalances, in the order in which track wrote them.
+
+The table is the queue, read commit by commit, without Spark. A place in it is a commit and a row of that. Only commits that added rows
+count; those of `rebalance maintain` move rows. `maintain` keeps the commits and files that a receiver has not got (`unsent_from`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from jobs.alerts.finding import COLUMNS, Finding, wanted_by
+from jobs.common.alert_settings import ReceiverSettings
+from jobs.common.errors import LakehouseError
+from jobs.common.files import write_whole
+from jobs.common.times import milliseconds
+from jobs.lakehouse import delta_log
+from jobs.lakehouse.reader import table_rows
+from schemas.names import FINDINGS, REBALANCES_PROVISIONAL
+
+_ROWS: Final = 1_000
+"""Rows of a file that are in memory at a time."""
+_NOTE_SECONDS: Final = 30.0  # between two notes of progress without a message
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """All rows before row `row` of a commit."""
+
+    commit: int
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class NewFinding:
+    """A finding, the place behind it, and when its commit was made, epoch ms. Without a finding: the end of a commit."""
+
+    finding: Finding | None
+    after: Place
+    written_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a receiver is. It stands in a file, so that the next process goes on there."""
+
+    table: str  # id of the Delta table: another one begins with its first commit
+    done: Place  # what is before it was sent, or need not be
+    sending: Place | None = None  # the end of the message that may have been posted already
+    newest_ms: int = 0  # newest time of a finding before `done`
+    told_until_ms: int = 0  # findings of that time and before it were told out of an earlier table
+
+
+class Queue:
+    """What waits in `findings` or `rebalances_provisional` for one receiver. The table may not exist yet, and another may replace it.
+
+    `waiting`: how many findings. `left_out` counts those that were too old when they were found.
+    """
+
+    def __init__(
+        self, table: Path, notes: Path, receiver: ReceiverSettings, max_age_ms: int, left_out: Counter[str], warn: Callable[[str], None]
+    ) -> None:
+        self.waiting = 0
+        self._folder, self._log = table, table / delta_log.LOG
+        self._file = notes / f"{receiver.name}.json"
+        self._receiver, self._max_age_ms, self._left_out, self._warn = receiver, max_age_ms, left_out, warn
+        self._of_open = table.name == REBALANCES_PROVISIONAL
+        self._inode, self._id = 0, ""  # of the table; empty while there is none
+        self._progress: Progress | None = None
+        self._oldest = self._counted = Place(0)  # where the table begins now; what is before it was counted
+        self._gone: set[int] = set()  # commits whose files were deleted
+        self._noted_s = 0.0
+
+    def start(self) -> None:
+        """Notes where to begin. LakehouseError: the note of an earlier process is damaged."""
+        try:
+            self._progress = msgspec.json.decode(self._file.read_bytes(), type=Progress)
+        except FileNotFoundError:
+            pass
+        except (OSError, msgspec.MsgspecError):
+            raise LakehouseError(f"{self._file} is damaged: delete it; alerts then begin with the next finding") from None
+        if not self._open() and self._progress is None:
+            self._note(Progress("", Place(0)))  # the table that is made from now on is new as a whole
+
+    def look(self) -> None:
+        """Counts what came."""
+        if not self._open():
+            return
+        for new in self._rows(self._counted):
+            self.waiting += self._is_wanted(new, count=True)
+            self._counted = new.after
+        self.pass_over()
+
+    def pass_over(self, *, at_once: bool = False) -> None:
+        """Notes, now and then or `at_once`, that nothing is to be sent up to here."""
+        progress = self._progress
+        if self.waiting or progress is None or not progress.table or progress.done >= self._counted:
+            return
+        if at_once or time.monotonic() - self._noted_s > _NOTE_SECONDS:
+            self._note(replace(progress, done=self._counted, sending=None))
+
+    def take(self, most: int) -> list[NewFinding]:
+        """The findings of the next message, once more if it may have been posted already. Their end is noted first."""
+        progress = self._progress
+        if progress is None:
+            return []
+        until = progress.sending or self._counted
+        rows = takewhile(lambda new: new.after <= until, self._rows(progress.done))
+        batch = list(islice(filter(self._is_wanted, rows), most))
+        if not batch and progress.sending is None:  # they were deleted since they were counted
+            self.waiting = 0
+        sending = batch[-1].after if batch else None  # None: what was about to be sent is not wanted any more
+        if progress.sending != sending:
+            self._note(replace(progress, sending=sending))
+        return batch
+
+    def give_back(self) -> None:
+        """The message was refused: it will be another one."""
+        if self._progress is not None:
+            self._note(replace(self._progress, sending=None))
+
+    def done(self, batch: list[NewFinding]) -> None:
+        """The findings were sent, or are given up."""
+        if self._progress is not None:
+            self.waiting -= len(batch)
+            newest_ms = max([self._progress.newest_ms, *(new.finding.occurred_ms for new in batch if new.finding)])
+            self._note(replace(self._progress, done=batch[-1].after, sending=None, newest_ms=newest_ms))
+
+    def _open(self) -> bool:
+        """Goes to the right place in the table if it is another one than before. False: there is no table yet."""
+        inode = 0
+        with suppress(OSError):
+            inode = self._log.stat().st_ino
+        if inode not in {0, self._inode} and DeltaTable.is_deltatable(str(self._folder)):
+            table_id = str(DeltaTable(str(self._folder)).metadata().id)
+            if table_id != self._id:
+                self._begin(table_id)
+            self._inode, self._id = inode, table_id
+        return bool(self._id)
+
+    def _begin(self, table_id: str) -> None:
+        """Where nobody sent before, at the end. Where there was no table, or another one (`rebalance replay --swap`), at the beginning.
+
+        Findings of times that were told out of the other one are left out.
+        """
+        known, commits = self._progress, delta_log.versions(self._folder)
+        progress = known or Progress(table_id, Place(commits[-1] + 1))
+        if progress.table != table_id:
+            progress = Progress(table_id, Place(0), newest_ms=progress.newest_ms, told_until_ms=progress.newest_ms)
+        if progress != known:
+            self._note(progress)
+        self.waiting, self._oldest = 0, Place(commits[0])
+        self._counted = max(progress.done, self._oldest)
+        if progress.done < self._oldest:
+            self._tell_gone()
+
+    def _rows(self, start: Place) -> Iterator[NewFinding]:
+        """What commits added, from a place on, and the end of each commit."""
+        place = max(start, self._oldest)
+        while (self._log / f"{place.commit:020d}.json").exists():
+            try:
+                yield from self._rows_of(place)
+            except FileNotFoundError:
+                if place.commit not in self._gone:
+                    self._gone.add(place.commit)
+                    self._tell_gone()
+            place = Place(place.commit + 1)
+            yield NewFinding(None, place)
+
+    def _rows_of(self, start: Place) -> Iterator[NewFinding]:
+        """What one commit added, from a row on. FileNotFoundError: it was deleted since."""
+        count = 0
+        for path, written_ms in delta_log.commit_of(self._folder, start.commit).appended_at:
+            with pq.ParquetFile(self._folder / unquote(path)) as file:
+                columns = None if self._of_open else [*COLUMNS, "occurred_at"]
+                for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
+                    new = batch.slice(min(max(start.row - count, 0), len(batch)))
+                    first = count + len(batch) - len(new)
+                    count += len(batch)
+                    for number, row in enumerate(new.to_pylist(), first + 1):
+                        if not self._of_open or row["alarm"]:
+                            one = Finding.of_open(row) if self._of_open else Finding.of(row)
+                            yield NewFinding(one, Place(start.commit, number), written_ms)
+
+    def _is_wanted(self, new: NewFinding, *, count: bool = False) -> bool:
+        if new.finding is None or self._progress is None or not wanted_by(self._receiver, new.finding):
+            return False
+        at_ms = new.finding.occurred_ms
+        if self._progress.told_until_ms and at_ms <= self._progress.told_until_ms:
+            return False
+        is_old = at_ms < new.written_ms - self._max_age_ms
+        self._left_out["old"] += is_old and count
+        return not is_old
+
+    def _tell_gone(self) -> None:
+        """`rebalance maintain` keeps what was not sent, unless the note of progress was not there."""
+        self._warn(f"alerts: findings for {self._receiver.name} were deleted from the table before they were sent")
+
+    def _note(self, progress: Progress) -> None:
+        self._progress = progress
+        self._noted_s = time.monotonic()
+        write_whole(self._file, msgspec.json.encode(progress))
+
+
+def past_findings(lakehouse: Path, since: timedelta) -> list[Finding]:
+    """Findings up to so long before the newest one, in order of time. LakehouseError: there is no table of them."""
+    try:
+        rows = table_rows(lakehouse / FINDINGS, [*COLUMNS, "occurred_at"])
+    except TableNotFoundError:
+        raise LakehouseError(f"no findings at {lakehouse}: no lakehouse of `rebalance run`") from None
+    found = sorted(map(Finding.of, rows), key=lambda finding: (finding.occurred_ms, finding.key))
+    return [finding for finding in found if finding.occurred_ms >= found[-1].occurred_ms - milliseconds(since)]
