@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -16,6 +16,7 @@ from coordinator_model.view.outcomes import OPEN
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.times import EPOCH, epoch_ms, iso
+from jobs.lakehouse.reader import with_zone
 
 _AROUND_MS: Final = 300_000
 """What the link shows before the finding and after it."""
@@ -30,37 +31,35 @@ class Finding:
     occurred_ms: int
     code: str
     severity: str
-    member_id: str | None
-    client_id: str | None
-    client_host: str | None
-    generation: int | None
     message: str
     advice: str
-    details: str
+    details: str = "{}"
+    member_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    generation: int | None = None
     row_id: str = ""  # of another row than one of `findings`
     open: bool | None = None  # whether what it is about goes on, or has ended; None: it has happened
 
     @classmethod
-    def of_open(cls, row: Mapping[str, Any]) -> Finding:
-        """What is said of a rebalance that has exceeded its rebalance timeout and goes on, or has ended since: of a provisional row."""
-        aware = {name: row[name].replace(tzinfo=EPOCH.tzinfo) for name in ("started_at", "ended_at")}
-        said = as_finding({**row, **aware})
-        parts = (row["cluster"], row["group_id"], epoch_ms(aware["started_at"]), "", _text(row["generation"]))
-        values = {name: said[name] for name in COLUMNS}
-        return cls(occurred_ms=epoch_ms(aware["ended_at"]), **values, row_id="r" + _digest(parts), open=row["outcome"] == OPEN)
-
-    @classmethod
     def of(cls, row: Mapping[str, Any]) -> Finding:
-        """The finding of a row, whose time may be an aware datetime or one in UTC without a zone."""
-        time = row["occurred_at"]
-        at_ms = epoch_ms(time if time.tzinfo is not None else time.replace(tzinfo=EPOCH.tzinfo))
-        return cls(occurred_ms=at_ms, **{name: row[name] for name in COLUMNS})
+        """A row of `findings`; of a provisional row, what is said of a rebalance that exceeds its rebalance timeout, or has ended since.
+
+        Times may be aware, or in UTC without a zone.
+        """
+        row = {name: with_zone(value) for name, value in row.items()}
+        said, own = row, {}
+        if "outcome" in row:
+            known = (row["cluster"], row["group_id"], epoch_ms(row["started_at"]), None, row["generation"])
+            said, own = as_finding(row), {"row_id": "r" + _digest(known), "open": row["outcome"] == OPEN}
+        at = row["ended_at"] if own else row["occurred_at"]
+        return cls(occurred_ms=epoch_ms(at), **{name: said[name] for name in COLUMNS}, **own)
 
     @property
     def id(self) -> str:
         """The id by which `rebalance evidence` finds the row: sql/views/findings_with_id.sql, or rebalances_with_id.sql."""
-        parts = (self.cluster, self.group_id, self.occurred_ms, self.code, self.member_id or "", _text(self.generation))
-        return self.row_id or "f" + _digest(parts)
+        known = (self.cluster, self.group_id, self.occurred_ms, self.code, self.member_id, self.generation)
+        return self.row_id or "f" + _digest(known)
 
     @property
     def key(self) -> str:
@@ -85,11 +84,12 @@ class Finding:
         """The page of its group around its time, with its row marked, or that of the rebalance; empty without a dashboard."""
         if not dashboard_url:
             return ""
-        page, place = "rebalance", {"cluster": self.cluster, "group": self.group_id, "id": self.row_id}
+        page, place = "rebalance", f"id={self.row_id}"
         if not self.row_id:
-            around = {"from": max(self.occurred_ms - _AROUND_MS, 0), "to": self.occurred_ms + _AROUND_MS}
-            page, place = "group", {"cluster": self.cluster, "group": self.group_id, **around, "tab": "findings", "finding": self.id}
-        return f"{dashboard_url.rstrip('/')}/{page}?{urlencode(place, errors='replace')}"
+            first_ms, last_ms = max(self.occurred_ms - _AROUND_MS, 0), self.occurred_ms + _AROUND_MS
+            page, place = "group", f"from={first_ms}&to={last_ms}&tab=findings&finding={self.id}"
+        group = urlencode({"cluster": self.cluster, "group": self.group_id}, errors="replace")
+        return f"{dashboard_url.rstrip('/')}/{page}?{group}&{place}"
 
     @property
     def gravity(self) -> int:
@@ -109,9 +109,6 @@ def wanted_by(receiver: ReceiverSettings, finding: Finding) -> bool:
     )
 
 
-def _digest(parts: tuple[object, ...]) -> str:
-    return hashlib.md5("|".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()[:11]
-
-
-def _text(value: int | None) -> str:
-    return "" if value is None else str(value)
+def _digest(parts: Iterable[object]) -> str:
+    text = "|".join("" if part is None else str(part) for part in parts)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:11]

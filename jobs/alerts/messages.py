@@ -11,7 +11,8 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 
-from jobs.alerts.finding import Finding
+from jobs.alerts.finding import COLUMNS, Finding
+from jobs.answers.attention_words import NOUNS
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, who
@@ -19,7 +20,6 @@ from jobs.common.times import EPOCH, instant, iso
 
 COLOURS: Final = {"ERROR": "#d32f2f", "WARNING": "#f9a825", "INFO": "#1976d2"}
 _ENDED: Final = "#388e3c"
-_NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
 _BLOCKS: Final = 10  # attachments of one chat message
 _OPEN_MS: Final = 86_400_000  # Alertmanager: how long an alert stands whose end will be posted
 _NAMED: Final = 4  # clients or groups in one attachment
@@ -53,24 +53,9 @@ def message(receiver: ReceiverSettings, findings: Sequence[Finding], dashboard_u
 
 
 def _plain(finding: Finding, dashboard_url: str) -> dict[str, Any]:
-    return {
-        "key": finding.key,
-        "id": finding.id,
-        "cluster": finding.cluster,
-        "group": finding.group_id,
-        "occurred_at": finding.time,
-        "code": finding.code,
-        "severity": finding.severity,
-        "member_id": finding.member_id,
-        "client_id": finding.client_id,
-        "client_host": finding.client_host,
-        "generation": finding.generation,
-        "message": finding.message,
-        "advice": finding.advice,
-        "details": json.loads(finding.details),
-        "open": finding.open,
-        "link": finding.link(dashboard_url) or None,
-    }
+    own = {name: getattr(finding, name) for name in ("key", "id", *COLUMNS, "open")}
+    group, details = own.pop("group_id"), json.loads(finding.details)
+    return own | {"group": group, "occurred_at": finding.time, "details": details, "link": finding.link(dashboard_url) or None}
 
 
 def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, resolve_after_ms: int) -> list[dict[str, Any]]:
@@ -85,8 +70,7 @@ def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, 
             "client": finding.client_id or "",
             "source": "rebalance",
         }
-        alert = alerts.setdefault(tuple(labels.values()), {"startsAt": finding.time, "findings": 0})
-        alert["findings"] += 1
+        alert = alerts.setdefault(tuple(labels.values()), {"startsAt": finding.time, "annotations": {"findings": "0"}})
         alert["labels"] = {name: value for name, value in labels.items() if value}
         lasts_ms = 0 if finding.open is False else _OPEN_MS if finding.open else resolve_after_ms
         alert["endsAt"] = iso(EPOCH + timedelta(milliseconds=max(now_ms, finding.occurred_ms) + lasts_ms))
@@ -97,11 +81,11 @@ def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, 
             "client": who(finding.client_id, finding.client_host, finding.member_id),
             "finding": finding.id,
             "key": finding.key,
-            "findings": str(alert["findings"]),
+            "findings": str(int(alert["annotations"]["findings"]) + 1),
         }
         if link := finding.link(dashboard_url):
             alert["generatorURL"] = link
-    return [{name: value for name, value in alert.items() if name != "findings"} for alert in alerts.values()]
+    return list(alerts.values())
 
 
 def _slack(findings: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
@@ -139,16 +123,11 @@ def _problems(findings: Sequence[Finding]) -> list[list[Finding]]:
 def _headline(findings: Sequence[Finding]) -> str:
     clusters = sorted({finding.cluster for finding in findings})
     groups = {(finding.cluster, finding.group_id) for finding in findings}
-    counts = Counter(finding.severity for finding in findings)
-    kinds = ", ".join(many(counts[severity], _NOUNS.get(severity, severity)) for severity in sorted(counts, key=_order))
+    counts = Counter((-finding.gravity, finding.severity) for finding in findings)
+    kinds = ", ".join(many(count, NOUNS.get(severity, severity)) for (_, severity), count in sorted(counts.items()))
     where = f"group {_code(findings[0].group_id)}" if len(groups) == 1 else f"{len(groups)} groups"
     cluster = f" of {_code(clusters[0])}" if len(clusters) == 1 else f" of {len(clusters)} clusters"
     return f"*{kinds}* in {where}{cluster}"
-
-
-def _order(severity: str) -> tuple[int, str]:
-    known = list(COLOURS)
-    return (known.index(severity) if severity in known else -1), severity
 
 
 def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:

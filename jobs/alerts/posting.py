@@ -8,13 +8,11 @@ from __future__ import annotations
 import http.client
 import os
 import re
-import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError, URLError
@@ -27,9 +25,7 @@ from jobs.common.files import foreign_access
 from jobs.common.places import version
 from jobs.common.text import printable
 
-REFUSED: Final = frozenset(
-    {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
-)
+_REFUSED: Final = frozenset({400, 413, 415, 422})
 """Answers that say that the message itself is wrong: another attempt may change nothing."""
 
 _ANSWER_BYTES: Final = 1_000
@@ -75,7 +71,7 @@ class Webhook:
             with error:
                 return self._failure(error, url, authorization)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            return Outcome(delivered=False, text=_without_address(error), reason="timeout" if _is_timeout(error) else "connection")
+            return _without_address(error)
 
     def _failure(self, error: HTTPError, url: str, authorization: Mapping[str, str]) -> Outcome:
         try:
@@ -83,10 +79,8 @@ class Webhook:
         except (OSError, http.client.HTTPException):
             said = ""
         shown = f": {printable(said, 200)}" if said and not _tells(said, [url, *authorization.values()]) else ""
-        refused = error.code in REFUSED
-        return Outcome(
-            delivered=False, text=f"{_status(error.code)}{shown}", reason=str(error.code), refused=refused, pause_s=_retry_after(error)
-        )
+        text, refused = f"{_status(error.code)}{shown}", error.code in _REFUSED
+        return Outcome(delivered=False, text=text, reason=str(error.code), refused=refused, pause_s=_retry_after(error))
 
     def _address(self) -> tuple[str, dict[str, str]]:
         """The URL and the header of the login."""
@@ -128,37 +122,28 @@ def _secret(name: str, file: str) -> str:
 
 
 def _status(code: int) -> str:
-    phrase = HTTPStatus(code).phrase if code in HTTPStatus._value2member_map_ else ""
-    return f"HTTP {code} {phrase}".rstrip()
+    return f"HTTP {code} {http.client.responses.get(code, '')}".rstrip()
 
 
-def _without_address(error: Exception) -> str:
+def _without_address(error: Exception) -> Outcome:
     """Why there was no answer. Only texts of the system: messages of http.client quote the address."""
-    if _is_timeout(error):
-        return "no answer in time"
     reason = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
+    if isinstance(reason, TimeoutError):
+        return Outcome(delivered=False, text="no answer in time", reason="timeout")
+    text = f"no HTTP answer ({type(reason).__name__})"
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return f"its certificate cannot be verified: {reason.verify_message}"
-    if isinstance(reason, (socket.gaierror, OSError)) and reason.strerror:
-        return reason.strerror
-    return f"no HTTP answer ({type(reason).__name__})"
+        text = f"its certificate cannot be verified: {reason.verify_message}"
+    elif isinstance(reason, OSError) and reason.strerror:
+        text = reason.strerror
+    return Outcome(delivered=False, text=text, reason="connection")
 
 
-def _is_timeout(error: Exception) -> bool:
-    return isinstance(error, TimeoutError) or (isinstance(error, URLError) and isinstance(error.reason, TimeoutError))
-
-
-def _tells(said: str, secrets: list[str]) -> bool:
+def _tells(said: str, secrets: Iterable[str]) -> bool:
     """Whether a text repeats a piece of a secret. The host of a URL is none."""
-    told = said.lower()
-    for secret in secrets:
-        parts = urlsplit(secret)
-        hidden = f"{parts.path}?{parts.query}" if parts.scheme in {"http", "https"} else secret
-        for text in {hidden.lower(), unquote(hidden).lower()}:
-            words = (word for word in re.split(r"[/?&=\s]+", text) if len(word) >= _SECRET_PIECE and word not in {"bearer", "alerts"})
-            if any(word[start : start + _SECRET_PIECE] in told for word in words for start in range(len(word) - _SECRET_PIECE + 1)):
-                return True
-    return False
+    hidden = " ".join(re.sub("^https?://[^/?]*", "", secret, flags=re.IGNORECASE) for secret in secrets).lower()
+    words = [word for word in re.split(r"[/?&=\s]+", f"{hidden} {unquote(hidden)}") if word not in {"bearer", "alerts"}]
+    pieces = (word[start : start + _SECRET_PIECE] for word in words for start in range(len(word) - _SECRET_PIECE + 1))
+    return any(piece in said.lower() for piece in pieces)
 
 
 def _retry_after(error: HTTPError) -> float:

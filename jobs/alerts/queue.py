@@ -7,7 +7,6 @@ count; those of `rebalance maintain` move rows. `maintain` keeps the commits and
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,23 +64,17 @@ class Progress:
 
 
 class Queue:
-    """What waits in `findings` or `rebalances_provisional` for one receiver. The table may not exist yet, and another may replace it.
+    """What waits in `findings` or `rebalances_provisional` for one receiver. The table may not exist yet, and another may replace it."""
 
-    `waiting`: how many findings. `left_out` counts those that were too old when they were found.
-    """
-
-    def __init__(
-        self, table: Path, notes: Path, receiver: ReceiverSettings, max_age_ms: int, left_out: Counter[str], warn: Callable[[str], None]
-    ) -> None:
-        self.waiting = 0
+    def __init__(self, table: Path, notes: Path, receiver: ReceiverSettings, max_age_ms: int, warn: Callable[[str], None]) -> None:
+        self.waiting = 0  # findings
         self._folder, self._log = table, table / delta_log.LOG
         self._file = notes / f"{receiver.name}.json"
-        self._receiver, self._max_age_ms, self._left_out, self._warn = receiver, max_age_ms, left_out, warn
+        self._receiver, self._max_age_ms, self._warn = receiver, max_age_ms, warn
         self._of_open = table.name == REBALANCES_PROVISIONAL
         self._inode, self._id = 0, ""  # of the table; empty while there is none
         self._progress: Progress | None = None
         self._oldest = self._counted = Place(0)  # where the table begins now; what is before it was counted
-        self._gone: set[int] = set()  # commits whose files were deleted
         self._noted_s = 0.0
 
     def start(self) -> None:
@@ -95,14 +88,16 @@ class Queue:
         if not self._open() and self._progress is None:
             self._note(Progress("", Place(0)))  # the table that is made from now on is new as a whole
 
-    def look(self) -> None:
-        """Counts what came."""
-        if not self._open():
-            return
-        for new in self._rows(self._counted):
-            self.waiting += self._is_wanted(new, count=True)
+    def look(self) -> int:
+        """Counts what came; returns how many findings are left out because they were too old when they were found."""
+        old = 0
+        for new in self._rows(self._counted) if self._open() else ():
+            is_wanted = self._is_wanted(new)
+            self.waiting += is_wanted and not self._is_old(new)
+            old += is_wanted and self._is_old(new)
             self._counted = new.after
         self.pass_over()
+        return old
 
     def pass_over(self, *, at_once: bool = False) -> None:
         """Notes, now and then or `at_once`, that nothing is to be sent up to here."""
@@ -119,7 +114,7 @@ class Queue:
             return []
         until = progress.sending or self._counted
         rows = takewhile(lambda new: new.after <= until, self._rows(progress.done))
-        batch = list(islice(filter(self._is_wanted, rows), most))
+        batch = list(islice((new for new in rows if self._is_wanted(new) and not self._is_old(new)), most))
         if not batch and progress.sending is None:  # they were deleted since they were counted
             self.waiting = 0
         sending = batch[-1].after if batch else None  # None: what was about to be sent is not wanted any more
@@ -174,36 +169,30 @@ class Queue:
             try:
                 yield from self._rows_of(place)
             except FileNotFoundError:
-                if place.commit not in self._gone:
-                    self._gone.add(place.commit)
-                    self._tell_gone()
+                self._tell_gone()
             place = Place(place.commit + 1)
             yield NewFinding(None, place)
 
     def _rows_of(self, start: Place) -> Iterator[NewFinding]:
         """What one commit added, from a row on. FileNotFoundError: it was deleted since."""
-        count = 0
-        for path, written_ms in delta_log.commit_of(self._folder, start.commit).appended_at:
-            with pq.ParquetFile(self._folder / unquote(path)) as file:
-                columns = None if self._of_open else [*COLUMNS, "occurred_at"]
-                for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
-                    new = batch.slice(min(max(start.row - count, 0), len(batch)))
-                    first = count + len(batch) - len(new)
-                    count += len(batch)
-                    for number, row in enumerate(new.to_pylist(), first + 1):
-                        if not self._of_open or row["alarm"]:
-                            one = Finding.of_open(row) if self._of_open else Finding.of(row)
-                            yield NewFinding(one, Place(start.commit, number), written_ms)
+        columns = None if self._of_open else [*COLUMNS, "occurred_at"]
+        rows = (
+            (row, written_ms)
+            for path, written_ms in delta_log.commit_of(self._folder, start.commit).appended_at
+            for batch in pq.ParquetFile(self._folder / unquote(path)).iter_batches(_ROWS, columns=columns, use_threads=False)
+            for row in batch.to_pylist()
+        )
+        for number, (row, written_ms) in enumerate(rows, 1):
+            if number > start.row and (not self._of_open or row["alarm"]):
+                yield NewFinding(Finding.of(row), Place(start.commit, number), written_ms)
 
-    def _is_wanted(self, new: NewFinding, *, count: bool = False) -> bool:
+    def _is_wanted(self, new: NewFinding) -> bool:
         if new.finding is None or self._progress is None or not wanted_by(self._receiver, new.finding):
             return False
-        at_ms = new.finding.occurred_ms
-        if self._progress.told_until_ms and at_ms <= self._progress.told_until_ms:
-            return False
-        is_old = at_ms < new.written_ms - self._max_age_ms
-        self._left_out["old"] += is_old and count
-        return not is_old
+        return not (until_ms := self._progress.told_until_ms) or new.finding.occurred_ms > until_ms
+
+    def _is_old(self, new: NewFinding) -> bool:
+        return new.finding is not None and new.finding.occurred_ms < new.written_ms - self._max_age_ms
 
     def _tell_gone(self) -> None:
         """`rebalance maintain` keeps what was not sent, unless the note of progress was not there."""

@@ -60,7 +60,7 @@ class Sender:
         self.left_out = Counter(old=0, refused=0)
         self._alerts, self._warn, self._pauses = alerts, warn, pauses
         tables = ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
-        self._queues = [Queue(house.folder / table, notes, receiver, alerts.max_age_ms, self.left_out, warn) for table, notes in tables]
+        self._queues = [Queue(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes in tables]
         self._webhook = Webhook(receiver)
         self._webhook.check()
         self._not_before = 0.0
@@ -118,7 +118,7 @@ class Sender:
     def _look(self) -> None:
         was_empty = not self.waiting
         for queue in self._queues:
-            queue.look()
+            self.left_out["old"] += queue.look()
         if was_empty and self.waiting and not self._failures:
             self._not_before = time.monotonic() + self._pauses.gather
 
@@ -172,13 +172,9 @@ def sample() -> Finding:
         occurred_ms=_now_ms(),
         code="TEST",
         severity="ERROR",
-        member_id=None,
         client_id="rebalance",
-        client_host=None,
-        generation=None,
         message="This is a test of `rebalance alert --test`. No consumer group is concerned.",
         advice="Nothing. Findings will look like this one.",
-        details="{}",
     )
 
 

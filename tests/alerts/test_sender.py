@@ -128,7 +128,7 @@ def test_an_open_rebalance_is_posted_once_it_exceeds_its_limit_and_again_when_it
     assert "longer than its rebalance timeout of 30.0 s" in posted[0]["message"]
     assert posted[1]["message"].endswith("and had lasted longer than 30.0 s has ended.")
     (row,) = QuestionReader(lake).ask("SELECT * FROM rebalances_provisional WHERE alarm = 'RAISED'", {}).by_name()
-    assert {one["id"] for one in posted} == {Finding.of_open(row).id}
+    assert {one["id"] for one in posted} == {Finding.of(row).id}
     assert posted[0]["key"] != posted[1]["key"]
     assert said == []
 
