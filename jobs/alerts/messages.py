@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jobs.alerts.finding import COLUMNS, Finding
 from jobs.answers.attention_words import NOUNS
@@ -27,21 +27,16 @@ _NAME_CHARS: Final = 80
 _TEXT_CHARS: Final = 1_500
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """What is posted. `key`: the same for the same findings, whenever they are posted."""
 
     body: bytes
     key: str
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers beside the content type."""
-        return {"Idempotency-Key": self.key}
 
-
-def message(receiver: ReceiverSettings, findings: Sequence[Finding], dashboard_url: str, now_ms: int) -> Message:
-    """The message about findings to a receiver. `now_ms`: this machine's clock, from which on Alertmanager keeps an alert."""
+def message(receiver: ReceiverSettings, findings: Sequence[Finding], dashboard_url: str, now_ms: int | None = None) -> Message:
+    """The message about findings to a receiver. `now_ms`: from when on Alertmanager keeps an alert, by default now."""
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     key = hashlib.sha256("|".join(finding.key for finding in findings).encode()).hexdigest()[:32]
     if receiver.format == "slack":
         content: Any = _slack(findings, dashboard_url)

@@ -19,6 +19,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from jobs.alerts.messages import Message
 from jobs.common.alert_settings import ReceiverSettings, is_web_address
 from jobs.common.errors import SettingsError
 from jobs.common.files import foreign_access
@@ -56,14 +57,14 @@ class Webhook:
         """SettingsError: the files cannot be read, others can read them too, or they hold no URL or token."""
         self._address()
 
-    def post(self, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        """Posts JSON. The receiver has it once it answers with a status of success."""
+    def post(self, message: Message) -> Outcome:
+        """Posts a message. The receiver has it once it answers with a status of success."""
         try:
             url, authorization = self._address()
         except SettingsError as error:
             return Outcome(delivered=False, text=str(error), reason="settings")
-        fixed = {"Content-Type": "application/json", "User-Agent": f"rebalance/{version()}", **authorization}
-        request = Request(url, body, {**headers, **fixed}, method="POST")  # noqa: S310 - `_address` lets only HTTP through
+        own = {"Idempotency-Key": message.key, "Content-Type": "application/json", "User-Agent": f"rebalance/{version()}"}
+        request = Request(url, message.body, own | authorization, method="POST")  # noqa: S310 - `_address` lets only HTTP through
         try:
             with self._opener.open(request, timeout=self._settings.timeout_ms / 1_000) as answer:
                 return Outcome(delivered=True, text=_status(answer.status), reason="")

@@ -126,8 +126,7 @@ class Sender:
         if not (batch := queue.take(self._most)):
             return
         findings = [new.finding for new in batch if new.finding]
-        post = message(self.receiver, findings, self._alerts.dashboard_url, _now_ms())
-        outcome = self._webhook.post(post.body, post.headers)
+        outcome = self._webhook.post(message(self.receiver, findings, self._alerts.dashboard_url))
         if outcome.delivered:
             self.sent += len(batch)
             if self._failures:
@@ -169,14 +168,10 @@ def sample() -> Finding:
     return Finding(
         cluster="test",
         group_id="rebalance-alert-test",
-        occurred_ms=_now_ms(),
+        occurred_ms=time.time_ns() // 1_000_000,
         code="TEST",
         severity="ERROR",
         client_id="rebalance",
         message="This is a test of `rebalance alert --test`. No consumer group is concerned.",
         advice="Nothing. Findings will look like this one.",
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

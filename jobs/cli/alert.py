@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -88,8 +88,7 @@ def _test(settings: AlertSettings) -> int:
         webhook = Webhook(receiver)
         webhook.check()
         began = time.monotonic()
-        post = message(receiver, [sample()], settings.dashboard_url, _now_ms())
-        outcome = webhook.post(post.body, post.headers)
+        outcome = webhook.post(message(receiver, [sample()], settings.dashboard_url))
         failed |= not outcome.delivered
         if outcome.delivered:
             click.echo(f"{receiver.name}: delivered in {time.monotonic() - began:.1f} s ({outcome.text})")
@@ -111,8 +110,7 @@ def _show(lakehouse: Path, settings: AlertSettings, since: timedelta) -> None:
         of_all = f"{len(wanted):,} of {many(len(findings), 'finding')}"
         click.echo(f"# {receiver.name} ({receiver.format}): {of_all} in {many(len(portions), 'message')}")
         for portion in portions:
-            content: Any = json.loads(message(receiver, portion, settings.dashboard_url, _now_ms()).body)
-            click.echo(json.dumps(content, indent=2))
+            click.echo(json.dumps(json.loads(message(receiver, portion, settings.dashboard_url).body), indent=2))
 
 
 def _send(lakehouse: Path, settings: AlertSettings, *, once: bool) -> None:
@@ -130,7 +128,3 @@ def _send(lakehouse: Path, settings: AlertSettings, *, once: bool) -> None:
             click.echo(f"new findings of {lakehouse} go to {names}, until Ctrl-C")
         while not once and not interrupts.happened():
             time.sleep(_STEP_SECONDS)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.alerts.messages import Message
 from jobs.alerts.posting import Webhook
 from jobs.cli.entry import main
 from jobs.common.alert_settings import ReceiverSettings
@@ -14,6 +15,7 @@ from tests.alerts.webhooks import SECRET, finding, found, hook, secret_file
 from tests.lakehouse.rows import empty_lakehouse
 
 TOKEN = "tok-Wq7xT2m9Lr4v"
+EMPTY = Message(b"{}", "")
 PIECES = (*SECRET.split("/"), TOKEN)
 
 
@@ -56,7 +58,7 @@ def test_what_the_receiver_says_is_shown_unless_it_repeats_a_secret(received, tm
         (b"", ""),
     ):
         received.answers = [(403, {}, said)]
-        outcome = asked.post(b"{}", {})
+        outcome = asked.post(EMPTY)
         assert outcome.text == f"HTTP 403 Forbidden{shown}"
         assert not outcome.delivered
     assert received.got[0][1]["Authorization"] == f"Bearer {TOKEN}"
@@ -66,7 +68,7 @@ def test_what_the_receiver_says_is_shown_unless_it_repeats_a_secret(received, tm
     "url", [f"http://127.0.0.1:1/{SECRET}", f"http://no-such-host.invalid/{SECRET}", f"https://127.0.0.1:PORT/{SECRET}"]
 )
 def test_a_receiver_that_cannot_be_reached_is_named_without_its_address(received, tmp_path, url):
-    outcome = webhook(secret_file(tmp_path, url.replace("PORT", str(received.port)))).post(b"{}", {})
+    outcome = webhook(secret_file(tmp_path, url.replace("PORT", str(received.port)))).post(EMPTY)
     assert not outcome.delivered
     assert outcome.reason == "connection"
     check_untold(outcome.text)
@@ -95,11 +97,11 @@ def test_a_file_that_others_may_read_is_refused(tmp_path):
 def test_a_replaced_file_counts_from_the_next_post_on(received, tmp_path):
     file = secret_file(tmp_path, "http://127.0.0.1:1/")
     asked = webhook(file)
-    assert not asked.post(b"{}", {}).delivered
+    assert not asked.post(EMPTY).delivered
     file.write_text(received.url)
-    assert asked.post(b"{}", {}).delivered
+    assert asked.post(EMPTY).delivered
     file.unlink()
-    assert asked.post(b"{}", {}).reason == "settings"
+    assert asked.post(EMPTY).reason == "settings"
 
 
 def test_settings_and_commands_do_not_show_them(received, tmp_path, capfd):
