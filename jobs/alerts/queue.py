@@ -73,20 +73,20 @@ class Queue:
         self._receiver, self._max_age_ms, self._warn = receiver, max_age_ms, warn
         self._of_open = table.name == REBALANCES_PROVISIONAL
         self._inode, self._id = 0, ""  # of the table; empty while there is none
-        self._progress: Progress | None = None
+        self._progress, self._is_noted = Progress("", Place(0)), False  # a table that is made from now on is new as a whole
         self._oldest = self._counted = Place(0)  # where the table begins now; what is before it was counted
         self._noted_s = 0.0
 
     def start(self) -> None:
         """Notes where to begin. LakehouseError: the note of an earlier process is damaged."""
         try:
-            self._progress = msgspec.json.decode(self._file.read_bytes(), type=Progress)
+            self._progress, self._is_noted = msgspec.json.decode(self._file.read_bytes(), type=Progress), True
         except FileNotFoundError:
             pass
         except (OSError, msgspec.MsgspecError):
             raise LakehouseError(f"{self._file} is damaged: delete it; alerts then begin with the next finding") from None
-        if not self._open() and self._progress is None:
-            self._note(Progress("", Place(0)))  # the table that is made from now on is new as a whole
+        if not self._open() and not self._is_noted:
+            self._note(self._progress)
 
     def look(self) -> int:
         """Counts what came; returns how many findings are left out because they were too old when they were found."""
@@ -101,17 +101,13 @@ class Queue:
 
     def pass_over(self, *, at_once: bool = False) -> None:
         """Notes, now and then or `at_once`, that nothing is to be sent up to here."""
-        progress = self._progress
-        if self.waiting or progress is None or not progress.table or progress.done >= self._counted:
-            return
-        if at_once or time.monotonic() - self._noted_s > _NOTE_SECONDS:
-            self._note(replace(progress, done=self._counted, sending=None))
+        is_time = at_once or time.monotonic() - self._noted_s > _NOTE_SECONDS
+        if is_time and not self.waiting and self._progress.table and self._progress.done < self._counted:
+            self._note(replace(self._progress, done=self._counted, sending=None))
 
     def take(self, most: int) -> list[NewFinding]:
         """The findings of the next message, once more if it may have been posted already. Their end is noted first."""
         progress = self._progress
-        if progress is None:
-            return []
         until = progress.sending or self._counted
         rows = takewhile(lambda new: new.after <= until, self._rows(progress.done))
         batch = list(islice((new for new in rows if self._is_wanted(new) and not self._is_old(new)), most))
@@ -124,15 +120,13 @@ class Queue:
 
     def give_back(self) -> None:
         """The message was refused: it will be another one."""
-        if self._progress is not None:
-            self._note(replace(self._progress, sending=None))
+        self._note(replace(self._progress, sending=None))
 
     def done(self, batch: list[NewFinding]) -> None:
         """The findings were sent, or are given up."""
-        if self._progress is not None:
-            self.waiting -= len(batch)
-            newest_ms = max([self._progress.newest_ms, *(new.finding.occurred_ms for new in batch if new.finding)])
-            self._note(replace(self._progress, done=batch[-1].after, sending=None, newest_ms=newest_ms))
+        self.waiting -= len(batch)
+        newest_ms = max([self._progress.newest_ms, *(new.finding.occurred_ms for new in batch if new.finding)])
+        self._note(replace(self._progress, done=batch[-1].after, sending=None, newest_ms=newest_ms))
 
     def _open(self) -> bool:
         """Goes to the right place in the table if it is another one than before. False: there is no table yet."""
@@ -151,15 +145,14 @@ class Queue:
 
         Findings of times that were told out of the other one are left out.
         """
-        known, commits = self._progress, delta_log.versions(self._folder)
-        progress = known or Progress(table_id, Place(commits[-1] + 1))
-        if progress.table != table_id:
-            progress = Progress(table_id, Place(0), newest_ms=progress.newest_ms, told_until_ms=progress.newest_ms)
-        if progress != known:
-            self._note(progress)
+        commits, newest_ms = delta_log.versions(self._folder), self._progress.newest_ms
+        if not self._is_noted:
+            self._note(Progress(table_id, Place(commits[-1] + 1)))
+        elif self._progress.table != table_id:
+            self._note(Progress(table_id, Place(0), newest_ms=newest_ms, told_until_ms=newest_ms))
         self.waiting, self._oldest = 0, Place(commits[0])
-        self._counted = max(progress.done, self._oldest)
-        if progress.done < self._oldest:
+        self._counted = max(self._progress.done, self._oldest)
+        if self._progress.done < self._oldest:
             self._tell_gone()
 
     def _rows(self, start: Place) -> Iterator[NewFinding]:
@@ -187,7 +180,7 @@ class Queue:
                 yield NewFinding(Finding.of(row), Place(start.commit, number), written_ms)
 
     def _is_wanted(self, new: NewFinding) -> bool:
-        if new.finding is None or self._progress is None or not wanted_by(self._receiver, new.finding):
+        if new.finding is None or not wanted_by(self._receiver, new.finding):
             return False
         return not (until_ms := self._progress.told_until_ms) or new.finding.occurred_ms > until_ms
 
@@ -199,8 +192,7 @@ class Queue:
         self._warn(f"alerts: findings for {self._receiver.name} were deleted from the table before they were sent")
 
     def _note(self, progress: Progress) -> None:
-        self._progress = progress
-        self._noted_s = time.monotonic()
+        self._progress, self._is_noted, self._noted_s = progress, True, time.monotonic()
         write_whole(self._file, msgspec.json.encode(progress))
 
 

@@ -114,8 +114,7 @@ def _show(lakehouse: Path, settings: AlertSettings, since: timedelta) -> None:
 
 
 def _send(lakehouse: Path, settings: AlertSettings, *, once: bool) -> None:
-    from jobs.alerts.alerting import alerting
-    from jobs.alerts.sender import PAUSES
+    from jobs.alerts.sender import PAUSES, alerting
     from jobs.common.interrupts import Interrupts
     from jobs.lakehouse.folder import Lakehouse
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.alerts.alerting import alerting
+from jobs.alerts.sender import alerting
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.jars import ensure_spark_jars

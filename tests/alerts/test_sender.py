@@ -15,8 +15,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from jobs.alerts import sender as sender_module
-from jobs.alerts.alerting import alerting
 from jobs.alerts.finding import Finding
+from jobs.alerts.sender import alerting
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.alert_settings import AlertSettings, ReceiverSettings
 from jobs.common.errors import UserError

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.alerts.alerting import alerting
+from jobs.alerts.sender import alerting
 from jobs.common.alert_settings import AlertSettings, ReceiverSettings
 from jobs.health.batch_health import BatchHealth
 from jobs.health.batches import IngestedBatch, TrackedBatch
