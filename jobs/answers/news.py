@@ -47,10 +47,15 @@ _LATELY_MS: Final = {REBALANCES_PROVISIONAL: 300_000, REBALANCES: 300_000, FINDI
 """How long before the last look a file may have been written that is read again: findings for longer, so that those which decide what a
 rebalance is blamed on are there for as long as it is."""
 
+# $rebalances, $rebalances_provisional and $findings: the newest micro-batch of each table that was seen.
 _REBALANCES: Final = """
     SELECT r.* FROM rebalances_with_culprit AS r
     WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
-      AND r.started_at >= $since AND r.ended_at > $after AND (r.batch_id > $batch OR r.finding_id IS NOT NULL)
+      AND r.started_at >= $since AND r.ended_at > $after AND (
+        r.batch_id > CASE WHEN r.waits_for IS NULL THEN $rebalances ELSE $rebalances_provisional END
+        OR r.finding_id IN (SELECT f.id FROM findings_with_id AS f WHERE f.batch_id > $findings)
+        OR r.culprit_broker IS NOT NULL
+      )
     ORDER BY r.ended_at DESC, r.started_at DESC, r.cluster DESC, r.group_id DESC, r.id LIMIT $limit
 """
 _FINDINGS: Final = """
@@ -58,7 +63,7 @@ _FINDINGS: Final = """
     FROM findings_with_id AS f
     LEFT JOIN incidents AS i ON i.cluster = f.cluster AND list_contains(i.findings, f.id)
     WHERE ($cluster IS NULL OR f.cluster = $cluster) AND ($group IS NULL OR f.group_id = $group)
-      AND f.occurred_at >= $since AND f.occurred_at > $after AND (f.batch_id > $batch OR i.broker IS NOT NULL)
+      AND f.occurred_at >= $since AND f.occurred_at > $after AND (f.batch_id > $findings OR i.broker IS NOT NULL)
     ORDER BY f.occurred_at DESC, f.cluster DESC, f.group_id DESC, f.code DESC, f.id LIMIT $limit
 """
 _BATCHES: Final = " UNION ALL ".join(f"SELECT '{name}', coalesce(max(batch_id), -1) FROM {name}" for name in _LATELY_MS)  # noqa: S608
@@ -183,7 +188,7 @@ class News:
         is_first, known = self._forgotten is None, self._batches
         limit = LATEST + 1 if is_first and self._typed is None else _NO_LIMIT
         after = EPOCH if self._written_ms or self._forgotten is None else self._forgotten
-        values = self._scope | {"since": since, "after": after, "limit": limit, "batch": min(known.values())}
+        values = self._scope | known | {"since": since, "after": after, "limit": limit}
         queries = ((REBALANCES, _REBALANCES), (FINDINGS, _FINDINGS))
         found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
         found.sort(key=lambda item: item.at)
