@@ -38,16 +38,13 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     return [name for name in questions.names() if name.startswith(begun)]
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance ask                                             lists the questions
-  rebalance ask why --lakehouse lake/ --group payments
-  rebalance ask worst --lakehouse lake/ --since 7d
-  rebalance ask changes --lakehouse lake/ --at 2026-11-21T06:16 --around 5m
-  rebalance ask storms --lakehouse lake/ --set least=10 --format json
-  rebalance ask why --show                                  prints the SQL, for DuckDB and for Spark
-""",
+@options.command(
+    "rebalance ask                                             lists the questions",
+    "rebalance ask why --lakehouse lake/ --group payments",
+    "rebalance ask worst --lakehouse lake/ --since 7d",
+    "rebalance ask changes --lakehouse lake/ --at 2026-11-21T06:16 --around 5m",
+    "rebalance ask storms --lakehouse lake/ --set least=10 --format json",
+    "rebalance ask why --show                                  prints the SQL, for DuckDB and for Spark",
 )
 @click.argument("name", required=False, shell_complete=_names)
 @options.lakehouse(required=False)

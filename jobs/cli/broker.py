@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 _STEP_SECONDS: Final = 0.2
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance broker
-  rebalance broker --dir kafka/ --port 9092 --topic orders:6 --topic group-protocol-logs:3
-  rebalance broker --dir kafka/ --brokers 3
-  rebalance broker --version 4.2.0
-""",
+@options.command(
+    "rebalance broker",
+    "rebalance broker --dir kafka/ --port 9092 --topic orders:6 --topic group-protocol-logs:3",
+    "rebalance broker --dir kafka/ --brokers 3",
+    "rebalance broker --version 4.2.0",
 )
 @click.option(
     "--dir",

@@ -22,15 +22,11 @@ _SHORTEST: Final = timedelta(milliseconds=100)
 _LONGEST: Final = timedelta(hours=1)
 
 
-@click.command(
-    "dump-offsets",
-    epilog="""\b
-Examples:
-  rebalance dump-offsets --bootstrap broker:9092 --out logs/production/offsets/offsets.jsonl
-  rebalance dump-offsets --bootstrap broker:9092 | gzip > logs/production/offsets/offsets.jsonl.gz
-  rebalance dump-offsets --bootstrap broker:9092 --follow --out logs/production/offsets/offsets.jsonl
-  rebalance run --input logs/ --lakehouse lake/ --once
-""",
+@options.command(
+    "rebalance dump-offsets --bootstrap broker:9092 --out logs/production/offsets/offsets.jsonl",
+    "rebalance dump-offsets --bootstrap broker:9092 | gzip > logs/production/offsets/offsets.jsonl.gz",
+    "rebalance dump-offsets --bootstrap broker:9092 --follow --out logs/production/offsets/offsets.jsonl",
+    "rebalance run --input logs/ --lakehouse lake/ --once",
 )
 @options.bootstrap
 @options.client_settings("--config", "the client")
@@ -58,14 +54,11 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
     return 0
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance poll --bootstrap broker:9092 --out logs/ --cluster production
-  rebalance poll --bootstrap broker:9092 --out logs/ --group payments --group orders --every 2s
-  rebalance poll --bootstrap broker:9092 --out logs/ --config client.properties --once
-  rebalance run --input logs/ --lakehouse lake/
-""",
+@options.command(
+    "rebalance poll --bootstrap broker:9092 --out logs/ --cluster production",
+    "rebalance poll --bootstrap broker:9092 --out logs/ --group payments --group orders --every 2s",
+    "rebalance poll --bootstrap broker:9092 --out logs/ --config client.properties --once",
+    "rebalance run --input logs/ --lakehouse lake/",
 )
 @options.bootstrap
 @options.client_settings("--config", "the client")

@@ -21,15 +21,10 @@ if TYPE_CHECKING:
 _EXAMPLES = 5  # of one law, unless all are asked for
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance check --lakehouse lake/
-  rebalance check --lakehouse lake/ --input logs/
-  rebalance check --lakehouse lake/ --format json | jq '.broken'
-
-{exit_codes.line("check")}
-""",
+@options.command(
+    "rebalance check --lakehouse lake/",
+    "rebalance check --lakehouse lake/ --input logs/",
+    "rebalance check --lakehouse lake/ --format json | jq '.broken'",
 )
 @options.lakehouse()
 @click.option(

@@ -14,13 +14,10 @@ from jobs.common import options
 _NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes first
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance dashboard --lakehouse lake/
-  rebalance dashboard --lakehouse lake/ --port 0
-  rebalance dashboard --lakehouse lake/ --host 0.0.0.0    # for everybody who can reach this machine
-""",
+@options.command(
+    "rebalance dashboard --lakehouse lake/",
+    "rebalance dashboard --lakehouse lake/ --port 0",
+    "rebalance dashboard --lakehouse lake/ --host 0.0.0.0    # for everybody who can reach this machine",
 )
 @options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
 @click.option(

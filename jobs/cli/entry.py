@@ -9,31 +9,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
 import click
 
-from jobs.cli import (
-    alert,
-    ask,
-    broker,
-    capture,
-    check,
-    dashboard,
-    demo,
-    evidence,
-    explain,
-    generate,
-    health,
-    inspect,
-    maintain,
-    replay,
-    report,
-    run,
-    ship,
-    watch,
-)
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes
 from jobs.common.disks import is_full
@@ -41,8 +22,11 @@ from jobs.common.errors import DiskFullError, QueryFailedError, UserError
 from jobs.common.options import CONTEXT
 from jobs.common.places import version
 
-# The modules of the commands import Spark and DuckDB only when a command runs: help and errors come at once.
-
+_MODULES = (
+    *("explain", "run", "inspect", "report", "watch", "dashboard", "ask", "evidence", "check", "health", "alert", "maintain", "replay"),
+    *("ship", "capture", "broker", "demo", "generate"),
+)
+"""Those of the commands, in the order of their list. They import Spark and DuckDB only when a command runs: help comes at once."""
 _UNCUT = 1_000
 """Characters of what a command does, in the list of commands."""
 
@@ -85,30 +69,10 @@ def cli() -> None:
     """
 
 
-for _command in (
-    explain.explain,
-    run.run,
-    inspect.inspect,
-    report.report,
-    watch.watch,
-    dashboard.dashboard,
-    ask.ask,
-    evidence.evidence,
-    check.check,
-    health.health,
-    alert.alert,
-    maintain.maintain,
-    replay.replay,
-    ship.ship,
-    capture.dump_offsets,
-    capture.poll,
-    broker.broker,
-    demo.demo,
-    demo.demo_live,
-    generate.trace,
-    generate.generate,
-):
-    cli.add_command(_command)
+for _module in _MODULES:
+    for _member in vars(import_module(f"jobs.cli.{_module}")).values():
+        if isinstance(_member, click.Command):
+            cli.add_command(_member)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
     from jobs.answers.evidence import ProvenRow
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance evidence f3a91c0d27be --lakehouse lake/
-  rebalance evidence f3a91c0d27be --lakehouse lake/ --entry
-  rebalance evidence r5410 --lakehouse lake/ --input logs/ --format json
-
-{exit_codes.line("evidence")}
-""",
+@options.command(
+    "rebalance evidence f3a91c0d27be --lakehouse lake/",
+    "rebalance evidence f3a91c0d27be --lakehouse lake/ --entry",
+    "rebalance evidence r5410 --lakehouse lake/ --input logs/ --format json",
 )
 @click.argument("row_id", metavar="ID")
 @options.lakehouse()

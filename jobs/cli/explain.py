@@ -33,19 +33,14 @@ _WHAT_IS_READ: Final = (
 )
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance explain server.log
-  rebalance explain app.log --timezone Europe/Berlin
-  pbpaste | rebalance explain -                            what was copied (Linux: xclip -o, wl-paste)
-  kubectl logs kafka-0 | rebalance explain -
-  rebalance explain logs/ --format html > out.html
-  rebalance explain server.log --keep lake/                then `rebalance ask --lakehouse lake/`
-  rebalance explain server.log --fail-on error
-
-{exit_codes.line("explain")}
-""",
+@options.command(
+    "rebalance explain server.log",
+    "rebalance explain app.log --timezone Europe/Berlin",
+    "pbpaste | rebalance explain -                            what was copied (Linux: xclip -o, wl-paste)",
+    "kubectl logs kafka-0 | rebalance explain -",
+    "rebalance explain logs/ --format html > out.html",
+    "rebalance explain server.log --keep lake/                then `rebalance ask --lakehouse lake/`",
+    "rebalance explain server.log --fail-on error",
 )
 @click.argument("path", type=click.Path(path_type=Path, allow_dash=True), metavar="PATH|-")
 @form_option

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from jobs.cli.output.terminal import stdout, warn
-from jobs.common import exit_codes, options
+from jobs.common import options
 from jobs.common.disks import is_full
 from jobs.common.errors import DiskFullError, UserError
 from jobs.common.text import printable
@@ -24,19 +24,38 @@ _PROGRESS_SECONDS = 1.0
 _TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
 
-@click.command(
-    epilog="\b\nSizes:\n"
-    + "\n".join(f"  {name:4} {size.text()}, {size.rebalances:.2g} rebalances a second" for name, size in SIZES.items())
-    + """
+@options.command("rebalance trace < traces.jsonl > answers.jsonl")
+@click.option("--kafka", metavar="VERSION", help="Follow this Kafka release, such as 4.4.0 or 3.9.1, not the trace's own.")
+@click.option("--episodes", is_flag=True, help="Only tell the rebalances of consumer groups: rounds, causes, and who held partitions.")
+def trace(*, kafka: str | None, episodes: bool) -> int:
+    """Answer recorded requests with the executable specification.
 
-\b
-Examples:
-  rebalance generate load/ --size M --lines 10000000
-  rebalance run --input load/ --lakehouse lake/ --once
-  rebalance generate - --size S --lines 100000 | gzip > broker.log.gz
+    Reads one trace or case (JSON) per line from standard input and writes the same object with the outcome of every step replaced
+    by the model's own, by the rules of the release in "measured_on". Classic groups: the format of tests/data/traces/FORMAT.md.
+    Consumer groups (KIP-848, Kafka 4.2 and later): "format": "consumer-group-case/1", see tests/data/traces-consumer/FORMAT.md.
+    """
+    from coordinator_model.specification.releases import NEWEST
+    from coordinator_model.specification.trace import run_lines
 
-"""
-    + exit_codes.line("generate")
+    newest = ".".join(map(str, NEWEST))
+
+    def newer(release: str) -> None:
+        warn(f"The rules of Kafka {release} are not known yet: its traces are answered by those of {newest}.")
+
+    try:
+        run_lines(sys.stdin, sys.stdout, kafka, newer, episodes=episodes)
+    except ValueError as error:
+        raise UserError(f"This is not a trace that the specification can follow: {error}") from error
+    return 0
+
+
+@options.command(
+    "rebalance generate load/ --size M --lines 10000000",
+    "rebalance run --input load/ --lakehouse lake/ --once",
+    "rebalance generate - --size S --lines 100000 | gzip > broker.log.gz",
+    before="\n".join(
+        ["\b", "Sizes:", *(f"  {name:4} {size.text()}, {size.rebalances:.2g} rebalances a second" for name, size in SIZES.items()), ""]
+    ),
 )
 @click.argument("folder", type=options.PATH, metavar="DIR")
 @click.option("--size", type=click.Choice(list(SIZES)), default="S", help="The cluster: its groups and their members.")
@@ -105,33 +124,3 @@ def generate(
         f"in {seconds:.1f} s ({done.lines / seconds:,.0f} lines/s)",
         err=to_stream,
     )
-
-
-@click.command(
-    epilog="""\b
-Example:
-  rebalance trace < traces.jsonl > answers.jsonl
-"""
-)
-@click.option("--kafka", metavar="VERSION", help="Follow this Kafka release, such as 4.4.0 or 3.9.1, not the trace's own.")
-@click.option("--episodes", is_flag=True, help="Only tell the rebalances of consumer groups: rounds, causes, and who held partitions.")
-def trace(*, kafka: str | None, episodes: bool) -> int:
-    """Answer recorded requests with the executable specification.
-
-    Reads one trace or case (JSON) per line from standard input and writes the same object with the outcome of every step replaced
-    by the model's own, by the rules of the release in "measured_on". Classic groups: the format of tests/data/traces/FORMAT.md.
-    Consumer groups (KIP-848, Kafka 4.2 and later): "format": "consumer-group-case/1", see tests/data/traces-consumer/FORMAT.md.
-    """
-    from coordinator_model.specification.releases import NEWEST
-    from coordinator_model.specification.trace import run_lines
-
-    newest = ".".join(map(str, NEWEST))
-
-    def newer(release: str) -> None:
-        warn(f"The rules of Kafka {release} are not known yet: its traces are answered by those of {newest}.")
-
-    try:
-        run_lines(sys.stdin, sys.stdout, kafka, newer, episodes=episodes)
-    except ValueError as error:
-        raise UserError(f"This is not a trace that the specification can follow: {error}") from error
-    return 0

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
     from jobs.health.verdict import Limits
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance health --lakehouse lake/
-  rebalance health --lakehouse lake/ --max-lag 5m --window 15m
-  rebalance health --lakehouse lake/ --format json | jq '.problems[].code'
-
-{exit_codes.line("health")}
-""",
+@options.command(
+    "rebalance health --lakehouse lake/",
+    "rebalance health --lakehouse lake/ --max-lag 5m --window 15m",
+    "rebalance health --lakehouse lake/ --format json | jq '.problems[].code'",
 )
 @options.lakehouse("Folder that `rebalance run` works in.")
 @click.option("--max-lag", type=options.SPAN, default="60s", help="Age of the newest event when it is tracked.")

@@ -16,15 +16,10 @@ from jobs.common.text import printable
 _SLICE_LINES = 100_000  # between two words about the progress
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance inspect logs/
-  rebalance inspect kubectl.log --timezone Europe/Berlin
-  rebalance inspect logs/ --format json | jq '.samples'
-
-"""
-    + exit_codes.line("inspect"),
+@options.command(
+    "rebalance inspect logs/",
+    "rebalance inspect kubectl.log --timezone Europe/Berlin",
+    "rebalance inspect logs/ --format json | jq '.samples'",
 )
 @click.argument("path", type=options.PATH)
 @options.timezones

@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files deleted", ">freed", ">commits deleted")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance maintain --lakehouse lake/
-  rebalance maintain --lakehouse lake/ --keep 90d
-  rebalance maintain --lakehouse lake/ --keep 365d --thin-after 7d
-  rebalance maintain --lakehouse lake/ --keep 365d --keep-events 30d --dry-run
-""",
+@options.command(
+    "rebalance maintain --lakehouse lake/",
+    "rebalance maintain --lakehouse lake/ --keep 90d",
+    "rebalance maintain --lakehouse lake/ --keep 365d --thin-after 7d",
+    "rebalance maintain --lakehouse lake/ --keep 365d --keep-events 30d --dry-run",
 )
 @options.lakehouse("Folder that `rebalance run` writes to. It may be running.")
 @click.option("--keep", type=options.SPAN, help="Delete rows that are older than this: 90d, 26w. [default: keep everything]")

@@ -11,13 +11,10 @@ from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance replay --from lake/ --lakehouse lake-new/             while `rebalance run` works in lake/
-  rebalance replay --from lake/ --lakehouse lake-new/ --swap      after it was stopped
-  rebalance run --input logs/ --lakehouse lake/                   continues where it stopped, in the new one
-""",
+@options.command(
+    "rebalance replay --from lake/ --lakehouse lake-new/             while `rebalance run` works in lake/",
+    "rebalance replay --from lake/ --lakehouse lake-new/ --swap      after it was stopped",
+    "rebalance run --input logs/ --lakehouse lake/                   continues where it stopped, in the new one",
 )
 @click.option(
     "--from",

@@ -21,17 +21,12 @@ if TYPE_CHECKING:
     from jobs.pipeline.topic_input import TopicInput
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance run --input logs/ --lakehouse lake/ --once
-  rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin
-  rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C
-  rebalance run --kafka broker:9092 --lakehouse lake/             reads what `rebalance ship` writes to a topic
-  rebalance run --offsets-from broker:9092 --lakehouse lake/      needs no logs: reads __consumer_offsets
-
-{exit_codes.line("run")}
-""",
+@options.command(
+    "rebalance run --input logs/ --lakehouse lake/ --once",
+    "rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin",
+    "rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C",
+    "rebalance run --kafka broker:9092 --lakehouse lake/             reads what `rebalance ship` writes to a topic",
+    "rebalance run --offsets-from broker:9092 --lakehouse lake/      needs no logs: reads __consumer_offsets",
 )
 @click.option(
     "--input",

@@ -20,15 +20,12 @@ _GC_AFTER: Final = 100_000
 """Objects: Python's own 700 make it look for cycles, of which there are hardly any, through all members again and again."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance ship --input /opt/kafka/logs --cluster production --broker broker-1 --bootstrap other:9092
-  rebalance ship --input server.log --input kafka-request.log --cluster production --broker broker-1 --bootstrap other:9092
-  rebalance ship --input app-logs/ --cluster production --broker clients --bootstrap other:9092
-  rebalance ship --input /var/log/pods --pods 'kafka/production-kafka-*' --cluster production --bootstrap other:9092
-  rebalance ship --input archive/ --cluster production --broker broker-1 --bootstrap other:9092 --once
-""",
+@options.command(
+    "rebalance ship --input /opt/kafka/logs --cluster production --broker broker-1 --bootstrap other:9092",
+    "rebalance ship --input server.log --input kafka-request.log --cluster production --broker broker-1 --bootstrap other:9092",
+    "rebalance ship --input app-logs/ --cluster production --broker clients --bootstrap other:9092",
+    "rebalance ship --input /var/log/pods --pods 'kafka/production-kafka-*' --cluster production --bootstrap other:9092",
+    "rebalance ship --input archive/ --cluster production --broker broker-1 --bootstrap other:9092 --once",
 )
 @click.option(
     "--input",

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from jobs.common import exit_codes
 from jobs.common.errors import UserError
 from jobs.common.text import printable
 from jobs.common.times import parse_span
@@ -52,6 +53,17 @@ class _SparkJob(click.Command):
 
 spark_job = click.command(cls=_SparkJob, context_settings=CONTEXT)
 """A job that spark-submit starts."""
+
+
+def command(*examples: str, before: str = "") -> Callable[[Command], click.Command]:
+    """A command of `rebalance`. Its help ends with `before`, these examples, and the exit codes that mean something special to it."""
+
+    def decorate(function: Command) -> click.Command:
+        codes = exit_codes.line(function.__name__) if function.__name__ in exit_codes.SPECIAL else ""
+        epilog = [before, "\b", "Examples:", *(f"  {example}" for example in examples), "", codes]
+        return click.command(epilog="\n".join(epilog))(function)
+
+    return decorate
 
 
 LAKEHOUSE: Final = "REBALANCE_LAKEHOUSE"
