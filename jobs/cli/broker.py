@@ -6,7 +6,6 @@ broker N in `broker-N/`. Nothing outside of the folder is written, and a folder 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -73,17 +72,17 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
         try:
             _check_count(folder, number)
             for member in brokers_of(folder, number, port=port or 0, version=version):
-                if interrupts.signal is not None:
+                if interrupts.happened():
                     return 0
-                _write(f"starting broker {member.node_id} of {number}, Kafka {version} ...")
+                click.echo(f"starting broker {member.node_id} of {number}, Kafka {version} ...")
                 running.append(member)
                 member.start()
             for name, partitions in wanted:
                 _create(running[0], name, partitions)
-            _write(f"bootstrap: {','.join(member.bootstrap for member in running)}")
-            _write(f"logs:      {folder / 'logs'}/broker-N/server.log, kafka-request.log")
-            _write("Ctrl-C stops it.")
-            while interrupts.signal is None:
+            click.echo(f"bootstrap: {','.join(member.bootstrap for member in running)}")
+            click.echo(f"logs:      {folder / 'logs'}/broker-N/server.log, kafka-request.log")
+            click.echo("Ctrl-C stops it.")
+            while not interrupts.happened():
                 for member in running:
                     if not member.running:
                         raise UserError(f"broker {member.node_id} ended by itself: see {member.logs / 'server.log'}")
@@ -92,14 +91,8 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
             # The controller last: the others sign off with it.
             for member in reversed(running):
                 member.stop()
-    _write("stopped")
+    click.echo("stopped")
     return 0
-
-
-def _write(text: str) -> None:
-    """At once, also into a pipe."""
-    click.echo(text)
-    sys.stdout.flush()
 
 
 def _topic(text: str) -> tuple[str, int]:

@@ -47,7 +47,7 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
         raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will ignore it")
     cluster = Cluster(bootstrap, config)
     with told_if_full(out.parent) if out is not None else nullcontext(), Interrupts() as interrupts:
-        counts = dump_to_file(cluster, out, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)
+        counts = dump_to_file(cluster, out, stopped=interrupts.happened, everything=everything, follow=follow)
     warn(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
     if interrupts.signal is not None and not follow:
         return exit_codes.ENDED_BY_SIGNAL + interrupts.signal
@@ -84,9 +84,7 @@ def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every:
         poller = Poller(Cluster(bootstrap, config), groups)
         folder = out / cluster / "poll"
         try:
-            answered = follow(
-                poller, folder, every=interval.total_seconds(), once=once, stopped=lambda: interrupts.signal is not None, complain=warn
-            )
+            answered = follow(poller, folder, every=interval.total_seconds(), once=once, stopped=interrupts.happened, complain=warn)
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
     warn(f"{answered:,} polls of {len(poller.last_lines):,} groups in {folder}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from datetime import datetime, timezone
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.output.terminal import stdout, warn
+from jobs.cli.output.terminal import stderr, stdout, warn
 from jobs.common import options
 from jobs.common.disks import is_full
 from jobs.common.errors import DiskFullError, UserError
@@ -100,24 +99,18 @@ def generate(
     wanted = SIZES[size] if rebalances is None else replace(SIZES[size], rebalances=rebalances)
     start_ms = epoch_ms(start.replace(tzinfo=timezone.utc))
     made = Cluster(wanted, release=release, brokers=number, start_ms=start_ms, seed=seed)
-    show = stdout().is_terminal and not to_stream
+    console = stderr() if to_stream else stdout()
     shown = begun = time.monotonic()
     try:
-        with Stream(sys.stdout.buffer) if to_stream else Folder(folder / cluster, number) as logs:
+        with console.status("") as status, Stream(sys.stdout.buffer) if to_stream else Folder(folder / cluster, number) as logs:
             for done in write(made, logs, lines):
-                if show and time.monotonic() - shown >= _PROGRESS_SECONDS:
+                if time.monotonic() - shown >= _PROGRESS_SECONDS:
                     shown = time.monotonic()
-                    click.echo(f"\r{done.lines:,} of {lines:,} lines", nl=False, err=True)
-    except BrokenPipeError:  # `rebalance generate - | head`: nobody reads on, which is no error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
+                    status.update(f"{done.lines:,} of {lines:,} lines")
     except OSError as error:
         if is_full(error) and not to_stream:
             raise DiskFullError(f"the disk is full: {folder}; the lines written so far stay there") from error
         raise
-    finally:
-        if show:
-            click.echo("\r\033[K", nl=False, err=True)
     seconds = max(time.monotonic() - begun, 0.001)
     click.echo(
         f"{done.lines:,} lines, {done.bytes / 1e6:,.0f} MB, {duration(made.now_ms)} of a cluster's life, {made.rebalances:,} rebalances, "

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +17,10 @@ from jobs.common.times import milliseconds
 if TYPE_CHECKING:
     from jobs.health.verdict import Limits
 
+# The parameters have the names and units of `Limits`.
+_SPAN_MS: Final[dict[str, Any]] = {"type": options.SPAN, "callback": lambda *given: milliseconds(given[-1])}
+_SHARE: Final[dict[str, Any]] = {"type": click.FloatRange(0, 100), "metavar": "PERCENT", "callback": lambda *given: given[-1] / 100}
+
 
 @options.command(
     "rebalance health --lakehouse lake/",
@@ -25,49 +28,27 @@ if TYPE_CHECKING:
     "rebalance health --lakehouse lake/ --format json | jq '.problems[].code'",
 )
 @options.lakehouse("Folder that `rebalance run` works in.")
-@click.option("--max-lag", type=options.SPAN, default="60s", help="Age of the newest event when it is tracked.")
-@click.option("--max-stall", type=options.SPAN, default="5m", help="How long input may wait while no micro-batch ends.")
-@click.option("--max-batch", type=options.SPAN, default="60s", help="Duration of a micro-batch (median).")
-@click.option(
-    "--max-quarantined", type=click.FloatRange(0, 100), default=1.0, metavar="PERCENT", help="Share of lines that cannot be read."
-)
-@click.option("--max-late", type=click.FloatRange(0, 100), default=0.1, metavar="PERCENT", help="Share of events that come too late.")
+@click.option("--max-lag", "max_lag_ms", default="60s", help="Age of the newest event when it is tracked.", **_SPAN_MS)
+@click.option("--max-stall", "max_stall_ms", default="5m", help="How long input may wait while no micro-batch ends.", **_SPAN_MS)
+@click.option("--max-batch", "max_batch_ms", default="60s", help="Duration of a micro-batch (median).", **_SPAN_MS)
+@click.option("--max-quarantined", default=1.0, help="Share of lines that cannot be read.", **_SHARE)
+@click.option("--max-late", default=0.1, help="Share of events that come too late.", **_SHARE)
 @click.option("--max-divergences", type=click.IntRange(0), default=0, metavar="N", help="Number of findings MODEL_DIVERGENCE.")
-@click.option("--window", type=options.SPAN, default="1h", help="Judge the micro-batches of this last span, 24h at most.")
-@click.option("--liveness", is_flag=True, help="Only what a restart can mend: NOT_RUNNING, FAILED, SILENT, STALLED. For probes.")
+@click.option("--window", "window_ms", default="1h", help="Judge the micro-batches of this last span, 24h at most.", **_SPAN_MS)
+@click.option(
+    "--liveness", "process_only", is_flag=True, help="Only what a restart can mend: NOT_RUNNING, FAILED, SILENT, STALLED. For probes."
+)
 @options.output_format("text", "json")
-def health(
-    lakehouse: Path,
-    *,
-    max_lag: timedelta,
-    max_stall: timedelta,
-    max_batch: timedelta,
-    max_quarantined: float,
-    max_late: float,
-    max_divergences: int,
-    window: timedelta,
-    liveness: bool,
-    form: str,
-) -> int:
+def health(lakehouse: Path, *, form: str, **limits: Any) -> int:
     """Say whether the pipeline is well, and what to do if not.
 
     Prints a line for each problem. Reads what `rebalance run` records about itself. Times are written 500ms, 60s, 5m, 24h.
     """
     from jobs.health.verdict import STATE_WINDOW_MS, Limits
 
-    if milliseconds(window) > STATE_WINDOW_MS:
+    if limits["window_ms"] > STATE_WINDOW_MS:
         raise UserError("--window: 24h at most")
-    limits = Limits(
-        max_lag_ms=milliseconds(max_lag),
-        max_stall_ms=milliseconds(max_stall),
-        max_batch_ms=milliseconds(max_batch),
-        max_quarantined=max_quarantined / 100,
-        max_late=max_late / 100,
-        max_divergences=max_divergences,
-        window_ms=milliseconds(window),
-        process_only=liveness,
-    )
-    return write_verdict(lakehouse, limits, form, time.time_ns() // 1_000_000, click.echo)
+    return write_verdict(lakehouse, Limits(**limits), form, time.time_ns() // 1_000_000, click.echo)
 
 
 def write_verdict(folder: Path, limits: Limits, form: str, now_ms: int, write: Callable[[str], None]) -> int:

@@ -61,11 +61,9 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
             unwrap=unwrap,
         ),
     )
-    for lines in inspector.work(most):
-        if form == "text" and stdout().is_terminal:
-            click.echo(f"\r{lines:,} lines", nl=False, err=True)
-    if form == "text" and stdout().is_terminal:
-        click.echo("\r\033[K", nl=False, err=True)
+    with stdout().status("") as status:
+        for lines in inspector.work(most):
+            status.update(f"{lines:,} lines")
     result = inspector.result
     if form == "json":
         click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from rich.filesize import decimal
 
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import stdout, write
@@ -41,9 +42,7 @@ _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files del
     help="Delete files that were replaced this long ago; a query that began earlier may still read younger ones. 7d at most.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-def maintain(
-    lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta | None, thin_after: timedelta | None, grace: timedelta, dry_run: bool
-) -> int:
+def maintain(lakehouse: Path, *, dry_run: bool, **ages: Any) -> int:
     """Merge and sort the files of tables; delete old rows and replaced files.
 
     It keeps a lakehouse fast and small. It may run at any time, also beside `rebalance run`, and may be stopped in any way. Once a day is
@@ -53,9 +52,8 @@ def maintain(
     from jobs.lakehouse.maintain import maintain as maintain_tables
 
     console = stdout()
-    policy = Policy(keep, keep_events, thin_after, grace)
     with told_if_full(lakehouse), console.status("") as status:
-        done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, show=status.update))
+        done = list(maintain_tables(lakehouse, Policy(**ages), now=datetime.now(timezone.utc), dry_run=dry_run, show=status.update))
     columns = Columns(_COLUMNS, console)
     for table in done:
         columns.add(*_cells(table))
@@ -77,22 +75,12 @@ def _cells(done: MaintainedTable) -> tuple[str, ...]:
         done.table,
         f"{done.rows_removed:,}",
         _change(*(f"{number:,}" for number in done.files)),
-        _change(*map(_bytes, done.size)),
+        _change(*map(decimal, done.size)),
         f"{done.deleted:,}",
-        _bytes(done.deleted_bytes),
+        decimal(done.deleted_bytes),
         f"{done.commits_deleted:,}",
     )
 
 
 def _change(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
-
-
-def _bytes(number: int) -> str:
-    """1 B, 2.5 kB, 3.1 MB."""
-    size, unit = float(number), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1_000:
-            break
-        size, unit = size / 1_000, larger
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

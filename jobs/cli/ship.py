@@ -102,19 +102,15 @@ def ship(
         warn(f"no logs of {chosen} in {', '.join(map(str, inputs))} yet: a node without brokers, or another --pods is needed")
     gc.set_threshold(_GC_AFTER)
     with told_if_full(path.parent), Interrupts() as interrupts, ShipState(path, target) as file:
-
-        def stopped() -> bool:
-            return interrupts.signal is not None
-
         # Bundles are numbers, in which LZ4 finds nothing: it knows no frequent bytes.
         compression = "lz4" if raw else "zstd"
-        outbox = Outbox(Cluster(bootstrap, config), topic, stopped=stopped, complain=warn, once=once, compression=compression)
+        outbox = Outbox(Cluster(bootstrap, config), topic, stopped=interrupts.happened, complain=warn, once=once, compression=compression)
         shipper = Shipper(find, file, outbox, settings)
         began = time.monotonic()
         try:
             if outbox.connect():
                 warn(f"shipping to {topic} of {bootstrap}, {outbox.partitions} partitions; state in {path}")
-                shipper.ship(once=once, stopped=stopped, complain=warn)
+                shipper.ship(once=once, stopped=interrupts.happened, complain=warn)
         finally:
             outbox.close()
     counts = shipper.counts

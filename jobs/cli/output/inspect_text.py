@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
+from rich.filesize import decimal
 
 from coordinator_model.events import CLIENTS, PSEUDO_BROKERS
 from jobs.cli.output.next_steps import next_step
 from jobs.cli.output.terminal import write
 from jobs.common.options import LINE_CHARS
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 from jobs.common.times import instant
 from jobs.parsing.inspection import Inspection, SeenLog
 
@@ -40,7 +41,7 @@ def render(result: Inspection, path: str, zone: str, console: Console) -> None:
     logs = result.logs
     lines, size = sum(log.lines for log in logs), sum({log.origin: log.size for log in logs}.values())
     read = f"{lines:,} lines" if result.complete else f"the first {lines:,} lines"
-    line(f"{path}: {_count(len({log.origin for log in logs}), 'file')}, {_bytes(size)}, {read}, {_span(logs)}")
+    line(f"{path}: {many(len({log.origin for log in logs}), 'file')}, {decimal(size)}, {read}, {_span(logs)}")
     if logs:
         line(f"Times without an offset are read in the zone {zone}; --timezone names another.")
     for cluster in sorted({log.cluster for log in logs}):
@@ -89,7 +90,7 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
         line(f"  … and {len(others) - len(shown)} more files (--format json lists all)")
     if apart:
         lines, about = sum(log.lines for log in apart), sum(log.about_groups for log in apart)
-        line(f"  {_count(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
+        line(f"  {many(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
     kinds: dict[str, Counter[str]] = {}
     for log in logs:
         for (source, kind), count in log.kinds.items():
@@ -122,7 +123,7 @@ def _unknown(result: Inspection, line: Any) -> None:
         reasons.update(log.unknown)
     share = result.not_understood / (result.about_groups + result.not_understood)
     line()
-    line(f"Not understood: {_count(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
+    line(f"Not understood: {many(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         line(f"  {reason} {count:,}: {next_step(reason)}")
         for sample in (one for one in result.samples if one.reason == reason):
@@ -136,14 +137,6 @@ def _span(logs: list[SeenLog]) -> str:
         return "no times"
     start, end = instant(first)[:19], instant(last)[:19]
     return f"{start} to {end[11:] if start[:10] == end[:10] else end} UTC"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def to_json(result: Inspection, left_out: Mapping[str, int]) -> str:
