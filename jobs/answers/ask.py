@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,26 +21,17 @@ MOST_ROWS: Final = 1_000_000
 
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{3}|\.\d{6})?)?")
 _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)  # from its beginning to its end
-_NEWEST: Final = """
-    SELECT coalesce(max(e.occurred_at) FILTER (WHERE e.broker <> 'clients'), max(e.occurred_at)) AS newest
+_SPAN: Final = """
+    SELECT min(e.occurred_at) AS oldest, max(e.occurred_at) AS latest,
+           coalesce(max(e.occurred_at) FILTER (WHERE e.broker <> 'clients'), latest) AS now
     FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
 """
 """Clocks of applications are not those of brokers, and their zone may not be known: they do not say what `now` is."""
-_SPAN: Final = """
-    SELECT min(e.occurred_at) AS oldest, max(e.occurred_at) AS newest
-    FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
+_COUNT: Final = """
+    SELECT count(*) FROM {rows} AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
 """
-
-_STARTUPS: Final = """
-    SELECT count(*) FROM rebalances_with_id AS r
-    WHERE r.startup AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
-"""
-
-
-_PROVISIONAL: Final = """
-    SELECT count(*) FROM rebalances_waiting AS r
-    WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
-"""
+_STARTUPS: Final = _COUNT.format(rows="rebalances_with_id AS r WHERE r.startup")
+_PROVISIONAL: Final = _COUNT.format(rows="rebalances_waiting AS r WHERE true")
 
 
 class BoundQuestion:
@@ -65,14 +56,17 @@ class BoundQuestion:
         """How many of the rebalances that the answer is made of may still be corrected, at any time."""
         if "rebalances_now" not in questions.views_of(self.question.text, questions.views()):
             return 0
-        chosen = {name: self._given.get(name) for name in ("cluster", "group")}
-        return int(self._reader.ask(_PROVISIONAL, chosen).rows[0][0])
+        return self._count(_PROVISIONAL)
+
+    def _count(self, text: str) -> int:
+        """How many rows there are of the cluster and of the group that were asked for."""
+        return int(self._reader.ask(text, {name: self._given.get(name) for name in ("cluster", "group")}).rows[0][0])
 
     def why_nothing(self) -> str:
         """A sentence with a possible reason for an answer without rows; empty if unknown."""
         if unknown := unknown_name(self._reader, self._given):
             return unknown
-        first, last = self._reader.ask(_SPAN, {"cluster": self._given.get("cluster")}).rows[0]
+        first, last, _ = self._reader.ask(_SPAN, {"cluster": self._given.get("cluster")}).rows[0]
         asked: dict[str, datetime] = {
             name: self.values[name] for name in ("since", "until", "at") if name in self._given and name in self.values
         }
@@ -80,10 +74,8 @@ class BoundQuestion:
             return outside
         if self.question.needs_requests and REQUEST_SOURCE not in _names(self._reader, "source"):
             return "This needs kafka-request.log, but the lakehouse has no line from it; docs/capture.md explains how to get it."
-        if self.question.leaves_out_startups:
-            chosen = {name: self._given.get(name) for name in ("cluster", "group")}
-            if self._reader.ask(_STARTUPS, chosen).rows[0][0]:
-                return "There are start-ups only: `rebalance ask first-join` shows them."
+        if self.question.leaves_out_startups and self._count(_STARTUPS):
+            return "There are start-ups only: `rebalance ask first-join` shows them."
         return ""
 
 
@@ -119,7 +111,7 @@ def _shown(time: datetime) -> str:
 
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
-    time = reader.ask(_NEWEST, {"cluster": cluster}).rows[0][0]
+    time = reader.ask(_SPAN, {"cluster": cluster}).rows[0][2]
     return time if isinstance(time, datetime) else EPOCH
 
 
@@ -133,32 +125,20 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
         if name not in question.names:
             raise QuestionError(f"{question.name} takes no {name} (it takes: {', '.join(question.names) or 'nothing'})")
     until = parse_instant(given["until"], now, name="until") if "until" in given else now
-    typed: dict[str, Any] = {}
-    for parameter in question.parameters:
-        name = parameter.name
-        text = given.get(name, parameter.default)
-        if name == "until":
-            typed[name] = until
-        elif name in questions.TIMES and text is None:
-            typed[name] = until if name == "at" else EPOCH
-        elif (choices := questions.CHOICES.get((question.name, name))) is not None:
-            typed[name] = text if text is None else _choice(name, text, choices)
-        elif name in questions.TEXTS:
-            typed[name] = text
-        else:
-            typed[name] = _value(name, text or "", until)
-    return typed
+    return {one.name: _value(question, one.name, given.get(one.name, one.default), until) for one in question.parameters}
 
 
-def _choice(name: str, text: str, choices: Sequence[str]) -> str:
-    if text not in choices:
+def _value(question: Question, name: str, text: str | None, until: datetime) -> Any:
+    choices = questions.CHOICES.get((question.name, name), ())
+    if choices and text is not None and text not in choices:
         raise QuestionError(f"{name}: must be one of {', '.join(choices)}, not {printable(text, 40)}")
-    return text
-
-
-def _value(name: str, text: str, until: datetime) -> Any:
+    if choices or name in questions.TEXTS:
+        return text
+    if name == "until" or (name == "at" and text is None):
+        return until
     if name in questions.TIMES:
-        return parse_instant(text, until, name=name)
+        return EPOCH if text is None else parse_instant(text, until, name=name)
+    text = text or ""
     if name in questions.SPANS:
         return milliseconds(parse_span(text, name=name))
     limit = f" from 1 to {MOST_ROWS}" if name == "limit" else ""

@@ -12,13 +12,11 @@ from typing import Any, Final
 
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.answers.evidence import places_of
+from jobs.answers.evidence import files_of, places_of
 from jobs.answers.report import read_report
-from jobs.common.errors import EvidenceError
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import LINES, REPORTED, SIGNS, TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
-from jobs.logs.files import LogFile, discover
 from schemas.names import FINDINGS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
@@ -75,7 +73,7 @@ class Checked:
 def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     """Checks a lakehouse. `inputs`: where its logs are, or were; without any, the lines are not opened.
 
-    LakehouseError: there is no lakehouse. EvidenceError: a log cannot be read.
+    LakehouseError: there is no lakehouse.
     """
     reader = QuestionReader(folder)
     tables = {name: _rows(reader, name) for name in TABLES}
@@ -86,7 +84,7 @@ def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     if not inputs:
         return Checked(rows, len(LAWS), wrong)
     refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
-    texts = {place: text for place, (_, text) in places_of(reader, refs, _files(inputs)).items()}
+    texts = {place: text for place, (_, text) in places_of(reader, refs, files_of(inputs)).items()}
     nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}
     for name in (REBALANCES, FINDINGS):
         for row in tables[name]:
@@ -102,13 +100,6 @@ def _rows(reader: QuestionReader, table: str) -> list[dict[str, Any]]:
 def _read(reader: QuestionReader, text: str) -> list[dict[str, Any]]:
     rows = reader.found(text, {})
     return [{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in row.items()} for row in rows]
-
-
-def _files(inputs: Sequence[Path]) -> list[LogFile]:
-    try:
-        return [file for folder in inputs if folder.exists() for file in discover(folder)]
-    except OSError as error:
-        raise EvidenceError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 def _strangers(table: str, row: Row, texts: Mapping[tuple[str, int], bytes], nameless: set[tuple[str, int]]) -> list[Breach]:
@@ -129,13 +120,4 @@ def _strangers(table: str, row: Row, texts: Mapping[tuple[str, int], bytes], nam
 
 def to_json(checked: Checked) -> str:
     """For programs."""
-    return as_json(
-        {
-            "rows": checked.rows,
-            "laws": checked.laws,
-            "lines": checked.lines,
-            "lines_gone": checked.lines_gone,
-            "broken": dict(sorted(Counter(breach.law for breach in checked.breaches).items())),
-            "breaches": [asdict(breach) for breach in checked.breaches],
-        }
-    )
+    return as_json(asdict(checked) | {"broken": dict(sorted(Counter(breach.law for breach in checked.breaches).items()))})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,24 +31,25 @@ from jobs.logs.record_judge import record_time
 from jobs.logs.survey.views import AS_IT_IS, View
 from jobs.logs.times import LocalTimes
 
-VIEWS: Final = {
-    "f": "findings_with_id",
-    "i": "incidents",
-    "r": "rebalances_with_id",
-    "s": "member_sessions_with_id",
-    "t": "group_transitions_with_id",
+_KINDS: Final = {
+    "f": ("finding", "findings_with_id"),
+    "i": ("incident", "incidents"),
+    "r": ("rebalance", "rebalances_with_id"),
+    "s": ("membership", "member_sessions_with_id"),
+    "t": ("transition", "group_transitions_with_id"),
 }
-"""The view of each kind of row, by the first letter of an id."""
+"""What sort of row an id is of, and its view, by the first letter of the id."""
 
-KINDS: Final = {"f": "finding", "i": "incident", "r": "rebalance", "s": "membership", "t": "transition"}
-
-_LINES: Final = """
-    SELECT e.position, epoch_ms(e.occurred_at) AS ms FROM group_events AS e WHERE e.origin = $origin ORDER BY e.source <> 'clock'
-"""
-"""Lines come last: a clock may stand at the line of another container, and have another time."""
-_BEATS: Final = """
-    SELECT unnest(e.positions) AS position, epoch_ms(e.received_at) + unnest(e.beats) AS ms
+_TIMES_OF_LINES: Final = f"""
+    SELECT unnest(e.positions) AS position, epoch_ms(e.received_at) + unnest(e.beats) AS ms, {PROMPT_MS + 1} AS later_ms, 0 AS place
     FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
+    UNION ALL
+    SELECT e.position, epoch_ms(e.occurred_at), 0, CASE e.source WHEN 'clock' THEN 1 ELSE 2 END
+    FROM group_events AS e WHERE e.origin = $origin ORDER BY place
+"""  # noqa: S608 - no user's text
+"""Rows of several heartbeats have the times of arrival; the broker writes the line with its answer, which came promptly.
+
+Lines come last: a clock may stand at the line of another container, and have another time.
 """
 _MINUTE_MS: Final = 60_000
 _TIMES: Final = LocalTimes("UTC")  # reads those of brokers, too
@@ -80,7 +82,7 @@ class ProvenRow:
     @property
     def kind(self) -> str:
         """What sort of row it is."""
-        return KINDS[self.id[0]]
+        return _KINDS[self.id[0]][0]
 
 
 def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool = False) -> list[ProvenRow]:
@@ -93,15 +95,19 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool =
     rows = _rows(reader, row_id)
     if entry:
         rows = _rows_of_entry(reader, rows[0])
-    return _proven(reader, rows, _files(inputs))
+    return prove_rows(reader, rows, inputs)
 
 
-def prove_rows(lakehouse: Path, rows: Sequence[Row], inputs: Sequence[Path]) -> list[ProvenRow]:
+def prove_rows(lakehouse: Path | QuestionReader, rows: Sequence[Row], inputs: Sequence[Path]) -> list[ProvenRow]:
     """Rows that have an id and evidence, each with its lines: each log is read once. EvidenceError: there are no logs."""
-    return _proven(QuestionReader(lakehouse), rows, _files(inputs)) if rows else []
-
-
-def _proven(reader: QuestionReader, rows: Sequence[Row], files: Sequence[LogFile]) -> list[ProvenRow]:
+    if not rows:
+        return []
+    reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
+    files = files_of(inputs)
+    if not inputs:
+        raise EvidenceError("the lakehouse does not record where its logs are: give --input DIR, the input of `rebalance run`")
+    if not files:
+        raise EvidenceError(f"no log files in {', '.join(map(str, inputs))}: give --input DIR with the logs that were read")
     refs_of = [[(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])] for row in rows]
     places = places_of(reader, {(origin, position) for refs in refs_of for _, origin, position in refs}, files)
     proofs = []
@@ -145,10 +151,11 @@ def places_of(
 def _rows(reader: QuestionReader, row_id: str) -> list[Row]:
     if not _ID.fullmatch(row_id):
         raise EvidenceError(f"{row_id[:40]!r} is not an id: see `rebalance ask findings` and `rebalance ask rebalances` (f3a91c0d27be)")
-    text = f"SELECT * FROM {VIEWS[row_id[0]]} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
+    kind, view = _KINDS[row_id[0]]
+    text = f"SELECT * FROM {view} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
     rows = reader.ask(text, {"id": row_id}).by_name()
     if not rows:
-        raise EvidenceError(f"no {KINDS[row_id[0]]} has the id {row_id} in {reader.folder}")
+        raise EvidenceError(f"no {kind} has the id {row_id} in {reader.folder}")
     if len({row["id"] for row in rows}) > 1:
         others = ", ".join(sorted({row["id"] for row in rows})[:5])
         raise EvidenceError(f"{row_id} begins several ids: {others}")
@@ -184,26 +191,17 @@ def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str
     """The times of all lines that became events."""
     times: dict[tuple[str, int], LineTime] = {}
     for origin in origins:
-        # Rows of several heartbeats have the times of arrival; the broker writes the line with its answer, which came promptly.
-        beats = reader.ask(_BEATS, {"origin": origin}).rows
-        times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
-        lines = reader.ask(_LINES, {"origin": origin}).rows
-        times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS) for position, ms in lines}
+        rows = reader.ask(_TIMES_OF_LINES, {"origin": origin}).rows
+        times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS, later_ms) for position, ms, later_ms, _ in rows}
     return times
 
 
-def _files(inputs: Sequence[Path]) -> list[LogFile]:
-    """All logs of all inputs, the first input first."""
-    if not inputs:
-        raise EvidenceError("the lakehouse does not record where its logs are: give --input DIR, the input of `rebalance run`")
+def files_of(inputs: Sequence[Path]) -> list[LogFile]:
+    """All logs of all inputs that can be read, the first input first."""
     files: list[LogFile] = []
     for folder in inputs:
-        try:
+        with suppress(OSError):
             files += discover(folder)
-        except OSError:  # noqa: PERF203 - folders are few
-            continue
-    if not files:
-        raise EvidenceError(f"no log files in {', '.join(map(str, inputs))}: give --input DIR with the logs that were read")
     return files
 
 
@@ -238,19 +236,16 @@ def to_json(rows: Sequence[ProvenRow]) -> str:
     """For programs: each row, with its lines in the place of `evidence`."""
     shown = []
     for proven in rows:
-        row = {name: value for name, value in proven.row.items() if name not in {"evidence", "batch_id", "step"}}
+        row = _without(proven.row, {"evidence", "batch_id", "step"})
         if "details" in row:
             row["details"] = json.loads(row["details"] or "{}")
         if proven.rounds:
-            row["rounds"] = [_shown(one) for one in proven.rounds]
+            of_both = {"cluster", "group_id", "generation", "evidence", "batch_id"}
+            rounds = [_without(one, of_both) | {"revocations": json.loads(one.get("revocations") or "[]")} for one in proven.rounds]
+            row["rounds"] = rounds
         shown.append({**row, "lines": [asdict(line) for line in proven.lines]})
     return as_json(shown)
 
 
-def _shown(one: Row) -> dict[str, Any]:
-    told = json.loads(one.get("revocations") or "[]")
-    return {name: value for name, value in one.items() if name not in _NOT_SHOWN} | {"revocations": told}
-
-
-_NOT_SHOWN: Final = frozenset({"cluster", "group_id", "generation", "evidence", "batch_id"})
-"""Columns of `rebalance_rounds` that the rebalance has, too."""
+def _without(row: Row, names: set[str]) -> Row:
+    return {name: value for name, value in row.items() if name not in names}

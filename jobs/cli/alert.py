@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jobs.cli.output.terminal import warn
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import tell, warn
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.text import many

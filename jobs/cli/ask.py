@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 
 from jobs.cli.output.columns import Columns
-from jobs.cli.output.terminal import stdout, write
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import stdout, tell, write
 from jobs.common import options
 from jobs.common.errors import QuestionError
 
@@ -59,14 +58,13 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
     """
     from jobs.answers import questions
 
-    others_than = [parameter.name for parameter in click.get_current_context().command.params if parameter.name not in {"name", "show"}]
     if name is None:
-        tell("without the NAME of a question", "show", *filter(None, others_than))
+        tell("without the NAME of a question", but={"name"})
         _list_questions(stdout())
         return 0
     question = questions.load(name)
     if show:
-        tell("with --show", *filter(None, others_than))
+        tell("with --show", but={"name", "show"})
         click.echo(_sql(question), nl=False)
         return 0
     if lakehouse is None:

@@ -10,8 +10,7 @@ from typing import Final
 
 import click
 
-from jobs.cli.output.terminal import warn
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import tell, warn
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError

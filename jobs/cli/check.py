@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.output.terminal import warn
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import tell, warn
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.text import printable
@@ -27,9 +26,7 @@ _EXAMPLES = 5  # of one law, unless all are asked for
     "rebalance check --lakehouse lake/ --format json | jq '.broken'",
 )
 @options.lakehouse()
-@click.option(
-    "--input", "source", type=options.PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
-)
+@options.logs_read
 @click.option("--all", "everything", is_flag=True, help=f"List every row that breaks a law, not {_EXAMPLES} for each.")
 @options.output_format("text", "json")
 def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) -> int:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from jobs.cli.output.terminal import stdout, warn, write
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import stdout, tell, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 )
 @click.argument("row_id", metavar="ID")
 @options.lakehouse()
-@click.option(
-    "--input", "source", type=options.PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
-)
+@options.logs_read
 @click.option("--entry", is_flag=True, help="Show all findings of the same entry of the report.")
 @options.output_format("text", "json")
 @click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Characters of a line at most.")

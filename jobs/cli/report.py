@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from jobs.cli.output.terminal import stdout, warn, write
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import stdout, tell, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import many, printable

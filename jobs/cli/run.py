@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.output.terminal import partly_read, stdout, warn, warn_nothing_understood, write
-from jobs.cli.output.without_effect import tell
+from jobs.cli.output.terminal import partly_read, stdout, tell, warn, warn_nothing_understood, write
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.text import printable

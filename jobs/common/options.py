@@ -135,6 +135,9 @@ alerts = click.option(
     help="Post new findings (ERROR) to a webhook: slack, alertmanager or json, and the file that holds its URL (chmod 600). "
     "Repeatable; [alerts] in --config says more (docs/alerts.md).",
 )
+logs_read = click.option(
+    "--input", "source", type=PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
+)
 dashboard_url = click.option("--dashboard-url", metavar="URL", help="Address of `rebalance dashboard`, to which alerts link.")
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
 topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic of the log lines.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Final
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.text import Text
 
@@ -53,3 +55,19 @@ def partly_read(files: int, source: str) -> str:
 def warn(message: str) -> None:
     """Writes one line to stderr. It may name files, topics and settings, and quote a broker: everything in it is made printable."""
     click.echo(f"rebalance: {printable(message, LINE_CHARS)}", err=True)
+
+
+def tell(why: str, *names: str, but: Collection[str] = ()) -> None:
+    """Says which of these parameters of the current command were typed and have no effect: one that is ignored in silence misleads.
+
+    `why`: what follows `has no effect`. `but`: all parameters other than these.
+    """
+    context = click.get_current_context()
+    typed = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if (parameter.name in names or (but and parameter.name not in but))
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        warn(f"{', '.join(typed)} {'has' if len(typed) == 1 else 'have'} no effect {why}")
