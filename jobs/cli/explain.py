@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jobs.cli.output.terminal import stderr, stdout, warn, warn_nothing_understood, write
+from jobs.cli.output.terminal import say, stderr, warn, warn_nothing_understood
 from jobs.cli.report import fail_on_option, form_option, limit_option, show
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import removing_on_sigterm
-from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.common.settings import Settings
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT: Final = "standard input"
 """The name of that in all output, and of the file that holds its lines."""
-_WHAT_IS_READ: Final = (
-    "look for lines of the group coordinator in a broker's server.log (`grep -i group server.log`), or for those of the consumer in an"
-    " application's log, each with its date and time; `rebalance inspect` shows what a file holds"
-)
 
 
 @options.command(
@@ -78,6 +73,7 @@ def explain(
     """
     from jobs.answers.report import Scope
     from jobs.cli.output.account_text import warn_of_refused
+    from jobs.cli.output.not_understood import WHAT_IS_READ, reasons
     from jobs.common.settings import load
     from jobs.lakehouse.folder import known_inputs
     from jobs.logs.envelopes import layouts_named
@@ -92,9 +88,12 @@ def explain(
         if not result.understood:
             if result.added["quarantined"]:
                 warn_of_refused(result, lakehouse, kept=keep is not None)
-                warn(_WHAT_IS_READ)
+                warn(WHAT_IS_READ)
             else:
-                _tell_why_nothing(source, name)
+                first, *more = reasons(source)
+                warn_nothing_understood(name, first)
+                for text in more:
+                    warn(text)
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:
             raise UserError(f"{name} is empty: it has no line to explain")
@@ -103,8 +102,6 @@ def explain(
         inputs = known_inputs(lakehouse)
         code = show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=keep is not None)
         if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
-            from jobs.cli.output.no_answer import reasons
-
             for text in [*reasons(source)][1:]:
                 warn(text)
         _tell_what_is_missing(result, lakehouse, form, keep)
@@ -148,19 +145,6 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, tol
     return result
 
 
-def _tell_why_nothing(source: Path, name: str) -> None:
-    from jobs.cli.output.no_answer import reasons
-
-    if not source.is_file():
-        warn_nothing_understood(name)
-        warn(_WHAT_IS_READ)
-        return
-    first, *more = reasons(source)
-    warn(f"nothing in {name} was understood: {first}")
-    for text in more:
-        warn(text)
-
-
 def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: Path | None) -> None:
     """Says what could not be read, and which evidence would tell more."""
     from jobs.cli.output.account_text import warn_of_refused, write_evidence
@@ -169,10 +153,10 @@ def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: P
     if form != "text":
         return
     if result.after["events"]:
-        write(stdout())
-        write_evidence(stdout(), lakehouse)
+        say()
+        write_evidence(lakehouse)
     if keep is not None:
-        write(stdout(), printable(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.", options.LINE_CHARS))
+        say(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.")
 
 
 @contextmanager

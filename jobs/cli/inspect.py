@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.output.terminal import NO_GROUPS, partly_read, stdout, warn, warn_nothing_understood, write
+from jobs.cli.output.terminal import NO_GROUPS, partly_read, say, stdout, warn, warn_nothing_understood
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.settings import load
-from jobs.common.text import printable
 
 _SLICE_LINES = 100_000  # between two words about the progress
 
@@ -68,18 +67,18 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
     if form == "json":
         click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))
     else:
-        render(result, str(path), settings.timezone, stdout())
+        render(result, str(path), settings.timezone)
         typed = ",".join([*timezones, *result.zones])
         given = [("--timezone", typed), ("--config", str(config or "")), ("--log-format", log_format or "")]
-        click.echo()
-        write(stdout(), printable(command_line(path, given), options.LINE_CHARS))
+        say()
+        say(command_line(path, given))
         if left := left_out_in(path):
-            write(stdout(), printable(left, options.LINE_CHARS))
+            say(left)
     if not any(log.understood for log in result.logs):
         warn_nothing_understood(path)
         return exit_codes.NOTHING_UNDERSTOOD
     if not (result.about_groups or result.not_understood) and form == "text":
-        click.echo(NO_GROUPS)
+        say(NO_GROUPS)
     if result.unread:
         warn(partly_read(result.unread, str(path)))
         return exit_codes.PARTLY_READ

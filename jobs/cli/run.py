@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.output.terminal import partly_read, stdout, tell, warn, warn_nothing_understood, write
+from jobs.cli.output.terminal import partly_read, say, stdout, tell, warn, warn_nothing_understood
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
-from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.common.settings import Settings
@@ -116,7 +115,7 @@ def _tell_left_out(source: Path) -> None:
 
     with suppress(OSError):
         if discover(source) and (left := left_out_in(source)):
-            write(stdout(), printable(left, options.LINE_CHARS))
+            say(left)
 
 
 def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool) -> None:
@@ -149,8 +148,7 @@ def run_and_account(
     from jobs.cli.output.progress import Progress
     from jobs.pipeline import run as pipeline
 
-    console = stdout()
-    with told_if_full(lakehouse), Progress(console) as progress:
+    with told_if_full(lakehouse), Progress(stdout()) as progress:
         result = pipeline.run(
             source,
             lakehouse,
@@ -164,9 +162,9 @@ def run_and_account(
         )
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
     read = " and ".join(name for name in names if name)
-    write_account(console, result, read)
+    write_account(result, read)
     if result.understood:
-        write_evidence(console, lakehouse)
+        write_evidence(lakehouse)
     warn_of_refused(result, lakehouse)
     if result.signal is not None and once:
         warn("stopped before the end of the input; the same command continues")

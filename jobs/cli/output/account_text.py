@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-
 from coordinator_model.events import CLIENTS
 from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.coverage import coverage, missing
-from jobs.cli.output.next_steps import next_step
-from jobs.cli.output.terminal import NO_GROUPS, warn, write
-from jobs.common.options import LINE_CHARS
-from jobs.common.text import printable
+from jobs.cli.output.not_understood import next_step
+from jobs.cli.output.terminal import NO_GROUPS, say, warn
+from jobs.common.text import many
 from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.run_progress import RunResult
 
@@ -26,39 +23,36 @@ _REFUSED_SHOWN: Final = 5  # of an excerpt
 _WITHOUT_TIME: Final = ("NO_TIMESTAMP", "NO_TIME")
 
 
-def write_account(console: Console, result: RunResult, source: str) -> None:
+def write_account(result: RunResult, source: str) -> None:
     """Prints what became of all lines, in this run and in the whole lakehouse."""
     if result.nothing_new and result.signal is None:
         if result.understood:  # else nothing was written, and the last line says why
-            write(console, printable(f"Nothing new in {source}.", LINE_CHARS))
+            say(f"Nothing new in {source}.")
     else:
-        write(console, f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
+        say(f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
     if any(result.before.values()):
-        write(console, f"The lakehouse: {_account(result.after)}")
+        say(f"The lakehouse: {_account(result.after)}")
     for line in result.troubles:
-        write(console, printable(line, LINE_CHARS))
+        say(line)
     if result.understood and result.after["lines_read"] and not (result.after["events"] or result.after["quarantined"]):
-        write(console, NO_GROUPS)
+        say(NO_GROUPS)
     if result.late_events:
-        write(
-            console,
-            f"{result.late_events:,} events came too late to be counted: a greater --lateness-ms and a new lakehouse would include them.",
-        )
+        late = f"{result.late_events:,} events came too late to be counted"
+        say(f"{late}: a greater --lateness-ms and a new lakehouse would include them.")
 
 
-def write_evidence(console: Console, lakehouse: Path) -> None:
+def write_evidence(lakehouse: Path) -> None:
     """Prints what the tables were made of, and what they cannot answer."""
     clusters = coverage(lakehouse)
     for read in clusters[:_CLUSTERS_SHOWN]:
         brokers = sorted(name for name in read.sources if name != CLIENTS)
         who = ", ".join([*brokers, *([CLIENTS] if CLIENTS in read.sources else [])])
-        files = f"{read.files:,} file{'' if read.files == 1 else 's'}"
         span = f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC" if read.first and read.last else ""
-        write(console, printable(f"Read of cluster {read.cluster}: {files} of {who or 'no broker'}{span}", LINE_CHARS))
+        say(f"Read of cluster {read.cluster}: {many(read.files, 'file')} of {who or 'no broker'}{span}")
         for text in missing(read.sources, read.begins):
-            write(console, printable(f"Missing: {text}", LINE_CHARS))
+            say(f"Missing: {text}")
     if len(clusters) > _CLUSTERS_SHOWN:
-        write(console, f"… and {len(clusters) - _CLUSTERS_SHOWN} more clusters")
+        say(f"… and {len(clusters) - _CLUSTERS_SHOWN} more clusters")
 
 
 def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) -> None:

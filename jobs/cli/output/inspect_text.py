@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import textwrap
 from collections import Counter
@@ -10,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
 from rich.filesize import decimal
 
 from coordinator_model.events import CLIENTS, PSEUDO_BROKERS
-from jobs.cli.output.next_steps import next_step
-from jobs.cli.output.terminal import write
+from jobs.answers.as_json import as_json
+from jobs.cli.output.not_understood import next_step
+from jobs.cli.output.terminal import say
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import many, printable
 from jobs.common.times import instant
@@ -32,33 +31,29 @@ _SOURCES: Final = {
 _WIDTH: Final = 118
 
 
-def render(result: Inspection, path: str, zone: str, console: Console) -> None:
+def render(result: Inspection, path: str, zone: str) -> None:
     """Prints an inspection."""
-
-    def line(text: str = "") -> None:
-        write(console, printable(text, LINE_CHARS))
-
     logs = result.logs
     lines, size = sum(log.lines for log in logs), sum({log.origin: log.size for log in logs}.values())
     read = f"{lines:,} lines" if result.complete else f"the first {lines:,} lines"
-    line(f"{path}: {many(len({log.origin for log in logs}), 'file')}, {decimal(size)}, {read}, {_span(logs)}")
+    say(f"{path}: {many(len({log.origin for log in logs}), 'file')}, {decimal(size)}, {read}, {_span(logs)}")
     if logs:
-        line(f"Times without an offset are read in the zone {zone}; --timezone names another.")
+        say(f"Times without an offset are read in the zone {zone}; --timezone names another.")
     for cluster in sorted({log.cluster for log in logs}):
-        line()
-        _cluster(result, cluster, line)
+        say()
+        _cluster(result, cluster)
     notes = [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]
     if notes:
-        line()
-        line("Good to know")
+        say()
+        say("Good to know")
         for note in notes[:_FILES_SHOWN]:
-            line(f"  {note}")
+            say(f"  {note}")
         if len(notes) > _FILES_SHOWN:
-            line(f"  … and {len(notes) - _FILES_SHOWN} more (--format json lists all)")
+            say(f"  … and {len(notes) - _FILES_SHOWN} more (--format json lists all)")
     for text in result.troubles:
-        line()
-        line(text)
-    _unknown(result, line)
+        say()
+        say(text)
+    _unknown(result)
 
 
 def command_line(path: Path, given: Sequence[tuple[str, str]]) -> str:
@@ -68,9 +63,9 @@ def command_line(path: Path, given: Sequence[tuple[str, str]]) -> str:
     return f"To read it: {shlex.join(words)}"
 
 
-def _cluster(result: Inspection, cluster: str, line: Any) -> None:
+def _cluster(result: Inspection, cluster: str) -> None:
     release = ", ".join(result.releases.get(cluster, ()))
-    line(f"Cluster {cluster}" + (f", Kafka {release}" if release else ""))
+    say(f"Cluster {cluster}" + (f", Kafka {release}" if release else ""))
     logs = [log for log in result.logs if log.cluster == cluster]
     apart = [log for log in logs if log.brokers == [CLIENTS]]
     others = [log for log in logs if log.brokers != [CLIENTS]]
@@ -85,12 +80,12 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
             else f"{log.origin} from line {log.first_line:,}"
         )
         about = log.about_groups
-        line(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
+        say(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
     if len(others) > len(shown):
-        line(f"  … and {len(others) - len(shown)} more files (--format json lists all)")
+        say(f"  … and {len(others) - len(shown)} more files (--format json lists all)")
     if apart:
         lines, about = sum(log.lines for log in apart), sum(log.about_groups for log in apart)
-        line(f"  {many(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
+        say(f"  {many(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
     kinds: dict[str, Counter[str]] = {}
     for log in logs:
         for (source, kind), count in log.kinds.items():
@@ -101,33 +96,33 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
         text = f"{_SOURCES.get(source, source)}: {counted.total():,} lines" + (
             f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else ""
         )
-        _wrapped(text, line)
+        _wrapped(text)
     if clients := sorted(client for client in result.clients if client):
-        _wrapped(f"clients: {', '.join(clients)}", line)
+        _wrapped(f"clients: {', '.join(clients)}")
     for text in result.missing(cluster):
-        _wrapped(f"missing: {text}", line)
+        _wrapped(f"missing: {text}")
     if result.missing(cluster):
-        line("  docs/capture.md says how to get what is missing.")
+        say("  docs/capture.md says how to get what is missing.")
 
 
-def _wrapped(text: str, line: Any) -> None:
+def _wrapped(text: str) -> None:
     for number, part in enumerate(textwrap.wrap(printable(text, 4 * LINE_CHARS), _WIDTH)):
-        line(f"  {'  ' if number else ''}{part}")
+        say(f"  {'  ' if number else ''}{part}")
 
 
-def _unknown(result: Inspection, line: Any) -> None:
+def _unknown(result: Inspection) -> None:
     if not result.not_understood:
         return
     reasons: Counter[str] = Counter()
     for log in result.logs:
         reasons.update(log.unknown)
     share = result.not_understood / (result.about_groups + result.not_understood)
-    line()
-    line(f"Not understood: {many(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
+    say()
+    say(f"Not understood: {many(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
-        line(f"  {reason} {count:,}: {next_step(reason)}")
+        say(f"  {reason} {count:,}: {next_step(reason)}")
         for sample in (one for one in result.samples if one.reason == reason):
-            line(f"    {sample.origin}:{sample.line}: {sample.text}")
+            say(f"    {sample.origin}:{sample.line}: {sample.text}")
 
 
 def _span(logs: list[SeenLog]) -> str:
@@ -142,44 +137,32 @@ def _span(logs: list[SeenLog]) -> str:
 def to_json(result: Inspection, left_out: Mapping[str, int]) -> str:
     """An inspection as one JSON object; times are epoch ms, UTC. `left_out`: files that are no logs, by kind."""
     clusters = sorted({log.cluster for log in result.logs})
-    return json.dumps(
+    bare = {CLIENTS, *PSEUDO_BROKERS}  # of which there may be no evidence
+    evidence = {cluster: sorted(result.evidence(cluster).items()) for cluster in clusters}
+    return as_json(
         {
             "complete": result.complete,
             "about_groups": result.about_groups,
             "not_understood": result.not_understood,
-            "logs": [
-                {
-                    "cluster": log.cluster,
-                    "brokers": log.brokers,
-                    "origin": log.origin,
-                    "first_line": log.first_line,
-                    "bytes": log.size,
-                    "lines": log.lines,
-                    "understood": log.understood,
-                    "first_ms": log.first_ms,
-                    "last_ms": log.last_ms,
-                    "kinds": [{"source": source, "kind": kind, "lines": count} for (source, kind), count in sorted(log.kinds.items())],
-                    "not_understood": dict(sorted(log.unknown.items())),
-                }
-                for log in result.logs
-            ],
+            "logs": [_log(log) for log in result.logs],
             "releases": {cluster: result.releases.get(cluster, []) for cluster in clusters},
             "clients": {client: count for client, count in sorted(result.clients.items()) if client},
             "evidence": {
-                cluster: {
-                    broker: sorted(sources)
-                    for broker, sources in sorted(result.evidence(cluster).items())
-                    if sources or broker in {CLIENTS, *PSEUDO_BROKERS}
-                }
-                for cluster in clusters
+                cluster: {broker: sorted(sources) for broker, sources in of_brokers if sources or broker in bare}
+                for cluster, of_brokers in evidence.items()
             },
             "zones": result.zones,
             "missing": {cluster: result.missing(cluster) for cluster in clusters},
             "notes": result.notes,
             "not_read": result.troubles,
             "copies": result.copies,
-            "left_out": dict(left_out),
-            "samples": [sample.__dict__ for sample in result.samples],
-        },
-        indent=2,
+            "left_out": left_out,
+            "samples": [vars(sample) for sample in result.samples],
+        }
     )
+
+
+def _log(log: SeenLog) -> dict[str, Any]:
+    names = ("cluster", "brokers", "origin", "first_line", "lines", "understood", "first_ms", "last_ms")
+    kinds = [{"source": source, "kind": kind, "lines": count} for (source, kind), count in sorted(log.kinds.items())]
+    return {name: getattr(log, name) for name in names} | {"bytes": log.size, "kinds": kinds, "not_understood": log.unknown}

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.common.options import LINE_CHARS
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 
 
 class _Console(Console):
@@ -36,20 +36,28 @@ def write(console: Console, text: str | Text = "", style: str = "") -> None:
     console.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
 
 
+def say(text: str = "") -> None:
+    """Writes one line to standard output. It may quote logs: everything in it is made printable."""
+    write(stdout(), printable(text, LINE_CHARS))
+
+
 NO_GROUPS: Final = (
     "The logs mention no consumer group: docs/capture.md says which logs of brokers and clients do. If an application's log does not, name"
     " its folder after the group (clients/<group>/app.log)."
 )
 
 
-def warn_nothing_understood(source: object) -> None:
+NO_LINE: Final = "it has no line of a broker, a client or a record that can be read (docs/capture.md)"
+
+
+def warn_nothing_understood(source: object, why: str = NO_LINE) -> None:
     """Says that no line of the input is read."""
-    warn(f"nothing in {source} was understood: it has no line of a broker, a client or a record that can be read (docs/capture.md)")
+    warn(f"nothing in {source} was understood: {why}")
 
 
 def partly_read(files: int, source: str) -> str:
     """That some files of the input were not read, or not to their ends: those that lines before it name."""
-    return f"{files:,} file{'' if files == 1 else 's'} of {source} could not be read, or not to the end: see above"
+    return f"{many(files, 'file')} of {source} could not be read, or not to the end: see above"
 
 
 def warn(message: str) -> None:
