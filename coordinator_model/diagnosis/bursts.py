@@ -261,28 +261,33 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: d
 
 
 def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
-    """Clients join and depart again and again: the group does little else than rebalance. Names a client that began nearly all of it."""
+    """Clients join and depart again and again: the group does little else than rebalance. Names a client that began nearly all of it.
+
+    Where topics change, none is named: the client only told the coordinator.
+    """
     counted = Counter(past.cause for past in burst)
     causes = sorted(counted, key=lambda cause: (-counted[cause], cause))
     common = causes[: 1 if 2 * counted[causes[0]] > len(burst) else 2]
     by_client = Counter(map(_client, burst))
     clients = sorted(by_client, key=lambda client: (-by_client[client], client))
-    if by_client[clients[0]] >= NEARLY_ALL * len(burst):
+    if causes[0] == reasons.METADATA_CHANGED:
+        clients = []
+    elif by_client[clients[0]] >= NEARLY_ALL * len(burst):
         clients = clients[:1]
     names = [client_id or host for client_id, host in clients]
     shares = dict(zip(names, (by_client[client] for client in clients), strict=True))
     is_new = not _departures(burst) and causes == [reasons.MEMBER_JOINED]
     remedy = _AGAINST_STORMS_OF_SEVERAL if len(clients) > 1 else _AGAINST_STORMS.get(causes[0], _AGAINST_CRASH_LOOPS)
+    began = sum(shares.values())
+    shown = names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
     words = {
-        "culprit": _enumerated(
-            names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
-        ),
+        "began": f"; {_enumerated(shown)} began {'all' if began == len(burst) else began} of them" if names else "",
         "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
         "how": (_UNDER_NEW_IDS if is_new else "") + _shares(shares),
         "remedy": _AGAINST_NEW_IDS if is_new else remedy,
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
-    figures = {"by_culprit": sum(shares.values()), "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
+    figures = {"by_culprit": began, "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
     _report(g, _texts(g).REBALANCE_STORM, burst, one, words, **figures)
 
 

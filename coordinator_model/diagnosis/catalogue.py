@@ -27,26 +27,25 @@ _BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms",
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
-    "The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{silence}.",
-    "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU "
-    "limit). {stop} If it only paused, session.timeout.ms{current} must be longer than the pause{usual}.",
-    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id."
-    " Where no broker's log is read: a client heard no answer for so long",
+    "The coordinator removed the member: it received no heartbeat {silence}{limit}.",
+    "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
+    "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.{usual}",
+    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
     evidence="C R L",
     figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
 )
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
-    "The coordinator removed a member because it heard no heartbeat within the session timeout: the thread that wrote the line shows it. "
-    "No line says which member.",
-    "Find out which process stopped at that time, or its network (crash, SIGKILL, long pause of the JVM or the container, CPU limit): its "
-    "own log has a gap, or says that it was put out of the group. If it only paused, session.timeout.ms must be longer than the pause.",
+    "The coordinator removed a member: it received no heartbeat within the session timeout, as the thread of the line shows. The line does "
+    "not name the member.",
+    "Find out which process, or its network, stopped then (crash, SIGKILL, long pause of the JVM or the container, CPU limit): its own log "
+    "has a gap, or says that the group removed it. To survive a pause, the member needs a longer session.timeout.ms.",
 )
 """SESSION_TIMEOUT where a coordinator before 2.1 names no member."""
 CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
 STATIC_STOP: Final = (
-    "A static member does not leave when it is closed: if it was restarted, session.timeout.ms must be longer than a restart; if it is to "
+    "A static member does not leave when it is closed. If it was restarted, session.timeout.ms must be longer than a restart. If it is to "
     "go for good, let it leave with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
     "(Admin.removeMembersFromConsumerGroup)."
 )
@@ -55,7 +54,7 @@ ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
-    "The client {departure} because the application did not call poll() within its limit{limit}.",
+    "{departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
     row="The application did not call poll() in time, or its process stood still for as long. The Java client states this as its reason "
@@ -68,10 +67,10 @@ POLL_TIMEOUT_OF_PAUSED: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
     "The client left the group because the application did not call poll() within its limit{limit}. Its process, or its network, had "
-    "stood still: nothing was heard of it for {silence} before.",
+    "stood still: the coordinator had heard nothing of it for {silence}.",
     "{pause}",
 )
-UNLESS_PAUSED: Final = " A process that stood still says the same: heartbeats in kafka-request.log tell the two apart."
+UNLESS_PAUSED: Final = " A process that stood still says the same: the heartbeats in kafka-request.log tell the two apart."
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT",
     "ERROR",
@@ -151,8 +150,8 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{how}{bill}.",
-    "{remedy} Until then the group goes on to rebalance, and partitions stand still each time.",
+    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}{bill}.",
+    "{remedy} Until then the group rebalances again and again, and its partitions stand still each time.",
     row="Clients come back, leave or ask for a rebalance three times each or more, or new members come in the place of others that had not "
     "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
     "are). Only what clients do by themselves counts: not what Connect, Streams or a cooperative assignor tells members to do, and not "
@@ -187,7 +186,7 @@ LINES_MISSING: Final = Text(
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
-    "{api} with generation {sent_generation} was refused: {why}.",
+    "The coordinator refused {api} with generation {sent_generation}: {why}.",
     "{remedy}",
     row="A member sent a request with an old generation",
     evidence="R L",
@@ -196,7 +195,7 @@ ILLEGAL_GENERATION: Final = Text(
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
-    "{api} was refused: {removal}.",
+    "The coordinator refused {api}: {removal}.",
     "{remedy}",
     row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
     evidence="R L",
@@ -205,7 +204,7 @@ UNKNOWN_MEMBER: Final = Text(
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
     "ERROR",
-    "group.instance.id {instance_id} is taken by another member{owner}. This one was fenced and stops consuming.",
+    "Another member{owner} took group.instance.id {instance_id}. The coordinator fenced this one, which stops consuming.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
     row="Two clients share one `group.instance.id`",
     evidence="C R L",
@@ -214,8 +213,8 @@ FENCED_INSTANCE: Final = Text(
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The member tried to commit offsets with generation {sent_generation}{after}: refused, and what it processed may be processed "
-    "again by the next owner.",
+    "The member tried to commit offsets with generation {sent_generation}{after}. The coordinator refused that, and the next owner may "
+    "process the same records again.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
     row="The coordinator refused a commit of an old generation, or of a member that it had removed",
     evidence="R L",
@@ -255,14 +254,18 @@ COORDINATOR_MOVED: Final = Text(
     "COORDINATOR_MOVED",
     "WARNING",
     "{what}{cost}",
-    "{remedy} Members keep their place if session.timeout.ms is longer than {what_lasts}{timeouts}.",
+    "{remedy}{session}",
     row="Another broker took the group over, or the coordinator was held up: its answers took seconds, it wrote no line for half of a "
     "session, or it had just taken partitions over and the clients whose sessions ended joined again at once. The row names the members "
     "that the group lost by this, of either protocol; they get no SESSION_TIMEOUT. In the consumer protocol a move that costs no member "
     "is none",
     evidence="C R",
-    figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms"),
+    figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms", "unheard_ms"),
 )
+SESSION_NEEDED: Final = (
+    " Members could not reach their coordinator for up to {unheard}: session.timeout.ms had to be above {ms}, and was {limits}."
+)
+SESSION_TOO_SHORT: Final = " {name} was too short for this{limits}; no line shows what it needed."
 AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave its partitions up."
 HELD_UP: Final = (
     "Broker {broker}, the group's coordinator, was held up: it had just taken partitions over from another broker, had restarted, stood "
@@ -276,7 +279,7 @@ WHEN_HELD_UP: Final = (
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
-    "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
+    "The member was silent for {silence}; after {limit} (session.timeout.ms) the coordinator would have removed it.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
     "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
     row="A member was silent for 80 % of its session timeout and then was heard again. It is told 10 s later: heartbeats that waited "
@@ -288,9 +291,8 @@ HEARTBEAT_NEAR_MISS: Final = Text(
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
     "INFO",
-    "{count} of {members} members have no partition: the topics have {partitions}.",
-    "Members beyond the number of partitions only stand by. Run {partitions} of them, or have at least {members} partitions if the "
-    "work needs more consumers.",
+    "{count} of {members} members {have} no partition: the topics have {partitions}.",
+    "Members without a partition only stand by. Run {partitions} members, or have at least {members} partitions if the work needs more.",
     row="The group has more members than partitions",
     evidence="R",
     figures=("idle", "members", "partitions"),
@@ -325,16 +327,16 @@ NOT_THE_COORDINATOR: Final = Text(
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
 
 PAUSE: Final = (
-    "Its heartbeats had stopped, too: its process, or its network, stood still, and not only its poll loop. Find out what stopped it (a "
+    "Its heartbeats stopped, too: not only its poll loop but its whole process, or its network, stood still. Find out what stopped it (a "
     "pause of the JVM or the container, CPU limit, network)."
 )
 PAUSE_OR_STALL: Final = (
-    "Its process stood still, or only its poll loop: heartbeats in kafka-request.log tell the two apart. Look for a pause of the JVM or "
-    "the container, and for work between two polls that takes too long."
+    "Its process, or only its poll loop, stood still: the heartbeats in kafka-request.log tell the two apart. Look for a pause of "
+    "the JVM or the container, and for work between two polls that takes too long."
 )
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,
-    silences.STALLED: "Its heartbeats went on, and only its poll loop stalled. Make its work between two polls shorter (max.poll.records), "
+    silences.STALLED: "Its heartbeats went on: only its poll loop stalled. Make its work between two polls shorter (max.poll.records), "
     "and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
@@ -344,8 +346,8 @@ MISSED_A_REBALANCE: Final = (
     "what delayed it: a stalled poll loop or a paused process."
 )
 SYNC_TIMEOUT_OF_LEADER: Final = (
-    "It led the group, so its assignor took too long, or its process stopped: use a faster assignor, or fewer partitions and "
-    "members, or raise max.poll.interval.ms{current} above what the assignment takes."
+    "Its assignor took too long, or its process stopped. Use a faster assignor, or fewer partitions and members, or raise "
+    "max.poll.interval.ms{current} above the time that the assignment takes."
 )
 SYNC_TIMEOUT_OF_MEMBER: Final = (
     "Its process stopped, or its application was busy, between joining and polling again: find out which. Its partitions stand still until "
@@ -363,8 +365,8 @@ SKEW_OF_OTHERS: Final = (
 LATE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The member committed offsets with generation {sent_generation}, which a rebalance had ended: refused, because the group was at "
-    "a later generation{generation}. What it processed may be processed again by the owner of those partitions.",
+    "The coordinator refused a commit of the member with generation {sent_generation}: a rebalance had begun {generation}. The owner of "
+    "those partitions may process the same records again.",
     "The member is still in the group: its commit raced a rebalance. {act}",
 )
 COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, and make the processing idempotent."
@@ -372,8 +374,8 @@ COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListene
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log begins later."
 REMOVED_FOR_SILENCE: Final = (
-    "Nothing was heard of the process for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
-    "To survive such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
+    "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). To survive "
+    "such a pause, it needs session.timeout.ms{current} above {silent_ms}."
 )
 REMOVED_TOO_LATE: Final = {
     silences.PAUSED: "It did not rejoin before the rebalance timeout. " + PAUSE,

@@ -37,20 +37,24 @@ SETTINGS: Final = {
 """By the library or the program; those of the Java client elsewhere. Sources: WorkerConfig and DistributedConfig of Connect,
 logstash-integration-kafka, and the configuration of each library."""
 
-_ASK_THE_BROKER: Final = " The log of the group's coordinator tells (docs/capture.md)."
+_ASK_THE_BROKER: Final = " The log of the group's coordinator tells which (docs/capture.md)."
 
-SESSION_TIMEOUT: Final = Text(
-    "SESSION_TIMEOUT",
+NO_HEARTBEAT_RESPONSE: Final = Text(
+    "NO_HEARTBEAT_RESPONSE",
     "ERROR",
-    "The client heard no answer of the group's coordinator for longer than its session timeout{silence}{then}.",
-    "Find out what kept its heartbeats from the coordinator: a pause of the process or its container, the network, or a broker in trouble."
+    "The client received no answer of the group's coordinator for {silence} its session timeout{then}.",
+    "Find out what kept the answers from it: a pause of the process or its container, the network, or a broker in trouble."
     + _ASK_THE_BROKER
-    + " If the process only paused, {session} must be longer than the pause.",
+    + " To survive a pause, the client needs {session} above the length of the pause.",
+    row="A client received no answer of its coordinator within its session timeout, by its own log. Whether the coordinator received its "
+    "heartbeats is not known: it is no SESSION_TIMEOUT. Where no broker's log is read",
+    evidence="L",
+    figures=("silent_ms",),
 )
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
-    "The client {departure} because the application did not call poll() within its limit{limit}.",
+    "{departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter ({records}move slow calls off the polling thread) or raise {poll}{current} above the longest "
     "processing time." + catalogue.UNLESS_PAUSED,
 )
@@ -65,9 +69,9 @@ UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
     "The client learned that it is no member of the group any more{times}.",
-    "The coordinator had removed it: its session had ended, somebody removed it, or the coordinator did not know the group."
+    "Its session had ended, somebody had removed it, or the coordinator did not know the group."
     + _ASK_THE_BROKER
-    + " The client joins again by itself. If its process only paused, {session} must be longer than the pause.",
+    + " The client joins again by itself. To survive a pause of its process, it needs {session} above the length of the pause.",
 )
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
@@ -78,13 +82,13 @@ ILLEGAL_GENERATION: Final = Text(
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
     "ERROR",
-    "The client's group.instance.id{instance} is taken by another member. It was fenced and stops consuming.",
+    "Another member took the client's group.instance.id{instance}. The coordinator fenced the client, which stops consuming.",
     catalogue.FENCED_INSTANCE.advice,
 )
 UNRELEASED_INSTANCE_ID: Final = Text(
     "UNRELEASED_INSTANCE_ID",
     "ERROR",
-    "The client's group.instance.id{instance} is in use by another member: it was refused.",
+    "Another member has the client's group.instance.id{instance}. The coordinator refused the client.",
     consumer_catalogue.UNRELEASED_INSTANCE_ID.advice,
 )
 FENCED_MEMBER_EPOCH: Final = Text(
@@ -96,8 +100,8 @@ FENCED_MEMBER_EPOCH: Final = Text(
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The client could not commit offsets{times}: it was no member of the group any more, or the group had rebalanced without it. What it "
-    "had processed may be processed again by another member.",
+    "The client could not commit offsets{times}: it was no member of the group any more, or the group had rebalanced without it. Another "
+    "member may process the same records again.",
     "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
 POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "

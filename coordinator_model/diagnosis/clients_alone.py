@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import client_catalogue
+from coordinator_model.diagnosis import client_catalogue, removals
 from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, SINK_TASK, STORM_AT_LEAST
 from coordinator_model.diagnosis.client_catalogue import SETTINGS, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
@@ -27,12 +27,12 @@ from coordinator_model.view.rows import MAX_EVIDENCE, or_none, ref
 SLOW_MS: Final = 15_000  # to reconcile; as STUCK_RECONCILING of a coordinator
 _AT_ONCE_MS: Final = 1_000  # members that are restarted do not make generations faster
 _KEPT: Final = 64  # clients, generations
-_SAID_AFTER: Final = frozenset({"SESSION_TIMEOUT", "POLL_TIMEOUT"})
+_SAID_AFTER: Final = frozenset({"NO_HEARTBEAT_RESPONSE", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
 
 _CODES: Final = {
     kinds.CLIENT_POLL_TIMEOUT: "POLL_TIMEOUT",
-    kinds.CLIENT_SESSION_TIMEOUT: "SESSION_TIMEOUT",
+    kinds.CLIENT_SESSION_TIMEOUT: "NO_HEARTBEAT_RESPONSE",
     kinds.CLIENT_COMMIT_REFUSED: "ZOMBIE_COMMIT",
 }
 _PUT_OUT: Final = {
@@ -178,11 +178,11 @@ def _tell(g: Emitter, one: Trouble) -> None:
     words: dict[str, Any] = {
         **settings._asdict(),
         "records": f"lower {settings.records}, " if settings.records else "",
-        "departure": "stopped its heartbeats, being static," if one.instance_id else "left the group",
+        "departure": removals.departure(is_static=bool(one.instance_id)),
         "limit": f" ({settings.poll} {one.limit_ms})" if one.limit_ms >= 0 else "",
         "current": current(one.limit_ms),
-        "silence": f": {seconds(one.limit_ms)}" if one.limit_ms >= 0 else "",
-        "then": ", and then learned that it was no member any more" if one.put_out else "",
+        "silence": f"{seconds(one.limit_ms)}, longer than" if one.limit_ms >= 0 else "longer than",
+        "then": ", and then learned that the group had removed it" if one.put_out else "",
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
         "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
@@ -191,7 +191,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
     client: Client = (one.member_id, one.client_id, "")
     figures: dict[str, dict[str, Any]] = {
         "POLL_TIMEOUT": {"max_poll_interval_ms": or_none(one.limit_ms)},
-        "SESSION_TIMEOUT": {"silent_ms": or_none(one.limit_ms)},
+        "NO_HEARTBEAT_RESPONSE": {"silent_ms": or_none(one.limit_ms)},
         "STUCK_RECONCILING": {"waited_ms": one.waited_ms},
         "CONNECT_TASKS_WAIT": {"waited_ms": one.limit_ms},
         "FENCED_INSTANCE": {"instance_id": one.instance_id or None},

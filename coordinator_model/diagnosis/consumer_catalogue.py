@@ -15,10 +15,10 @@ _SESSION_SETTING: Final = (
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
-    "The coordinator removed the member because it heard no heartbeat within the session timeout of the group{silence}.",
-    "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU limit)."
-    "{stop} If it only paused, raise the session timeout above the pause{usual}: it is {kind}.session.timeout.ms of the group "
-    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.",
+    "The coordinator removed the member: it received no heartbeat {silence}.",
+    "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit).{stop} "
+    "To survive a pause, the member needs a session timeout above the length of the pause: set {kind}.session.timeout.ms of the group "
+    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.{usual}",
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
@@ -62,7 +62,7 @@ ASSIGNMENT_DELAYED: Final = Text(
 UNRELEASED_INSTANCE_ID: Final = Text(
     "UNRELEASED_INSTANCE_ID",
     "ERROR",
-    "group.instance.id {instance_id} is in use by another member{owner}: this one was refused.",
+    "Another member{owner} has group.instance.id {instance_id}. The coordinator refused this one.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts. A process that was "
     "killed keeps the id until its session ends.",
     row="Consumer protocol: a client was refused because a living member has its `group.instance.id`",
@@ -72,7 +72,7 @@ UNRELEASED_INSTANCE_ID: Final = Text(
 FENCED_MEMBER_EPOCH: Final = Text(
     "FENCED_MEMBER_EPOCH",
     "WARNING",
-    "A heartbeat with epoch {sent_epoch} was refused: the coordinator knows the member with another one (FENCED_MEMBER_EPOCH).",
+    "The coordinator refused a heartbeat with epoch {sent_epoch}: it knows the member with another one (FENCED_MEMBER_EPOCH).",
     "The client gives its partitions up and joins again by itself. If it happens often, look for a client that was paused or restored "
     "from a snapshot, or for two that use one member id.",
     row="Consumer protocol: a heartbeat had another epoch than the coordinator knows; one row per epoch",
@@ -85,7 +85,7 @@ CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + " If it only paused, the session ti
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
-    "The member was silent for {silence}; {limit}: {left} more, and it would have been removed.",
+    "The member was silent for {silence}; {limit}.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise the session timeout well above "
     "{silent_ms} ms: " + _SESSION_SETTING + " The heartbeat interval (consumer.heartbeat.interval.ms) should be a third of it or less.",
 )
@@ -116,14 +116,14 @@ STATIC_MEMBER_GONE: Final = Text(
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The member tried to commit offsets with epoch {sent_epoch}{after}: refused, because it is no member any more. What it processed "
-    "may be processed again by the next owner.",
+    "The member tried to commit offsets with epoch {sent_epoch}{after}. The coordinator refused that: it is no member any more. The next "
+    "owner may process the same records again.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
 STALE_COMMIT: Final = Text(
     "STALE_COMMIT",
     "WARNING",
-    "The member committed offsets with epoch {sent_epoch} and was refused: {why}. What it processed may be processed again.",
+    "The coordinator refused a commit of the member with epoch {sent_epoch}: {why}. The same records may be processed again.",
     "{remedy} Make the processing idempotent.",
     row="Consumer protocol: a member committed with an old epoch 5 s or more after it was told of the new one, or after it had left for a "
     "while. A commit that crosses a new epoch is no finding: the client repeats it",
@@ -197,6 +197,6 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{how}{bill}.",
+    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}{bill}.",
     "{remedy} Until then partitions move again and again, and stand still each time.",
 )

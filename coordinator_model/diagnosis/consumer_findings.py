@@ -8,6 +8,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins, incidents, silences
 from coordinator_model.diagnosis.findings import Client, current, emit, first_time, row, seconds
 from coordinator_model.diagnosis.refusals import removal
+from coordinator_model.diagnosis.removals import silence
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
@@ -43,10 +44,9 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
     elif change.cause == reasons.SESSION_TIMEOUT:
         silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else None
         words = {
-            "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
+            **silence(silent_ms, gap_ms),
             "kind": view.group_type or "consumer",
             "stop": f" {catalogue.CALL_CLOSE}" if not member.instance_id else "",  # a static one says that it leaves for a while
-            "usual": f" (before, it was never silent for more than {seconds(gap_ms)})" if gap_ms >= 0 else "",
             "limit": f" (session.timeout.ms {member.session_timeout_ms})",
             "current": current(member.session_timeout_ms),
         }

@@ -39,7 +39,6 @@ def check_silence(g: Emitter, view: ConsumerView, member: ConsumerMember, event:
     words = {
         "silence": seconds(silent_ms),
         "limit": f"this group removed a member after {seconds(limit_ms)}" if is_seen else "the session timeout is 45 s by default",
-        "left": seconds(limit_ms - silent_ms),
     }
     signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
     client = member.member_id, member.client_id, member.client_host

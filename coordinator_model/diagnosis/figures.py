@@ -68,6 +68,7 @@ FIGURES: Final = {
     "times": "how often the client's log says so",
     "to_broker": "the coordinator afterwards",
     "total_ms": "how long all rebalances together took",
+    "unheard_ms": "for how long members that were lost could not reach the coordinator, the longest",
     "unavailable_partition_ms": "the time in which partitions had no owner at work, added up over all of them (cost.md)",
     "waited_for": "the members that the group waited for",
     "waited_ms": "how long the group waited",

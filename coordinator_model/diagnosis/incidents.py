@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, emit, first_time
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -24,7 +24,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, client_in
-from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
+from coordinator_model.view.rows import FINDINGS, Ref, or_none, ref, refs
 from coordinator_model.view.view import Incident, PendingFinding
 
 HINDSIGHT_MS: Final = 10_000
@@ -155,23 +155,53 @@ def _report(g: Emitter, incident: Incident) -> None:
     view = g.view
     lost = sorted(set(incident.lost))
     limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in lost and old.session_timeout_ms >= 0})
+    unheard_ms = _unheard_ms(g, lost, limits)
     words = {
         "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
         if incident.to_broker
         else catalogue.HELD_UP.format(broker=view.broker),
         "cost": removed(len(lost), "of its members") if lost else "",
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
-        "what_lasts": "the move takes" if incident.to_broker else "that lasts",
-        "timeouts": f": {' and '.join(map(str, limits))} {'was' if len(limits) == 1 else 'were'} not enough" if lost and limits else "",
+        "session": _session_advice(lost, limits, unheard_ms, consumer_protocol=view.consumer_protocol),
     }
     details = {
         "from_broker": incident.from_broker or view.broker,
         "to_broker": incident.to_broker or view.broker,
         "members_lost": lost,
         "session_timeouts_ms": limits,
+        "unheard_ms": or_none(unheard_ms),
     }
     at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
     emit(g, catalogue.COORDINATOR_MOVED, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
+
+
+def _unheard_ms(g: Emitter, lost: list[str], limits: list[int]) -> int:
+    """From when the coordinator last heard members that it lost to when their clients were heard again, the longest; -1: not known.
+
+    A client is heard again when it is refused under its old id, or joins under a new one. Several that share a name cannot be told apart,
+    and one that may not join (GROUP_TOO_LARGE) asked before.
+    """
+    refused = not_admitted(g)
+    ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0 and old.client_id not in refused]
+    joins = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
+    joins += [(old.client_id, old.at_ms - old.lasted_ms) for old in g.view.ended if old.lasted_ms >= 0]
+    longest_ms = -1
+    for old in ended:
+        back = [at_ms for at_ms in (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if at_ms > old.seen_ms]
+        if back and sum(one.client_id == old.client_id for one in ended) == 1:
+            longest_ms = max(longest_ms, min(back) - old.seen_ms)
+    return longest_ms if limits and longest_ms > max(limits) else -1
+
+
+def _session_advice(lost: list[str], limits: list[int], unheard_ms: int, *, consumer_protocol: bool) -> str:
+    """What session timeout the trouble would have taken."""
+    if not lost:
+        return ""
+    shown = " and ".join(map(str, limits))
+    if unheard_ms >= 0:
+        return catalogue.SESSION_NEEDED.format(unheard=seconds(unheard_ms), ms=unheard_ms, limits=shown)
+    name = "The session timeout of the group (consumer.session.timeout.ms)" if consumer_protocol else "session.timeout.ms"
+    return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f": {shown}" if limits else "")
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:
@@ -265,6 +295,11 @@ def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
     """The finding of a session timeout, with the time since its broker became the coordinator of this group where that may matter."""
     since_ms = pending.at_ms - g.view.loaded_ms
     return removals.with_election(pending.row, since_ms) if g.view.loaded_ms >= 0 and 0 <= since_ms <= SPAN_MS else pending.row
+
+
+def not_admitted(g: Emitter) -> set[str]:
+    """The clients that the coordinator refused because the group is full."""
+    return {client.split(" ")[0] for code, client, _ in g.view.flagged if code == catalogue.GROUP_TOO_LARGE.code}
 
 
 def removed(count: int, of_whom: str) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import NOBODY, current, emit, seconds
-from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.incidents import SPAN_MS, not_admitted
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -43,7 +43,7 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
 
 def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
     """The members that the join phase waited for until its timeout, and then removed."""
-    refused = {client.split(" ")[0] for code, client, _ in g.view.flagged if code == catalogue.GROUP_TOO_LARGE.code}
+    refused = not_admitted(g)
     late = (old for old in g.view.ended if old.kind == reasons.JOIN_TIMEOUT and old.member_id in rebalance.departed)
     return sorted((old for old in late if old.client_id not in refused), key=lambda old: old.member_id)
 

@@ -28,7 +28,7 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
         return
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms:
         return
-    words = {"silence": seconds(silent_ms), "limit": seconds(limit_ms), "left": seconds(limit_ms - silent_ms)}
+    words = {"silence": seconds(silent_ms), "limit": seconds(limit_ms)}
     details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms}
     signs = [ref(event), *([member.last_sign] if member.last_sign else [])]
     told = row(g, catalogue.HEARTBEAT_NEAR_MISS, event.received_ms, member.client(), signs, words, generation=g.view.generation, **details)
@@ -53,7 +53,7 @@ def _idle_members(g: Emitter, rebalance: Rebalance, idle: list[str], partitions:
     members = len(rebalance.assigned or {})
     if first_time(g, catalogue.IDLE_MEMBERS, f"{len(idle)} of {members}", partitions):
         details = {"idle": idle, "members": members, "partitions": partitions}
-        words = {"count": len(idle)}
+        words = {"count": len(idle), "have": "has" if len(idle) == 1 else "have"}
         emit(g, catalogue.IDLE_MEMBERS, rebalance.ended_ms, NOBODY, rebalance.evidence, words, generation=rebalance.generation, **details)
 
 

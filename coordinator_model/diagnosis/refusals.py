@@ -67,7 +67,7 @@ def fenced_instance(g: Emitter, event: Event) -> None:
     owner = next((m for m in g.view.members.values() if m.instance_id == instance_id != "" and m.member_id != member_id), None)
     words = {"owner": ""}
     if owner is not None:
-        words["owner"] = f": {owner.client_name() or owner.member_id}" + (f" at {owner.client_host}" if owner.client_host else "")
+        words["owner"] = f" ({owner.client_name() or owner.member_id}{f' at {owner.client_host}' if owner.client_host else ''})"
     _, client_id, client_host = g.view.identity(member_id)  # the coordinator's line has only the member id
     client = (member_id, event.client_id or client_id, event.client_host or client_host)
     details = {"instance_id": instance_id, "holder": owner.member_id if owner else None}
@@ -127,7 +127,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             act = catalogue.IN_A_TRANSACTION
         words = {
             "after": f" after its removal ({ended.kind})" if ended is not None else "",
-            "generation": f" {g.view.generation}" if g.view.generation > event.generation else "",
+            "generation": f"generation {g.view.generation}" if g.view.generation > event.generation else "a later generation",
             "remedy": _remedy(g, ended),
             "act": act,
         }

@@ -18,13 +18,25 @@ def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[
     silent_ms = at_ms - member.seen_ms if member.seen_ms >= 0 and member.seen_ms > g.view.moved_ms else None  # else by another clock
     words = {
         "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
-        "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
         "current": current(limit_ms),
         "stop": catalogue.STATIC_STOP if member.instance_id else catalogue.CALL_CLOSE,
-        "usual": f"; before, it was never silent for more than {seconds(gap_ms)}" if gap_ms >= 0 else "",
+        **silence(silent_ms, gap_ms),
     }
     details = {"session_timeout_ms": or_none(limit_ms), "silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
     return row(g, catalogue.SESSION_TIMEOUT, at_ms, member.client(), signs, words, **details)
+
+
+def silence(silent_ms: int | None, gap_ms: int) -> dict[str, str]:
+    """How long a member was silent until it was removed, and before, in words."""
+    return {
+        "silence": f"for {seconds(silent_ms)}" if silent_ms is not None else "within the session timeout",
+        "usual": f" Its longest silence before was {seconds(gap_ms)}." if gap_ms >= 0 else "",
+    }
+
+
+def departure(*, is_static: bool) -> str:
+    """What a client does whose application did not poll in time."""
+    return "The client, a static member, stopped its heartbeats" if is_static else "The client left the group"
 
 
 def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, Any]:
@@ -42,7 +54,7 @@ def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
     limit_ms, quiet = member.rebalance_timeout_ms, silences.quiet(member)
     why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
     words = {
-        "departure": "stopped its heartbeats, being static," if member.instance_id else "left the group",
+        "departure": departure(is_static=bool(member.instance_id)),
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
@@ -58,8 +70,7 @@ def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
 
 def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) -> dict[str, Any]:
     """A finding of `poll_timeout` once the client polls again, with the time that it did not poll. `sign`: its new JoinGroup."""
-    departure, _, _ = finding["message"].partition(" because ")
-    words = {"departure": departure, "gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms}
+    words = {"departure": finding["message"].partition(" because ")[0], "gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms}
     words["share"] = max(100 * limit_ms // gap_ms, 1)
     return {
         **finding,

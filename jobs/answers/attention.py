@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
@@ -31,13 +31,15 @@ _BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code
 _REFUSALS: Final = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
 _AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.FENCED_INSTANCE.code, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
 """What clients are told, and how their heartbeats fare, while member ids are lost that they have given up."""
-_REMOVALS: Final = (catalogue.SESSION_TIMEOUT.code, catalogue.POLL_TIMEOUT.code, catalogue.SYNC_TIMEOUT.code)
+_UNANSWERED: Final = client_catalogue.NO_HEARTBEAT_RESPONSE.code
+_REMOVALS: Final = (catalogue.SESSION_TIMEOUT.code, _UNANSWERED, catalogue.POLL_TIMEOUT.code, catalogue.SYNC_TIMEOUT.code)
 _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
 _FIGURES: Final = {
     catalogue.SESSION_TIMEOUT.code: "silent_ms",
+    _UNANSWERED: "silent_ms",
     catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
     catalogue.SLOW_JOINER.code: "join_ms",
     catalogue.GROUP_TOO_LARGE.code: "wanted",

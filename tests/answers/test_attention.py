@@ -228,7 +228,7 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
         logged("BROKER_STARTED", 114),
     )
     assert entry["message"] == (
-        "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was there again 20.0 s later. "
+        "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was back 20.0 s later. "
         "1 group moved from broker-1 to broker-2, and it came back within 26.0 s."
     )
     assert "BROKER_CRASHED broker-1, group a 00:01:34 to 00:02:00" in shown
@@ -248,12 +248,12 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
         (
             [logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104), logged("BROKER_STARTED", 108)],
             "BROKER_SHUT_DOWN",
-            "broker-1 was shut down cleanly; it was there again 10.0 s later.",
+            "broker-1 was shut down cleanly; it was back 10.0 s later.",
         ),
         (
             [logged("BROKER_STOPPING", 98), logged("BROKER_UNCLEAN", 107), logged("BROKER_STARTED", 108)],
             "BROKER_CRASHED",
-            f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was there again 10.0 s later.",
+            f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was back 10.0 s later.",
         ),
         ([logged("BROKER_STOPPING", 98)], "BROKER_SHUT_DOWN", "broker-1 was told to stop; no line says that it started again."),
         (
@@ -265,7 +265,7 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
         (
             [logged("BROKER_UNREACHABLE", 98, "broker-2", 1), logged("BROKER_STARTED", 108)],
             "BROKER_LOST",
-            "Other brokers lost their connection to broker-1; it was there again 10.0 s later.",
+            "Other brokers lost their connection to broker-1; it was back 10.0 s later.",
         ),
         (
             [logged("BROKER_FENCED", 98, "controller", 1)],
@@ -325,7 +325,7 @@ def test_groups_that_waited_while_another_broker_was_away_are_its_outage(told):
     )
     assert [(entry["incident"]["broker"], entry["groups"]) for entry in entries] == [("broker-1", ["a", "b"])]
     assert entries[0]["message"] == (
-        "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was there again 26.0 s later. "
+        "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was back 26.0 s later. "
         "2 groups had to wait for broker-3, which was held up. 2 members missed their session timeout and were removed."
     )
 

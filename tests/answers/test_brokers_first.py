@@ -34,6 +34,13 @@ def test_the_severity_of_what_a_broker_did_follows_from_what_it_cost(told, rows,
     assert [entry["severity"] for entry in entries] == [severity]
 
 
+def test_the_advice_is_that_of_the_group_that_was_without_its_coordinator_longest(told):
+    short = moved(100, "a", session_timeouts_ms=[10_000], unheard_ms=10_500) | {"advice": "above 10500"}
+    undecided = moved(101, "b", session_timeouts_ms=[11_000], unheard_ms=None) | {"advice": "not known"}
+    (entry,), _ = told(short, moved(100, "c", session_timeouts_ms=[6_000], unheard_ms=12_000) | {"advice": "above 12000"}, undecided)
+    assert entry["advice"] == ["above 12000"]
+
+
 @pytest.mark.parametrize(
     ("lines", "remedy"),
     [
@@ -43,7 +50,7 @@ def test_the_severity_of_what_a_broker_did_follows_from_what_it_cost(told, rows,
     ],
 )
 def test_what_to_do_about_a_broker_follows_from_how_it_went_away(told, lines, remedy):
-    rest = "Members keep their place if session.timeout.ms is longer than the move takes."
+    rest = "session.timeout.ms was too short for this: 8000; no line shows what it needed."
     there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
     (entry,), _ = told(moved(100, "a") | {"advice": f"{AFTER_A_MOVE} {rest}"}, there, *lines)
     (advice,) = entry["advice"]

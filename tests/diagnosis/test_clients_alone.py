@@ -117,8 +117,8 @@ def test_at_most_64_clients_are_counted():
     [
         (kinds.CLIENT_POLL_TIMEOUT, {"rebalance_timeout_ms": 6_000}, "POLL_TIMEOUT"),
         (kinds.CLIENT_LEAVES, {"reason": "consumer poll timeout has expired. This means the time between"}, "POLL_TIMEOUT"),  # 2.4 to 2.8
-        (kinds.CLIENT_SESSION_TIMEOUT, {"session_timeout_ms": 45_004}, "SESSION_TIMEOUT"),
-        (kinds.CLIENT_SESSION_TIMEOUT, {}, "SESSION_TIMEOUT"),
+        (kinds.CLIENT_SESSION_TIMEOUT, {"session_timeout_ms": 45_004}, "NO_HEARTBEAT_RESPONSE"),
+        (kinds.CLIENT_SESSION_TIMEOUT, {}, "NO_HEARTBEAT_RESPONSE"),
         (kinds.CLIENT_PUT_OUT, UNKNOWN, "UNKNOWN_MEMBER"),
         (kinds.CLIENT_PUT_OUT, {"state": kinds.ILLEGAL_GENERATION}, "ILLEGAL_GENERATION"),
         (kinds.CLIENT_PUT_OUT, {"state": kinds.FENCED_INSTANCE_ID, "instance_id": "i-1"}, "FENCED_INSTANCE"),
@@ -138,21 +138,22 @@ def test_what_a_client_says_of_itself(kind, fields, code):
 
 def test_what_is_known_of_it_is_told():
     log = Log().says(0, kinds.CLIENT_SESSION_TIMEOUT, session_timeout_ms=45_004)
-    assert "for longer than its session timeout: 45 s." in finding(log.rows(), "SESSION_TIMEOUT")["message"]
+    told = finding(log.rows(), "NO_HEARTBEAT_RESPONSE")["message"]
+    assert told == "The client received no answer of the group's coordinator for 45 s, longer than its session timeout."
     static = Log(instance_id="i-1").says(0, kinds.CLIENT_POLL_TIMEOUT, rebalance_timeout_ms=6_000)
-    assert "stopped its heartbeats, being static, because" in finding(static.rows(), "POLL_TIMEOUT")["message"]
+    assert "The client, a static member, stopped its heartbeats because" in finding(static.rows(), "POLL_TIMEOUT")["message"]
     fenced = Log().says(0, kinds.CLIENT_PUT_OUT, state=kinds.FENCED_INSTANCE_ID, instance_id="i-1")
-    assert "group.instance.id i-1 is taken" in finding(fenced.rows(), "FENCED_INSTANCE")["message"]
+    assert "Another member took the client's group.instance.id i-1." in finding(fenced.rows(), "FENCED_INSTANCE")["message"]
 
 
 def test_a_client_that_is_put_out_after_a_silence_is_one_trouble():
     silent = Log("", connection="kafka-python").says(0, kinds.CLIENT_SESSION_TIMEOUT).says(4_132, kinds.CLIENT_PUT_OUT, **UNKNOWN)
-    told = finding(silent.rows(), "SESSION_TIMEOUT")
-    assert told["message"].endswith("its session timeout, and then learned that it was no member any more.")
-    assert "session_timeout_ms must be longer" in told["advice"]
+    told = finding(silent.rows(), "NO_HEARTBEAT_RESPONSE")
+    assert told["message"].endswith("for longer than its session timeout, and then learned that the group had removed it.")
+    assert "the client needs session_timeout_ms above the length" in told["advice"]
     assert len(json.loads(told["evidence"])) == 2
     later = Log().says(0, kinds.CLIENT_SESSION_TIMEOUT).says(60_001, kinds.CLIENT_PUT_OUT, **UNKNOWN)
-    assert [code for code, _ in findings(later.rows())] == ["SESSION_TIMEOUT", "UNKNOWN_MEMBER"]
+    assert [code for code, _ in findings(later.rows())] == ["NO_HEARTBEAT_RESPONSE", "UNKNOWN_MEMBER"]
 
 
 def test_the_same_in_other_words_is_one_trouble():
@@ -297,7 +298,7 @@ def beside_a_broker(ends_ms: int) -> Log:
 
 
 @pytest.mark.parametrize(
-    ("ends_ms", "told"), [(4_000, ["SESSION_TIMEOUT", "ZOMBIE_COMMIT"]), (3_639_999, ["ZOMBIE_COMMIT"]), (4_000_000, [])]
+    ("ends_ms", "told"), [(4_000, ["NO_HEARTBEAT_RESPONSE", "ZOMBIE_COMMIT"]), (3_639_999, ["ZOMBIE_COMMIT"]), (4_000_000, [])]
 )
 @pytest.mark.parametrize("count", [1, 3])
 def test_after_the_logs_of_brokers_clients_are_alone_again(ends_ms, told, count):

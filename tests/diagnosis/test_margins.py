@@ -40,7 +40,7 @@ def test_how_near_it_was_is_told():
         "WARNING",
         {"session_timeout_ms": 10_000, "silent_ms": 9_000},
     )
-    assert told["message"].endswith("silent for 9 s of its session timeout of 10 s: 1 s more, and it would have been removed.")
+    assert told["message"].endswith("silent for 9 s; after 10 s (session.timeout.ms) the coordinator would have removed it.")
     assert len(json.loads(told["evidence"])) == 2
 
 

@@ -13,8 +13,8 @@ from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import LOG, STALLED, Group, finding, findings, where_requests_are_seen
 from tests.tracker.story import START_MS
 
-PAUSE = "Its heartbeats had stopped, too"
-STALL = "Its heartbeats went on, and only its poll loop stalled"
+PAUSE = "Its heartbeats stopped, too"
+STALL = "Its heartbeats went on: only its poll loop stalled"
 EITHER = "heartbeats in kafka-request.log tell the two apart"
 
 
@@ -148,7 +148,7 @@ def test_one_that_sends_heartbeats_until_it_leaves_was_not_polled(evidence: str)
 
 def test_the_coordinator_log_says_what_would_tell() -> None:
     rows = healthy().leaves("c", STALLED).live(120_000).seen(LOG)
-    assert advice(rows, "POLL_TIMEOUT").endswith("A process that stood still says the same: " + EITHER + ".")
+    assert advice(rows, "POLL_TIMEOUT").endswith("A process that stood still says the same: the " + EITHER + ".")
 
 
 # a static member's poll loop

@@ -34,7 +34,7 @@ def test_a_generation_that_is_over_is_told_once_for_each_that_a_member_sent(evid
     rows = group.live(120_000).seen(evidence)
     assert facts(rows) == ["ILLEGAL_GENERATION"] * 2
     told = [row["message"] for row in table(rows, "findings") if row["code"] == "ILLEGAL_GENERATION"]
-    assert told[0] == "HEARTBEAT with generation 1 was refused: the group had moved on to generation 2."
+    assert told[0] == "The coordinator refused HEARTBEAT with generation 1: the group had moved on to generation 2."
 
 
 @where_requests_are_seen

@@ -46,7 +46,7 @@ class Departure:
         _, text = self._told(broker)
         started_at = self.signs[0]["started_at"]
         if started_at is not None:
-            return f"{text}; it was there again {duration(epoch_ms(started_at) - epoch_ms(self.began_at))} later."
+            return f"{text}; it was back {duration(epoch_ms(started_at) - epoch_ms(self.began_at))} later."
         return f"{text}." if self._has(e.BROKER_EXPIRED) else f"{text}; no line says that it started again."
 
     @property

@@ -86,12 +86,13 @@ def _advice(outage: Outage) -> str:
     if outage.departure is None:
         return advice
     remedy = outage.departure.remedy(broker_name(outage.broker))
-    return f"{remedy} {advice.removeprefix(AFTER_A_MOVE).removeprefix(WHEN_HELD_UP).strip()}"
+    return f"{remedy} {advice.removeprefix(AFTER_A_MOVE).removeprefix(WHEN_HELD_UP).strip()}".rstrip()
 
 
-def _longest_session(finding: Row) -> tuple[int, int]:
-    """Advice for the longest session timeout that was not enough holds for all; of several, the newest."""
-    return max(finding["details"].get("session_timeouts_ms") or (), default=0), epoch_ms(finding["occurred_at"])
+def _longest_session(finding: Row) -> tuple[int, int, int]:
+    """Advice for the longest session timeout that was needed, or was not enough, holds for all; of several, the newest."""
+    details = finding["details"]
+    return details.get("unheard_ms") or 0, max(details.get("session_timeouts_ms") or (), default=0), epoch_ms(finding["occurred_at"])
 
 
 def _evidence(outage: Outage) -> Iterator[Row]:

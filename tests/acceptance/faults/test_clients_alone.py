@@ -31,9 +31,9 @@ def test_the_group_that_librdkafka_names_before_and_after_its_poll_timeout(told)
 
 
 def test_the_group_that_kafka_python_names_in_other_lines(told):
-    assert found(told, "group-in-unread-lines-in2") == [("g1", "SESSION_TIMEOUT", None)]
+    assert found(told, "group-in-unread-lines-in2") == [("g1", "NO_HEARTBEAT_RESPONSE", None)]
     (silence,) = told.rows("findings", "group-in-unread-lines-in2")
-    assert silence["message"].endswith("and then learned that it was no member any more.")
+    assert silence["message"].endswith("and then learned that the group had removed it.")
 
 
 def test_a_member_of_the_consumer_protocol_that_reconciles_slowly(told):
@@ -53,7 +53,7 @@ def test_clients_of_many_kinds(told):
         ("ingest", "POLL_TIMEOUT", "logstash-0"),
         ("ingest", "ZOMBIE_COMMIT", "logstash-0"),
         ("images", "POLL_TIMEOUT", None),
-        ("totals", "SESSION_TIMEOUT", "totals-StreamThread-1-consumer"),
+        ("totals", "NO_HEARTBEAT_RESPONSE", "totals-StreamThread-1-consumer"),
     ]
     (logstash,) = told.rows("findings", "clients-of-many-kinds-in", group_id="ingest", code="POLL_TIMEOUT")
     assert "max_poll_records of the kafka input" in logstash["advice"]

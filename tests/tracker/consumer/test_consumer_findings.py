@@ -43,9 +43,7 @@ def test_a_member_that_was_silent_for_most_of_the_default_timeout_is_reported_on
     story = alone().at(58_000).beat("a-1", 1, 1).at(98_000).beat("a-1", 1, 1)
     assert codes(story) == [("HEARTBEAT_NEAR_MISS", "a-1")]
     assert details(story) == [{"session_timeout_ms": 45_000, "session_timeout_seen": False, "silent_ms": 38_000}]
-    assert told(story.rows(), "findings", "message")[0][0] == (
-        "The member was silent for 38 s; the session timeout is 45 s by default: 7 s more, and it would have been removed."
-    )
+    assert told(story.rows(), "findings", "message")[0][0] == ("The member was silent for 38 s; the session timeout is 45 s by default.")
 
 
 @pytest.mark.parametrize("silent_ms", [30_000, 46_000])
@@ -295,18 +293,14 @@ def told_to_revoke(*, beats: bool) -> ConsumerStory:
     return story
 
 
-@pytest.mark.parametrize(
-    ("beats", "advice"), [(True, "make the work between two polls shorter"), (False, "Its heartbeats had stopped, too")]
-)
+@pytest.mark.parametrize(("beats", "advice"), [(True, "make the work between two polls shorter"), (False, "Its heartbeats stopped, too")])
 def test_a_member_that_was_removed_for_not_giving_partitions_up_stood_still_or_stalled(beats, advice):
     story = told_to_revoke(beats=beats).at(51_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(3)
     assert codes(story) == [("REBALANCE_TIMEOUT", "a-1")]
     assert advice in told(story.rows(), "findings", "advice")[0][0]
 
 
-@pytest.mark.parametrize(
-    ("beats", "advice"), [(True, "Make the work between two polls shorter"), (False, "Its heartbeats had stopped, too")]
-)
+@pytest.mark.parametrize(("beats", "advice"), [(True, "Make the work between two polls shorter"), (False, "Its heartbeats stopped, too")])
 def test_a_member_that_gives_partitions_up_late_stood_still_or_stalled(beats, advice):
     story = told_to_revoke(beats=beats).at(50_000).beat("a-1", 1, 2).at(51_000).beat("c-1", 2, 2, OTHER)
     assert codes(story) == [("STUCK_RECONCILING", "a-1")]
@@ -322,7 +316,7 @@ def test_a_member_that_was_removed_for_its_revocation_is_not_told_to_have_a_long
     story = told_to_revoke(beats=False).at(51_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(3)
     rows = story.at(60_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).rows()
     (advice,) = [advice for code, advice in told(rows, "findings", "code", "advice") if code == "UNKNOWN_MEMBER"]
-    assert ("Its heartbeats had stopped, too" in advice, "session timeout" in advice, "max.poll" in advice) == (True, False, False)
+    assert ("Its heartbeats stopped, too" in advice, "session timeout" in advice, "max.poll" in advice) == (True, False, False)
 
 
 def test_a_transactional_producer_of_a_removed_member_is_advised_for_its_transactions():

@@ -198,7 +198,7 @@ def test_a_member_that_is_removed_for_its_silence_is_reported_and_so_is_its_retu
     story.at(90_000).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID).at(90_100).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID)
     rows = story.rows()
     assert codes(rows) == [("SESSION_TIMEOUT", "b-1"), ("UNKNOWN_MEMBER", "b-1")]
-    assert "last heard 45 s before" in told(rows, "findings", "message")[0][0]
+    assert "received no heartbeat for 45 s." in told(rows, "findings", "message")[0][0]
     assert "removed the member 29 s before" in told(rows, "findings", "message")[1][0]
 
 
@@ -228,7 +228,7 @@ def test_two_clients_with_one_instance_id_are_reported():
     )
     rows = story.rows()
     assert codes(rows) == [("UNRELEASED_INSTANCE_ID", "b-1")]
-    assert told(rows, "findings", "message")[0][0] == "group.instance.id i-1 is in use by another member (a): this one was refused."
+    assert told(rows, "findings", "message")[0][0] == "Another member (a) has group.instance.id i-1. The coordinator refused this one."
 
 
 def test_a_stale_epoch_is_reported_once():
