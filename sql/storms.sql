@@ -17,7 +17,8 @@
 
 WITH spaced AS (
   SELECT
-    r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.total_ms, r.unavailable_partition_ms, r.cause, r.client_id, r.startup,
+    r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.total_ms, r.unavailable_partition_ms, r.cause,
+    r.culprit_client_id AS client_id, r.startup,
     CASE
       WHEN unix_millis(r.started_at) - unix_millis(lag(r.ended_at) OVER (
         PARTITION BY r.cluster, r.group_id ORDER BY r.started_at, r.ended_at, r.id

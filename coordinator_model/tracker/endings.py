@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator_model.diagnosis import departures, refusals
 from coordinator_model.errors import Error
 from coordinator_model.events import REQUEST_SOURCE, Event, MemberEntry
@@ -10,6 +12,8 @@ from coordinator_model.tracker import expiry, membership, phases
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
+
+_LOGGED_WITHIN_MS: Final = 1_000  # from a LeaveGroup to the coordinator's line, which may be read first
 
 
 def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bool) -> None:
@@ -63,12 +67,15 @@ def leave_group(g: Emitter, event: Event) -> None:
                 refusals.judge(g, event._replace(member_id=entry.member_id, error_code=entry.error_code))
             continue
         member_id = entry.member_id or g.view.member_of_instance(entry.instance_id)
+        by_admin = not entry.member_id or _is_another_client(g, event, member_id)
+        if by_admin and g.view.open is not None and event.received_ms - g.view.open.started_ms <= _LOGGED_WITHIN_MS:
+            g.view.open.evidence.append(ref(event))  # only the request says who asked
         if not member_id:
             continue
         if member_id in g.view.pending:
             del g.view.pending[member_id]
             continue
-        leave(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id or _is_another_client(g, event, member_id))
+        leave(g, event, member_id, entry.reason or event.reason, by_admin=by_admin)
 
 
 def _is_another_client(g: Emitter, event: Event, member_id: str) -> bool:

@@ -2,7 +2,7 @@
 -- after a broker was lost, or one that joins while another no longer answers. `cause`, `client_id` and so on say which one it was. `blamed`
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
--- stays.
+-- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame.
 WITH moves AS (
   SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.details
   FROM findings_with_id AS f
@@ -64,6 +64,13 @@ placed AS (
     row_number() OVER (PARTITION BY b.rebalance_id ORDER BY b.priority, b.occurred_at DESC, b.code, b.member_id NULLS FIRST, b.id) AS place
   FROM blamed AS b
 ),
+innocent AS (
+  SELECT v.cause
+  FROM (
+    VALUES ('COORDINATOR_MOVED'), ('ADMIN_REMOVED'), ('METADATA_CHANGED'), ('REVOCATION_FOLLOW_UP'), ('ASSIGNMENT_NOT_STORED'),
+      ('GROUP_OVER_CAPACITY'), ('REGEX_RESOLVED')
+  ) AS v(cause)
+),
 of_incidents AS (
   SELECT i.cluster, i.broker, explode(i.findings) AS finding_id
   FROM incidents AS i
@@ -72,10 +79,11 @@ SELECT
   r.*,
   coalesce(p.code, r.cause) AS blamed,
   coalesce(i.broker, get_json_object(p.details, '$.from_broker')) AS culprit_broker,
-  CASE WHEN p.id IS NOT NULL THEN p.client_id WHEN r.cause <> 'COORDINATOR_MOVED' THEN r.client_id END AS culprit_client_id,
-  CASE WHEN p.id IS NOT NULL THEN p.client_host WHEN r.cause <> 'COORDINATOR_MOVED' THEN r.client_host END AS culprit_client_host,
-  CASE WHEN p.id IS NOT NULL THEN p.member_id WHEN r.cause <> 'COORDINATOR_MOVED' THEN r.member_id END AS culprit_member_id,
+  CASE WHEN p.id IS NOT NULL THEN p.client_id WHEN n.cause IS NULL THEN r.client_id END AS culprit_client_id,
+  CASE WHEN p.id IS NOT NULL THEN p.client_host WHEN n.cause IS NULL THEN r.client_host END AS culprit_client_host,
+  CASE WHEN p.id IS NOT NULL THEN p.member_id WHEN n.cause IS NULL THEN r.member_id END AS culprit_member_id,
   p.id AS finding_id
 FROM rebalances_with_id AS r
+LEFT JOIN innocent AS n ON n.cause = r.cause
 LEFT JOIN placed AS p ON p.rebalance_id = r.id AND p.place = 1
 LEFT JOIN of_incidents AS i ON i.cluster = r.cluster AND i.finding_id = p.id

@@ -137,12 +137,12 @@ def test_applications_are_clients_without_their_number(lakehouse):
     clients = ["orders-1", "orders-2", "orders-7d9c5b6f4d-x2x1z", "consumer-orders-3", "12", None]
     write(lakehouse, line(at=90_000), *(rebalance(start=n, generation=n, client_id=client) for n, client in enumerate(clients)))
     found = {bill["payer"]: bill["rebalances"] for bill in asked(lakehouse, "bill")}
-    assert found == {"orders": 3, "consumer-orders": 1, "12": 1, "(not known)": 1}
+    assert found == {"orders": 3, "consumer-orders": 1, "12": 1, "(no culprit)": 1}
 
 
 @pytest.mark.parametrize(
     ("by", "payers"),
-    [("client", {"orders-1": 2, "(not known)": 1}), ("member", {"m-1": 1, "m-2": 1, "(not known)": 1}), ("group", {"payments": 3}),
+    [("client", {"orders-1": 2, "(no culprit)": 1}), ("member", {"m-1": 1, "m-2": 1, "(no culprit)": 1}), ("group", {"payments": 3}),
      ("day", {"2026-11-20": 1, "2026-11-21": 2})],
 )  # fmt: skip
 def test_a_bill_is_made_out_to_whom_one_says(lakehouse, by, payers):

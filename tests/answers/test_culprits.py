@@ -87,6 +87,19 @@ def test_nobody_else_is_blamed_without_a_finding_that_explains_the_rebalance(lak
     assert asked(lakehouse, "rebalances")[0]["began_with"] is None
 
 
+@pytest.mark.parametrize(
+    "cause", ["ADMIN_REMOVED", "METADATA_CHANGED", "REVOCATION_FOLLOW_UP", "ASSIGNMENT_NOT_STORED", "GROUP_OVER_CAPACITY", "REGEX_RESOLVED"]
+)
+def test_a_member_that_was_told_or_removed_by_somebody_else_is_not_to_blame(lakehouse, cause):
+    own = {"cause": cause, "client_id": "app-1", "client_host": "h", "member_id": OLD[0], "members_before": 2}
+    write(lakehouse, line(at=90_000), rebalance(start=10_000, **own))
+    assert blamed(lakehouse) == [(cause, None, None, 1)]
+    assert asked(lakehouse, "culprits") == []
+    (row,) = asked(lakehouse, "rebalances")
+    assert (row["client_id"], row["cause"], row["culprit"]) == ("app-1", cause, None)
+    assert [bill["payer"] for bill in asked(lakehouse, "bill")] == ["(no culprit)"]
+
+
 def test_a_cause_that_is_a_failure_stays(lakehouse):
     ended = {"cause": "SESSION_TIMEOUT", "client_id": "app-2", "client_host": "h", "members_before": 2}
     slow = finding(occurred_at=DAY + 15_000, code="SLOW_JOINER", client_id="app-1", client_host="h")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from coordinator_model import events as kinds
@@ -119,6 +121,16 @@ def test_a_static_member_that_leaves_was_removed_by_an_administrator(evidence):
     rows = Group("a", "b", "c", static=True).live(60_000).removed_by_admin("c").live(90_000).seen(evidence)
     assert (causes(rows), findings(rows)) == (["ADMIN_REMOVED"], [])
     assert [end for _, end in ends(rows)] == ["ADMIN_REMOVED"]
+
+
+@where_requests_are_seen
+def test_the_request_that_shows_who_asked_an_administrator_is_evidence(evidence):
+    group = Group("a", "b", "c", static=True).live(60_000).removed_by_admin("c").live(90_000)
+    told = next(row for row in table(group.seen(evidence), "rebalances") if row["cause"] == "ADMIN_REMOVED")
+    askers = {(event.origin, event.position): event.client_id for event in group.events if event.kind == kinds.LEAVE_GROUP}
+    assert [askers[line] for ref in json.loads(told["evidence"]) if (line := (ref["origin"], ref["position"])) in askers] == [
+        "adminclient-1"
+    ]
 
 
 @where_the_log_is_seen
