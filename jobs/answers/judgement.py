@@ -6,13 +6,15 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
 * its last state is known and nothing is going on in it; or heartbeats were answered; or its clients commit without membership;
 * the log of its coordinator reaches the end of the time, and no generation is missing in it;
 * the cause and the end of each of its rebalances are known;
-* no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member.
+* no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member or its
+  group.instance.id, and those that a broker cannot be reached while an entry tells of its trouble.
 
 A group that an entry is about is judged by the entry. Lines that were not understood may be about any group.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,13 +22,15 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
+from coordinator_model.diagnosis.catalogue import FENCED_INSTANCE
+from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.outcomes import ABANDONED
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of, quoted
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
-from jobs.common.trouble import OVERTAKEN, ROUTINE, WORDS
+from jobs.common.trouble import OVERTAKEN, ROUTINE, UNREACHED, WORDS
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
 _SENTENCE: Final = 160  # characters of a line that is quoted
@@ -59,9 +63,17 @@ _TROUBLES: Final = f"""
         SELECT DISTINCT f.cluster, unnest(from_json(f.evidence, '[{{"origin": "VARCHAR", "position": "BIGINT"}}]')) AS line
         FROM findings AS f WHERE ($cluster IS NULL OR f.cluster = $cluster)
     ),
+    outages AS (
+        SELECT unnest(from_json($outages, '[{{"cluster": "VARCHAR", "broker": "VARCHAR", "since": "BIGINT", "until": "BIGINT"}}]')) AS o
+    ),
+    nodes AS (
+        SELECT x.cluster, x.broker, any_value(x.coordinator_id) AS node FROM group_events AS x
+        WHERE x.source = '{e.COORDINATOR_SOURCE}' AND x.coordinator_id IS NOT NULL AND $outages <> '[]' GROUP BY ALL
+    ),
     troubled AS (
         SELECT x.cluster, coalesce(x.group_id, '') AS group_id, x.occurred_at, x.origin, x.position, x.kind,
-               coalesce(x.reason, '') AS reason, coalesce(x.member_id, '') AS member_id
+               coalesce(x.reason, '') AS reason, coalesce(x.member_id, '') AS member_id,
+               coalesce(x.instance_id, '') AS instance_id
         FROM group_events AS x
         WHERE {_IN_SCOPE} AND x.occurred_at >= $since
           AND ($group IS NULL OR coalesce(x.group_id, '') IN ('', $group))
@@ -79,9 +91,16 @@ _TROUBLES: Final = f"""
         )
         AND NOT EXISTS (
             SELECT 1 FROM findings AS f
-            WHERE t.member_id <> '' AND f.cluster = t.cluster AND f.member_id = t.member_id
-              AND f.occurred_at BETWEEN t.occurred_at - INTERVAL 1 MINUTE AND t.occurred_at + INTERVAL 1 MINUTE
+            WHERE f.cluster = t.cluster AND ((t.member_id <> '' AND f.member_id = t.member_id) OR (
+                t.kind = '{e.INSTANCE_FENCED}' AND f.code = '{FENCED_INSTANCE.code}'
+                AND json_extract_string(f.details, '$.instance_id') = t.instance_id
+              )) AND f.occurred_at BETWEEN t.occurred_at - INTERVAL 1 MINUTE AND t.occurred_at + INTERVAL 1 MINUTE
         )
+        AND NOT (regexp_matches(t.reason, '{UNREACHED}') AND EXISTS (
+            SELECT 1 FROM outages LEFT JOIN nodes AS n ON n.cluster = o.cluster AND n.broker = o.broker
+            WHERE o.cluster = t.cluster AND epoch_ms(t.occurred_at) BETWEEN o.since AND o.until
+              AND (n.node IS NULL OR NOT contains(t.reason, ' to node ') OR contains(t.reason, ' to node ' || n.node || ':'))
+        ))
         AND NOT ((t.kind = '{e.CLIENT_REJOINS}' OR (t.kind = '{e.CLIENT_NOTE}' AND regexp_matches(t.reason, '(?i:rebalanc)'))) AND EXISTS (
             SELECT 1 FROM rebalances_now AS r
             WHERE r.cluster = t.cluster AND r.group_id = t.group_id
@@ -162,7 +181,7 @@ def judged(
     state_of = {key_of(row): row["state"] for row in states}
     told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
     ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(_ENDS, values)}
-    troubles = {key_of(row): row for row in reader.found(_TROUBLES, values)}
+    troubles = {key_of(row): row for row in reader.found(_TROUBLES, {**values, "outages": json.dumps([*_outages(entries)])})}
     causes = {key_of(row): row for row in reader.found(_CAUSES, values)}
     healthy, found = [], []
     for row in reader.found(_EVIDENCE, values):
@@ -189,6 +208,14 @@ def judged(
     ]
     spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values()]
     return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))
+
+
+def _outages(entries: Iterable[AttentionEntry]) -> Iterator[dict[str, Any]]:
+    """When clients could not reach which broker, by the entries that tell of a broker's trouble."""
+    for incident in (entry.incident for entry in entries if entry.incident is not None):
+        since_ms, until_ms = epoch_ms(incident["began_at"]), epoch_ms(max(incident["last_at"], incident["back_at"] or incident["last_at"]))
+        where = {"cluster": incident["cluster"], "broker": incident["broker"]}
+        yield where | {"since": since_ms - HINDSIGHT_MS, "until": until_ms + HINDSIGHT_MS}
 
 
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:

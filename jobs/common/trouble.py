@@ -14,6 +14,12 @@ ROUTINE: Final = r"(?i:member[_ ]?id[_ ]?required|valid member id|given member[.
 OVERTAKEN: Final = r"(?i:rebalance[_ ]?in[_ ]?progress|group is rebalancing)"
 """How a client hears that its group rebalances. No trouble of its own; where a broker speaks, it has to show that rebalance."""
 
+UNREACHED: Final = (
+    r"(?i:sending fetch request|transport failure|\bdisconnected|not[ _](?:the correct )?coordinator"
+    r"|not the current leader|coordinator[ _](?:is )?(?:not[ _]available|loading)|request[ _]timed[ _]out|either not started or not valid)"
+)
+"""How a client says that it cannot reach a broker, and a broker that a partition has moved. What happened to a broker then explains it."""
+
 _WORDS: Final = re.compile(WORDS)
 _GRAVE: Final = re.compile(r"\[[^\]]*\] (?:WARN|ERROR|FATAL) ")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from coordinator_model import events as e
@@ -130,6 +132,36 @@ def test_an_entry_explains_a_line_that_names_no_group(lakehouse, explained):
     it = judged(lakehouse, line("b", **COORDINATOR), transition("Stable", 0, 1) | {"group_id": "b"}, fenced)
     assert [gap.groups for gap in it.gaps] == [()]
     assert judged(lakehouse, finding(code="FENCED_INSTANCE", **explained)).gaps == []
+
+
+@pytest.mark.parametrize(("instance_id", "explained"), [("i", True), ("j", False)])
+def test_an_entry_explains_a_line_about_the_instance_id_that_it_names(lakehouse, instance_id, explained):
+    fenced = line("", 5_000, kind=e.INSTANCE_FENCED, origin="f", position=7, instance_id="i", **COORDINATOR)
+    told = finding(code="FENCED_INSTANCE", occurred_at=DAY + 6_000, details=json.dumps({"instance_id": instance_id}))
+    assert (judged(lakehouse, line(**COORDINATOR), STABLE, fenced, told).gaps == []) is explained
+
+
+FETCH = "Error sending fetch request (sessionId=1, epoch=46) to node {}:"
+
+
+@pytest.mark.parametrize(
+    ("reason", "at", "explained"),
+    [
+        (FETCH.format(1), 5_000, True),
+        (FETCH.format(1), 5_000 - 10_001, False),
+        (FETCH.format(1), 15_001, False),
+        (FETCH.format(2), 5_000, False),  # the entry tells of node 1
+        ("Offset commit failed on partition o-1 at offset 3: The request timed out.", 5_000, True),
+        ("Offset commit failed on partition o-1 at offset 3", 5_000, False),
+    ],
+)
+def test_that_a_client_cannot_reach_a_broker_is_explained_by_what_happened_to_it(lakehouse, reason, at, explained):
+    details = json.dumps({"from_broker": "b1", "to_broker": "b2", "members_lost": []})
+    moved = finding(group_id="moved", code="COORDINATOR_MOVED", occurred_at=DAY + 5_000, details=details)
+    note = line(at=at, broker="clients", source="client", kind=e.CLIENT_NOTE, reason=reason)
+    own = [line(broker="b1", coordinator_id=1, **COORDINATOR), STABLE, note]
+    assert judged(lakehouse, *own).gaps
+    assert (judged(lakehouse, moved).gaps == []) is explained
 
 
 OVERTAKEN = "rebalance failed due to 'The group is rebalancing, so a rejoin is needed.' (RebalanceInProgressException)"
