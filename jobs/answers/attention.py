@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
@@ -71,6 +71,7 @@ class AttentionEntry:
     followed_by: list[Row] = field(default_factory=list)
     bill: Bill = field(default_factory=Bill)
     refused: Refusals | None = None
+    rebalanced: tuple[datetime, datetime] | None = None  # from the start of the first of its rebalances to the end of the last
 
     @property
     def gravest(self) -> Row:
@@ -92,9 +93,15 @@ class AttentionEntry:
 
     @property
     def first_at(self) -> datetime:
-        """When it began."""
-        at: datetime = self.incident["began_at"] if self.incident else self.findings[0]["occurred_at"]
-        return at
+        """When it began: with its first finding, or the rebalance that this was part of."""
+        if self.incident:
+            return cast(datetime, self.incident["began_at"])
+        return cast(datetime, min([self.findings[0]["occurred_at"], *(self.rebalanced or ())]))
+
+    @property
+    def last_at(self) -> datetime:
+        """When the last that is known of it happened, with the end of its last rebalance."""
+        return cast(datetime, max([self.findings[-1]["occurred_at"], self.first_at, *(self.rebalanced or ())]))
 
     @property
     def severity(self) -> str:
@@ -174,6 +181,8 @@ def attention(
     refusals = {_asking(row): Refusals(row["requests"], row["last_at"]) for row in refused}
     for entry in entries:
         entry.bill = _bill(entry, times)
+        if (within_ms := _within_ms(entry)) is not None:
+            entry.rebalanced = times.span(entry.findings, within_ms)
         known = [refusals[key] for key in {_asking(row) for row in (*entry.findings, *entry.followed_by)} if key in refusals]
         if known:
             entry.refused = Refusals(sum(one.requests for one in known), max(one.last_at for one in known))
@@ -298,6 +307,16 @@ def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:
     return times.bill(entry.findings, _SOON_MS) if code in _PROLONGING else Bill()
 
 
+def _within_ms(entry: AttentionEntry) -> int | None:
+    """How long after a finding of an entry its rebalances may begin; None: it has none."""
+    if entry.incident is not None:
+        return SPAN_MS
+    code = entry.gravest["code"]
+    if code in _BURSTS:
+        return max(row["details"].get("span_ms") or 0 for row in entry.findings)
+    return _SOON_MS if code in _PROLONGING else None
+
+
 def _order(entry: AttentionEntry) -> tuple[object, ...]:
     first = entry.findings[0]
     cost = (-(entry.bill.unavailable_partition_ms or 0), -entry.bill.total_ms)
@@ -323,7 +342,7 @@ def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
             "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
             "incident": entry.incident,
             "first_at": entry.first_at,
-            "last_at": entry.findings[-1]["occurred_at"],
+            "last_at": entry.last_at,
             **entry.bill._asdict(),
             "refused": entry.refused._asdict() if entry.refused else None,
             "message": entry.message,

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
-from jobs.answers.attention import AttentionEntry
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
+from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import Bill
-from jobs.answers.incidents.outages import broker_name
+from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
+from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, who
 from jobs.common.times import duration
 
-NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
+NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "info"}
 """What an entry of each severity is called."""
+
+EXPLAINED: Final = {
+    "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
+    "SUPERSEDED": "the next rebalance began before this one had ended",
+}
+"""Words for rebalances that Kafka's documentation does not have."""
 
 CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here)"
 
+STILL_ON: Final = "still going on at the end of the logs"
+OVER: Final = "over"
+
+_QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 
 
 class AttentionWords:
-    """Speaks about entries. `time` and `name` show a time and a group of a cluster as the rest of the report does."""
+    """Speaks about entries. `time` and `name` show a time and a group as the rest of the report does; `ends`: of each cluster's logs."""
 
-    def __init__(self, time: Callable[[datetime], str], name: Callable[[str, str], str]) -> None:
+    def __init__(self, time: Callable[[datetime], str], name: Callable[[str, str], str], ends: Mapping[str, datetime]) -> None:
         self.time = time
         self.name = name
+        self._ends = ends
 
     def subject(self, entry: AttentionEntry) -> str:
         """The group, or the broker and how many groups."""
@@ -40,10 +54,28 @@ class AttentionWords:
         return f"{self.name(row['cluster'], broker_name(entry.incident['broker']))}, {groups}"
 
     def when(self, entry: AttentionEntry) -> str:
-        """From when to when, and how often."""
-        first, last = (self.time(at)[:-4] for at in (entry.first_at, entry.findings[-1]["occurred_at"]))
+        """From when to when, how often, and whether that is over."""
+        first, last = (self.time(at)[:-4] for at in (entry.first_at, entry.last_at))
         times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.incident is None else ""
-        return f"{times}{first}" + (f" to {last}" if first != last else "")
+        outcome = self.outcome(entry)
+        return f"{times}{first}" + (f" to {last}" if first != last else "") + (f", {outcome}" if outcome else "")
+
+    def outcome(self, entry: AttentionEntry) -> str:
+        """Whether its trouble goes on where the lines end, or is over; empty where they do not show that.
+
+        It is over once a minute has passed without more of it. A client that is refused may only have stopped to ask, a broker may be away
+        although no line says so, and what happens again and again may happen once more.
+        """
+        incident, refused = entry.incident, entry.refused
+        last_at = max(entry.last_at, incident["back_at"] or entry.last_at) if incident else refused.last_at if refused else entry.last_at
+        is_quiet, is_storm = self._ends[entry.gravest["cluster"]] - last_at >= _QUIET, entry.code == REBALANCE_STORM.code
+        if entry.code == OPEN_REBALANCE or (not is_quiet and not incident and (refused or is_storm)):
+            return STILL_ON
+        if incident:
+            decided = incident["back_at"] is not None or incident["cause"] in (COORDINATOR_MOVED.code, HELD_UP, "BROKER_EXPIRED")
+        else:
+            decided = not refused and entry.rebalanced is not None and (is_storm or len(entry.findings) == 1)
+        return OVER if decided and is_quiet else ""
 
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""
@@ -100,10 +132,16 @@ class AttentionWords:
         return [f"{self.time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 
+def counts_of(entries: Sequence[AttentionEntry]) -> str:
+    """How many entries there are of each severity."""
+    counted = Counter(entry.severity for entry in entries)
+    return ", ".join(many(counted[name], NOUNS[name]) for name in SEVERITIES if counted[name])
+
+
 def clients_of(entry: AttentionEntry) -> str:
     """The clients of an entry, that of most findings first."""
     clients = entry.clients
-    if len(clients) == 1:
+    if len(clients) == 1 and not clients[0][0]:
         return who(*clients[0][:2], min(entry.members) if len(entry.members) == 1 else None)
     return _folded([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)
 

@@ -126,6 +126,11 @@ class Overview:
     said: list[Said] = field(default_factory=list)  # of groups that only clients name
 
     @property
+    def ends(self) -> dict[str, datetime]:
+        """When the time that is shown ends, by cluster."""
+        return {row["cluster"]: min(filter(None, (row["last_at"], self.until))) for row in self.clusters}
+
+    @property
     def outside(self) -> str:
         """A sentence with the span of the data, if no line is from the time that was asked for; else empty."""
         if not self.clusters:

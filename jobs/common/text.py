@@ -11,6 +11,7 @@ from typing import Final
 
 _UUID: Final = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")
 _ELLIPSIS: Final = "…"
+_ITSELF: Final = re.compile(r"/?(?:127\.|(?:localhost|::1|0:0:0:0:0:0:0:1)$)")
 _MARKS: Final = 2  # combining marks on a letter: no script needs more, and a tower of them covers other lines
 _UNSEEN: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Characters that Unicode classes as letters, marks or symbols but that show as nothing. Names that differ only in these look alike."""
@@ -52,9 +53,12 @@ def _ends(text: str, limit: int) -> str:
 
 
 def who(client_id: str | None, host: str | None, member_id: str | None, instance_id: str | None = None) -> str:
-    """A client as a person names it: client id, static name if it has one, host, and which of its members."""
+    """A client as a person names it: client id, static name if it has one, host, and which of its members.
+
+    An address by which a machine speaks to itself names no machine: it is left out where there is another name.
+    """
     name = _ends(printable(client_id, 300), 40)
-    place = "@" + printable(host.removeprefix("/"), 40) if host else ""
+    place = "@" + printable(host.removeprefix("/"), 40) if host and not (name and _ITSELF.match(host)) else ""
     static = f"={printable(instance_id, 30)}" if instance_id and instance_id != client_id else ""
     member = short_member(member_id)
     return " ".join(part for part in (name + static + place, member) if part) or "-"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from jobs.answers.attention import SEVERITIES
-from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords
+from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
@@ -38,14 +36,15 @@ def attention(overview: Overview) -> dict[str, Any]:
     """What needs attention, as `rebalance report` says it."""
     entries = overview.attention
     several = len(overview.clusters) > 1
-    words = AttentionWords(
-        lambda at: instant(epoch_ms(at)), lambda cluster, name: (f"{printable(cluster, 30)}/" if several else "") + printable(name, 60)
-    )
-    counted = Counter(entry.severity for entry in entries)
+
+    def name_of(cluster: str, name: str) -> str:
+        return (f"{printable(cluster, 30)}/" if several else "") + printable(name, 60)
+
+    words = AttentionWords(lambda at: instant(epoch_ms(at)), name_of, overview.ends)
     return {
         "entries": [told(entry, words) for entry in entries[:_ENTRIES]],
         "all": len(entries),
-        "counts": {severity: counted[severity] for severity in SEVERITIES},
+        "counts": counts_of(entries),
         "calm": printable(words.calm(overview.judgement), _SENTENCES),
         "all_clear": overview.judgement.all_clear and not entries,
         "gaps": [

@@ -63,7 +63,7 @@ def test_errors_come_first_and_of_each_severity_what_cost_most(told):
         rebalanced(40, "d", lost=2_000),
     )
     assert [entry["groups"] for entry in entries] == [["d"], ["c"], ["b"], ["a"]]
-    assert "What needs attention (2 errors, 1 warning, 1 note)" in shown
+    assert "What needs attention (2 errors, 1 warning, 1 info)" in shown
     assert [line.split()[1] for line in shown.splitlines() if line[:1] == " " and line[1:2].isdigit()] == [
         "ERROR",
         "ERROR",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.common.times import epoch_ms
+from jobs.common.times import EPOCH, epoch_ms
 
 TIMES: Final = """
     SELECT cluster, group_id, id, epoch_ms(started_at), epoch_ms(ended_at), total_ms, unavailable_partition_ms
@@ -36,13 +37,26 @@ class RebalanceTimes:
             self._of[cluster, group].append((start_ms, end_ms, row_id, total_ms, unavailable_ms))
 
     def bill(self, findings: Iterable[Row], within_ms: int) -> Bill:
+        """What the rebalances of some findings cost."""
+        found = self._of_findings(findings, within_ms)
+        unavailable = [ms for *_, ms in found if ms is not None]
+        return Bill(len(found), sum(ms or 0 for *_, ms, _ in found), sum(unavailable) if unavailable else None)
+
+    def span(self, findings: Iterable[Row], within_ms: int) -> tuple[datetime, datetime] | None:
+        """From the start of the first of their rebalances to the end of the last; None if there are none."""
+        found = self._of_findings(findings, within_ms)
+        if not found:
+            return None
+        first_ms, last_ms = min(start_ms for start_ms, *_ in found), max(end_ms for _, end_ms, *_ in found)
+        return EPOCH + timedelta(milliseconds=first_ms), EPOCH + timedelta(milliseconds=last_ms)
+
+    def _of_findings(self, findings: Iterable[Row], within_ms: int) -> list[tuple[int, int, str, int | None, int | None]]:
         """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
-        found: dict[tuple[str, str, str], tuple[int | None, int | None]] = {}
+        found: dict[tuple[str, str, str], tuple[int, int, str, int | None, int | None]] = {}
         for row in findings:
             at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(key_of(row), [])
             index = bisect(of_group, at_ms + within_ms, key=lambda item: item[0])
             while index > 0 and of_group[index - 1][1] >= at_ms:
                 index -= 1
-                found[row["cluster"], row["group_id"], of_group[index][2]] = of_group[index][3:]
-        unavailable = [ms for _, ms in found.values() if ms is not None]
-        return Bill(len(found), sum(ms or 0 for ms, _ in found.values()), sum(unavailable) if unavailable else None)
+                found[row["cluster"], row["group_id"], of_group[index][2]] = of_group[index]
+        return [*found.values()]

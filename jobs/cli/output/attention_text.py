@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from jobs.answers.attention import SEVERITIES, AttentionEntry
-from jobs.answers.attention_words import CLIENTS_SAY, NOUNS, AttentionWords
+from jobs.answers.attention import AttentionEntry
+from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, counts_of
 from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
@@ -27,11 +25,10 @@ _PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DI
 
 
 class AttentionText:
-    """Writes entries. `time` and `name` show a time and a group of a cluster as the rest of the report does. `day`: of all times."""
+    """Writes entries. `day`: of all times."""
 
-    def __init__(self, console: Console, time: Callable[[datetime], str], name: Callable[[str, str], str], day: str = "") -> None:
-        self._console, self._day = console, day
-        self._words = AttentionWords(time, name)
+    def __init__(self, console: Console, words: AttentionWords, day: str = "") -> None:
+        self._console, self._words, self._day = console, words, day
 
     def write(
         self, entries: Sequence[AttentionEntry], judgement: Judgement, said: Sequence[Said], limit: int, *, kept: bool = True
@@ -73,9 +70,7 @@ class AttentionText:
         write(self._console)
 
     def _entries(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool) -> None:
-        counted = Counter(entry.severity for entry in entries)
-        counts = [f"{counted[name]} {NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
-        write(self._console, f"What needs attention ({', '.join(counts)}){self._day}", "bold")
+        write(self._console, f"What needs attention ({counts_of(entries)}){self._day}", "bold")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:

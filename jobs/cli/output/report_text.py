@@ -13,6 +13,7 @@ from typing import Final
 from rich.console import Console
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
+from jobs.answers.attention_words import EXPLAINED, AttentionWords
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.open_rebalances import is_open
@@ -56,7 +57,8 @@ def render(report: Report, console: Console, *, limit: int = LIMIT, kept: bool =
         write(console, report.outside)
         return
     view.period()
-    AttentionText(console, view.time, view.name, view.day).write(report.attention, report.judgement, report.said, limit, kept=kept)
+    words = AttentionWords(view.time, view.name, report.ends)
+    AttentionText(console, words, view.day).write(report.attention, report.judgement, report.said, limit, kept=kept)
     view.headers()
     view.groups()
     view.rebalances()
@@ -73,6 +75,7 @@ class _View:
         days = {row[name].date() for row in report.clusters for name in ("first_at", "last_at") if row[name] is not None}
         self.one_day = len(days) == 1
         self.day = f", {days.pop():%Y-%m-%d} UTC" if self.one_day else ""
+        self._unexplained = dict(EXPLAINED)
 
     def time(self, at: datetime) -> str:
         """Without the day, if the heading shows it."""
@@ -127,10 +130,16 @@ class _View:
         write(self.console, f"Groups ({len(self.report.groups)}){about}", "bold")
         if troubled:
             _fitting([self._group_columns(troubled[: self.limit], names) for names in _GROUP_LAYOUTS]).write()
+            self._explain({row["worst_cause"] for row in troubled[: self.limit]})
         self.more(len(troubled), "groups")
         if quiet:
             self._quiet(quiet)
         write(self.console)
+
+    def _explain(self, shown: set[str]) -> None:
+        """What words of a table mean, where they first stand."""
+        for word in sorted(shown & self._unexplained.keys()):
+            write(self.console, f"  {word}: {self._unexplained.pop(word)}", "dim")
 
     def _group_columns(self, groups: Sequence[Row], names: Sequence[str]) -> Columns:
         """The table of groups with some of its columns."""
@@ -177,6 +186,7 @@ class _View:
         if shown:
             write(self.console, title, "bold")
             _fitting([self._rebalance_columns(shown, names) for names in _LAYOUTS]).write()
+            self._explain({row[name] for row in shown for name in ("blamed", "outcome")})
         if any(row["waits_for"] and not is_open(row) for row in shown):
             write(self.console, "  * provisional: lines that are still to come may correct the row")
         if len(shown) < count:

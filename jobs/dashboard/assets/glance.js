@@ -11,7 +11,6 @@ import { around } from "./timeline.js";
 import { stateSwatch } from "./timeline_draw.js";
 
 const SPANS = [["1h", "1 hour"], ["24h", "24 hours"], ["7d", "7 days"], ["", "all"]];
-const NOUNS = { ERROR: "error", WARNING: "warning", INFO: "note" };
 const FIRST = 8; // incidents that are listed unless all are asked for
 
 export const title = () => "Clusters at a glance";
@@ -37,7 +36,7 @@ export async function draw(main) {
     lead(attention),
     attention.lanes.length || zoom ? overview(attention, period, groups) : null,
     await legend(drawn(attention, activity)),
-    attention.entries.length ? panel("What needs attention", ["ERROR", "WARNING", "INFO"].filter((name) => data.counts[name]).map((name) => many(data.counts[name], NOUNS[name])).join(", "), incidents(attention), "wide") : null,
+    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },

@@ -1,0 +1,86 @@
+"""What is said of an entry: from when to when, whether it is over, and of whom."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from jobs.answers.attention import AttentionEntry, Refusals
+from jobs.answers.attention_words import OVER, STILL_ON, AttentionWords, clients_of
+from jobs.common.text import who
+from jobs.common.times import epoch_ms, instant
+
+
+def at(seconds):
+    return datetime(2026, 11, 21, 6, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+
+
+def found(seconds, code="SESSION_TIMEOUT", client="app-1", host="10.0.0.7", member="app-1-m"):
+    return {
+        "cluster": "c",
+        "code": code,
+        "occurred_at": at(seconds),
+        "client_id": client,
+        "client_host": host,
+        "member_id": member,
+        "details": {},
+    }
+
+
+def words(end):
+    """Those of a report whose lines end so many seconds after 06:00."""
+    return AttentionWords(lambda time: instant(epoch_ms(time))[11:], lambda _, name: name, {"c": at(end)})
+
+
+def outage(cause="BROKER_CRASHED", back=None):
+    return {"broker": "b1", "cause": cause, "began_at": at(10), "back_at": back and at(back)}
+
+
+def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_last():
+    entry = AttentionEntry([found(21), found(31)], rebalanced=(at(11), at(33)))
+    assert words(40).when(entry) == "2 times, 06:00:11 to 06:00:33"
+    assert words(40).when(AttentionEntry([found(21)])) == "06:00:21"
+    assert words(99).when(AttentionEntry([found(21)], rebalanced=(at(21), at(24)))) == "06:00:21 to 06:00:24, over"
+
+
+@pytest.mark.parametrize(
+    ("entry", "end", "said"),
+    [
+        (AttentionEntry([found(20)], rebalanced=(at(20), at(22))), 82, OVER),
+        (AttentionEntry([found(20)], rebalanced=(at(20), at(22))), 81, ""),  # it may happen again
+        (AttentionEntry([found(20), found(21)], rebalanced=(at(20), at(22))), 999, ""),  # as it did before
+        (AttentionEntry([found(20, "FENCED_INSTANCE")]), 999, ""),
+        (AttentionEntry([found(20, "OPEN_REBALANCE")]), 20, STILL_ON),
+        (AttentionEntry([found(20, "REBALANCE_STORM")], rebalanced=(at(20), at(50))), 109, STILL_ON),
+        (
+            AttentionEntry([found(20, "REBALANCE_STORM"), found(40, "REBALANCE_STORM")], rebalanced=(at(20), at(50))),
+            110,
+            OVER,
+        ),
+        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90))), 120, STILL_ON),
+        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90))), 150, ""),  # it may only have stopped to ask
+        (AttentionEntry([found(20)], outage(back=40)), 100, OVER),
+        (AttentionEntry([found(20)], outage(back=40), rebalanced=(at(20), at(50))), 110, OVER),
+        (AttentionEntry([found(20)], outage(back=40)), 99, ""),
+        (AttentionEntry([found(20)], outage()), 999, ""),  # no line says that the broker started again
+        (AttentionEntry([found(20)], outage("COORDINATOR_MOVED")), 999, OVER),
+        (AttentionEntry([found(20)], outage(back=40), refused=Refusals(3, at(999))), 999, OVER),
+    ],
+)
+def test_whether_it_is_over_is_said_where_the_lines_show_it(entry, end, said):
+    assert words(end).outcome(entry) == said
+
+
+def test_a_client_is_named_without_what_tells_nothing_apart():
+    """A hash of its member id, or the address by which a machine speaks to itself. A client without a name has nothing else."""
+    assert clients_of(AttentionEntry([found(0)])) == "app-1@10.0.0.7"
+    assert clients_of(AttentionEntry([found(0, host="127.0.0.1")])) == "app-1"
+    assert clients_of(AttentionEntry([found(0, client=None, host="127.0.0.1")])) == "@127.0.0.1 app-1-m"
+    assert [who("a", host, None) for host in ("/127.0.0.1", "::1", "localhost", "::1f", "localhost.de")] == [
+        "a",
+        "a",
+        "a",
+        "a@::1f",
+        "a@localhost.de",
+    ]
