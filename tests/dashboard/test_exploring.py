@@ -163,6 +163,28 @@ def test_a_finding_has_advice_and_the_lines_that_prove_it(reader, recorded):
     assert "No finding has the id f00000000000." in its.text()
 
 
+def test_findings_are_in_the_cards_of_their_incidents(reader, recorded):
+    its = reader(recorded).open("/findings")
+    entries = recorded.json("attention")["entries"]
+    cards = its.page.locator(".result > .entry")
+    expect(cards).to_have_count(len(entries))
+    for place, entry in enumerate(entries):
+        shown = cards.nth(place).locator(".finding").evaluate_all("all => all.map(each => each.id.slice(8))")
+        assert shown
+        assert set(shown) <= set(entry["ids"])
+        assert entry["message"] in cards.nth(place).inner_text()
+        assert its.page.locator(f"#finding-{shown[0]}").is_hidden(), "folded"
+    assert its.page.locator(".finding").count() == len(asked(recorded, "findings", limit="1000"))
+    cards.first.locator("summary").click()
+    cards.first.get_by_role("button", name="Advice and evidence").nth(1).click()
+    its.page.wait_for_url("**id=f**")
+    expect(cards.first.locator(".finding .more")).to_be_visible()
+    assert "members lost" not in its.text(".figures"), "a list without anything in it"
+    cards.first.get_by_role("button", name="Fold").click()
+    its.page.wait_for_url(lambda url: "id=" not in url)
+    expect(cards.first.locator(".finding").first).to_be_visible()
+
+
 def test_the_keyboard_does_all(reader, recorded):
     its = reader(recorded).open("/findings")
     press, active = its.page.keyboard.press, lambda script: its.page.evaluate(f"document.activeElement.{script}")
@@ -179,7 +201,7 @@ def test_the_keyboard_does_all(reader, recorded):
     press("j")
     press("k")
     press("Enter")
-    first = asked(recorded, "findings", text="session", limit="1")[0]["id"]
+    first = its.page.locator(".finding").first.get_attribute("id").removeprefix("finding-")
     expect(its.page).to_have_url(re.compile(f"id={first}"))
     expect(its.page.locator(f"#finding-{first} .more")).to_be_visible()
     assert active("dataset.key") == first
@@ -279,7 +301,7 @@ def test_pages_grow_with_the_tables_and_leave_alone_what_is_typed(reader, served
     expect(its.page.get_by_label("client.id")).to_have_value("app")
     expect(league.page.locator("tbody tr")).to_have_count(1)
     write(lakehouse, finding(occurred_at=DAY + 1, code="POLL_TIMEOUT", client_id="app-2"), batch=1)
-    expect(its.page.locator(".finding h2")).to_have_text(["POLL_TIMEOUT", "SESSION_TIMEOUT"])
+    expect(its.page.locator(".finding h2")).to_have_text(["SESSION_TIMEOUT", "POLL_TIMEOUT"])
     assert "POLL_TIMEOUT" in its.page.get_by_label("Code").inner_text()
 
 

@@ -1,11 +1,14 @@
-// Findings: what went wrong, what to change, and the log lines that prove it.
+// Findings by incident: what went wrong, what to change, and the log lines that prove it.
 import { MOST_ROWS, exportLink } from "./answers.js";
 import { ask, fetchJson, Problem, rows as fetchRows } from "./api.js";
 import { h, printable, put } from "./dom.js";
+import { evidenceLine } from "./evidence.js";
 import { count, duration, instant, many, who } from "./format.js";
 import { filters, folded, refusal } from "./filters.js";
+import { cardBody, cardTitle, look } from "./judged.js";
 import { symbol } from "./looks.js";
 import * as state from "./state.js";
+import { around } from "./timeline.js";
 
 const ROWS = 50;
 const AROUND_MS = 60_000; // of the group's timeline, before and after a finding
@@ -24,10 +27,10 @@ export async function draw(main) {
   const values = { cluster, ...Object.fromEntries(["severity", "code", "group", "client", "text", "since", "until"].map((name) => [name, state.get(name)])),
     limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
   try {
-    const answer = await ask("findings", values);
+    const [answer, attention] = await Promise.all([ask("findings", values), fetchJson("attention", { cluster })]);
     const id = state.get("id");
     const named = /^f[0-9a-f]{6,11}$/.test(id) && !answer.rows.some((row) => row.id === id) ? (await fetchRows("finding", { id, limit: 1 })).rows : [];
-    put(frame.out, await list(named, answer, values, id));
+    put(frame.out, await list(named, answer, values, id, attention.entries));
   } catch (error) {
     if (!(error instanceof Problem) || error.transient) throw error;
     put(frame.out, refusal(error));
@@ -49,18 +52,33 @@ function framed(main) {
   return made;
 }
 
-async function list(named, answer, values, id) {
+const unfolded = new Map(); // by incident: whether its findings are shown
+
+/** The findings of each incident in its card, in the order of the incidents; then those of none. */
+function byIncident(rows, entries, article, open) {
+  const incidentOf = new Map(entries.flatMap((entry) => entry.ids.map((id) => [id, entry])));
+  const of = (entry) => rows.filter((row) => incidentOf.get(row.id) === entry);
+  const card = (entry) => {
+    const its = of(entry);
+    const subject = entry.groups.length > 1 ? entry.subject : entry.groups.map((group) => h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)));
+    return its.length ? h("section", { class: look(entry) }, h("h2", {}, cardTitle(entry, subject, instant)), cardBody(entry),
+      h("details", { open: unfolded.get(entry.id) || its.includes(open), ontoggle: (event) => unfolded.set(entry.id, event.target.open) }, h("summary", {}, many(its.length, "finding")), its.map(article))) : null;
+  };
+  return [entries.map(card), of(undefined).map(article)];
+}
+
+async function list(named, answer, values, id, entries) {
   const open = [...named, ...answer.rows].find((row) => row.id === id || (named.length && row === named[0]));
-  const unfolded = open ? await details(open) : null;
-  const article = (row) => finding(row, row === open ? unfolded : null, several);
+  const shown = open ? await details(open) : null;
+  const article = (row) => finding(row, row === open ? shown : null, several);
   const several = new Set(answer.rows.map((row) => row.cluster)).size > 1;
   return h("section", { class: "result", "aria-label": "Findings" },
     id && !open ? h("p", { class: "notice" }, `No finding has the id ${printable(id, 20)}.`) : null,
     named.length ? [h("p", { class: "note" }, "The finding of this address; the filters do not select it:"), article(named[0]), h("hr")] : null,
-    answer.rows.length ? answer.rows.map(article) : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")),
+    answer.rows.length ? byIncident(answer.rows, entries, article, open) : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")),
       h("p", {}, answer.nothing || (filtered() ? "No finding fits these filters." : "No findings."))),
     h("div", { class: "after" },
-      answer.rows.length ? h("span", { class: "note" }, answer.cut ? `The newest ${count(answer.rows.length)}.` : `${many(answer.rows.length, "finding")}, the newest first.`) : null,
+      answer.rows.length ? h("span", { class: "note" }, answer.cut ? `The newest ${count(answer.rows.length)}.` : `${many(answer.rows.length, "finding")}.`) : null,
       answer.cut && answer.rows.length < MOST_ROWS ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, answer.rows.length * 5) }, { push: true }) }, "Show more") : null,
       filtered() ? h("button", { type: "button", id: "clear", onclick: () => state.set(Object.fromEntries([...FILTERS, "limit", "id"].map((name) => [name, ""])), { push: true }) }, "Clear the filters") : null,
       h("span", { class: "files" }, h("a", { href: state.link("/questions", { ...values, name: "findings" }) }, "As a question"),
@@ -88,18 +106,19 @@ function finding(row, unfolded, several) {
 
 async function details(row) {
   const [{ rows: [whole] }, evidence] = await Promise.all([fetchRows("finding", { id: row.id, limit: 1 }), fetchJson(`evidence/${row.id}`)]);
-  const figures = Object.entries(whole?.details ?? {});
+  const figures = Object.entries(whole?.details ?? {}).filter(([, value]) => !EMPTY.has(JSON.stringify(value)));
   return [
     h("h3", {}, "What to change"), h("p", {}, printable(whole?.advice ?? "-", 1200)),
     figures.length ? [h("h3", {}, "Figures"), h("dl", { class: "figures" }, figures.map(([name, value]) => h("div", {}, h("dt", {}, printable(name.replace(/_ms(?=_|$)/, "").replaceAll("_", " "), 60)), h("dd", {}, figure(name, value)))))] : null,
     h("h3", {}, "Evidence"),
     evidence.problem ? h("p", { class: "note" }, evidence.problem) : null,
-    evidence.lines.map((line) => [h("p", { class: "place" }, `${line.source} ${line.place}`), h("pre", { class: "line", tabindex: "0" }, line.text ?? "The line is no longer there.")]),
+    evidence.lines.map((line) => [h("p", { class: "place" }, `${line.source} ${line.place}`), line.text === null ? h("p", { class: "note" }, "The line is no longer there.") : evidenceLine(line.text, [row.group_id, row.member_id, row.client_id])]),
     h("p", { class: "note" }, "The same in a terminal: ", h("code", {}, `rebalance evidence ${row.id} --lakehouse DIR`)),
   ];
 }
 
-const figure = (name, value) => (typeof value === "number" && /_ms(_|$)/.test(name) ? duration(value) : typeof value === "string" ? printable(value, 200) : printable(JSON.stringify(value), 400));
+const EMPTY = new Set(["null", '""', "[]", "{}"]); // figures that say nothing
+const figure = (name, value) => (typeof value === "number" && /_ms(_|$)/.test(name) ? duration(value) : printable(typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : JSON.stringify(value), 400));
 
 export function press(event) {
   if (event.key === "/" && frame !== null) {
@@ -110,6 +129,7 @@ export function press(event) {
     const all = [...document.querySelectorAll(".finding .unfold")];
     const here = all.findIndex((each) => each.closest(".finding").contains(document.activeElement));
     const next = all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + (event.key === "j" ? 1 : -1)))];
+    next?.closest("details")?.setAttribute("open", "");
     next?.focus({ preventScroll: true });
     next?.closest(".finding").scrollIntoView({ block: "nearest" });
   }
