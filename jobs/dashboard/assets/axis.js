@@ -20,7 +20,7 @@ export class Axis {
   at(x) { return this.from + (x - this.left) / this.scale; }
 
   /** [{at, label}], at most one for each `room` pixels. */
-  ticks(room = 110) {
+  ticks(room = Math.min(110, this.width / 4)) {
     const most = Math.max(2, Math.floor(this.width / room));
     const length = this.to - this.from;
     const step = STEPS.find((each) => length / each <= most) ?? Math.ceil(length / most / DAY) * DAY;

@@ -74,7 +74,7 @@ function frame(main, of) {
       const [requests, heartbeats] = await Promise.all([rows("requests", values), rows(to - from > TICKS_MS ? "heartbeat_runs" : "heartbeats", values)]);
       // Half of the requests would be taken for all of them: so none, until the part that is shown is short enough.
       put(parts.detail, requests.cut || heartbeats.cut ? "Zoom in to see heartbeats and how long joins and syncs waited." : "");
-      return { requests: requests.cut ? [] : requests.rows, heartbeats: heartbeats.cut ? [] : heartbeats.rows, cut: requests.cut };
+      return { requests: requests.cut ? [] : requests.rows, heartbeats: heartbeats.cut ? [] : heartbeats.rows };
     },
   });
   parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), legend: h("div") };

@@ -52,15 +52,8 @@ export function idsChange(memberships, from, to) {
   return found;
 }
 
-/** Puts silences into the lanes: rows of the question `silences`. */
-export function addSilences({ lanes, ofMember }, silences) {
-  for (const lane of lanes) lane.silences = [];
-  for (const row of silences) ofMember.get(row.member_id)?.silences.push(row);
-}
-
-/** Puts what is known of the visible time into the lanes: requests that waited, and heartbeats. */
-export function addDetail({ lanes, ofMember }, requests, heartbeats) {
-  for (const lane of lanes) { lane.waits = []; lane.beats = []; }
-  for (const row of requests) ofMember.get(row.member_id)?.waits.push(row);
-  for (const row of heartbeats) ofMember.get(row.member_id)?.beats.push(row);
+/** Puts rows into the lanes of their members. what: silences, waits (requests) or beats. */
+export function fillLanes({ lanes, ofMember }, what, rows) {
+  for (const lane of lanes) lane[what] = [];
+  for (const row of rows) ofMember.get(row.member_id)?.[what].push(row);
 }

@@ -3,7 +3,7 @@
 import { Axis } from "./axis.js";
 import { h, put } from "./dom.js";
 import { clock, duration, instant, many, zoneName } from "./format.js";
-import { addDetail, addSilences, lanesOf } from "./lanes.js";
+import { fillLanes, lanesOf } from "./lanes.js";
 import { followPointer } from "./pointer.js";
 import { draw, GEOMETRY } from "./timeline_draw.js";
 import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
@@ -19,7 +19,7 @@ export function around(from, to) {
 }
 
 export class Timeline {
-  /** hooks: open(rebalance), mark(finding), moved(from, to), drawn(looks), detail(from, to) -> Promise of {requests, heartbeats, cut}. */
+  /** hooks: open(rebalance), mark(finding), moved(from, to), drawn(looks), detail(from, to) -> Promise of {requests, heartbeats}. */
   constructor(hooks) {
     this.hooks = hooks;
     this.canvas = h("canvas", { class: "timeline-canvas", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-describedby": "timeline-help" });
@@ -55,7 +55,7 @@ export class Timeline {
     const before = this.home;
     const room = Math.max((data.to - data.from) * ROOM, 500);
     this.data = { ...data, ...lanesOf(data.memberships, data.rebalances, data.byClient) };
-    addSilences(this.data, data.silences);
+    fillLanes(this.data, "silences", data.silences);
     this.whole = { from: data.from - room, to: data.to + room };
     // A log may be long before the group does anything: an empty beginning of a tenth of the time is left out.
     this.home = { ...this.whole, ...(data.first < data.to && data.first - data.from > (data.to - data.from) * EMPTY && { from: data.first - room }) };
@@ -73,7 +73,7 @@ export class Timeline {
   silent(rows) {
     if (!this.data || this.data.silences === rows) return;
     this.data.silences = rows;
-    addSilences(this.data, rows);
+    fillLanes(this.data, "silences", rows);
     this.request();
   }
 
@@ -142,8 +142,8 @@ export class Timeline {
     const asked = (this.asked = {});
     const detail = await this.hooks.detail(Math.floor(from), Math.ceil(to));
     if (asked !== this.asked || !detail) return;
-    addDetail(this.data, detail.requests, detail.heartbeats);
-    this.data.cut = detail.cut;
+    fillLanes(this.data, "waits", detail.requests);
+    fillLanes(this.data, "beats", detail.heartbeats);
     this.request();
   }
 
@@ -205,7 +205,7 @@ export class Timeline {
     this.canvas.setPointerCapture(event.pointerId);
     this.held = { x: event.offsetX, view: { ...this.view }, moved: false, pans: event.shiftKey || event.pointerType !== "mouse", overview: event.offsetY < GEOMETRY.overview };
     if (this.held.overview) this.jump(event.offsetX);
-    if (this.pointers.size === 2) this.pinch = { gap: this.gap(), view: { ...this.view }, at: this.axis.at(this.middle()) };
+    this.pinch = this.pointers.size === 2 ? this.gap() : null;
   }
 
   move(event) {
@@ -214,10 +214,10 @@ export class Timeline {
       return;
     }
     this.pointers.set(event.pointerId, event);
-    if (this.pointers.size === 2 && this.pinch) {
-      const factor = this.pinch.gap / Math.max(this.gap(), 1);
-      const { view, at } = this.pinch;
-      this.look(at - (at - view.from) * factor, at + (view.to - at) * factor);
+    if (this.pinch) {
+      const gap = Math.max(this.gap(), 1);
+      this.zoom(this.pinch / gap, this.axis.at(this.middle()));
+      this.pinch = gap;
     } else if (this.held.overview) {
       this.jump(event.offsetX);
     } else {
