@@ -162,7 +162,7 @@ class News:
             self._written_ms, self._batches = 0, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
         seen, self._logs = self._logs, {}
         try:
-            if not DeltaTable.is_deltatable(str(self._lakehouse / GROUP_EVENTS)) or (since := self._from()) is None:
+            if delta_log.listing(self._lakehouse / GROUP_EVENTS) is None or (since := self._from()) is None:
                 return []
             items = self._new(since)
         except MissingTableError:  # it is being made

@@ -125,7 +125,7 @@ def test_an_alert_never_ends_before_it_starts():
 
 def test_a_chat_gets_a_headline_and_a_part_for_each_problem():
     told = content("slack", ONE, replace(ONE, occurred_ms=AT + 60_000, client_id="c-2"), replace(ONE, code="IDLE_MEMBERS", severity="INFO"))
-    assert told["text"] == "*2 errors, 1 note* in group `orders` of `prod`"
+    assert told["text"] == "*2 errors, 1 info* in group `orders` of `prod`"
     first, second = told["attachments"]
     assert first["title"] == "POLL_TIMEOUT 2 times in orders (prod)"
     assert first["title_link"] == ONE.link(DASHBOARD)

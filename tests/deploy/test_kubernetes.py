@@ -73,4 +73,4 @@ def test_probes_ask_a_command_that_exists(probe):
     (container,) = pod_of(PIPELINE[0])["containers"]
     program, *command = container[probe]["exec"]["command"]
     assert program == "rebalance"
-    assert options_of([*command, "--lakehouse=lake"])["liveness"] == (probe != "readinessProbe")
+    assert options_of([*command, "--lakehouse=lake"])["process_only"] == (probe != "readinessProbe")

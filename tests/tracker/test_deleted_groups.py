@@ -123,7 +123,8 @@ def test_an_instance_that_is_not_in_the_group_is_nobody_to_tell_of() -> None:
 def test_a_sync_of_a_member_that_was_removed_is_told() -> None:
     story = pair().at(16_000).request(kinds.SYNC_GROUP, "x-9", generation=1, error_code=Error.UNKNOWN_MEMBER_ID, client_id="x")
     (told,) = table(story.rows(), "findings")
-    assert (told["code"], told["member_id"], told["message"].split()[0]) == ("UNKNOWN_MEMBER", "x-9", "SYNC_GROUP")
+    assert (told["code"], told["member_id"]) == ("UNKNOWN_MEMBER", "x-9")
+    assert "SYNC_GROUP" in told["message"]
 
 
 @pytest.mark.parametrize("kind", [kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT])
