@@ -1,4 +1,4 @@
-"""The command `rebalance`: one module for each command, and what it prints."""
+"""The command `rebalance`: a module for each command, or for a few that have much in common, and what they print."""
 
 from jobs.cli.entry import main
 

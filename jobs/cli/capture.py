@@ -1,7 +1,9 @@
-"""`rebalance dump-offsets` and `rebalance poll`: capture groups from a cluster until they are done or stopped."""
+"""`rebalance ship`, `dump-offsets` and `poll`: capture log lines and groups from a cluster until they are done or stopped."""
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import timedelta
@@ -16,6 +18,110 @@ from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.times import parse_span
+
+_GC_AFTER: Final = 100_000
+"""Objects: Python's own 700 make it look for cycles, of which there are hardly any, through all members again and again."""
+
+
+@options.command(
+    "rebalance ship --input /opt/kafka/logs --cluster production --broker broker-1 --bootstrap other:9092",
+    "rebalance ship --input server.log --input kafka-request.log --cluster production --broker broker-1 --bootstrap other:9092",
+    "rebalance ship --input app-logs/ --cluster production --broker clients --bootstrap other:9092",
+    "rebalance ship --input /var/log/pods --pods 'kafka/production-kafka-*' --cluster production --bootstrap other:9092",
+    "rebalance ship --input archive/ --cluster production --broker broker-1 --bootstrap other:9092 --once",
+)
+@click.option(
+    "--input",
+    "inputs",
+    type=options.PATH,
+    metavar="PATH",
+    required=True,
+    multiple=True,
+    help="A broker's folder of logs, or a log file with its rotated files. Repeatable.",
+)
+@click.option("--cluster", required=True, metavar="NAME", help="Name of the broker's cluster in the tables.")
+@click.option("--broker", metavar="NAME", help="Name of the broker that wrote the logs; `clients` for logs of applications.")
+@click.option(
+    "--pods",
+    metavar="NAMESPACE/POD[/CONTAINER]",
+    help="Instead of --broker: the input is a kubelet's folder of logs, /var/log/pods. Ship those of the pods that match, each pod as a "
+    "broker of its name.",
+)
+@options.bootstrap
+@options.topic
+@options.client_settings("--config", "the client")
+@click.option(
+    "--state",
+    type=options.PATH,
+    metavar="FILE",
+    help="File that remembers how far each log was shipped. [default: ship-<cluster>-<broker>.json, ship-<cluster>-pods.json]",
+)
+@click.option("--timezone", default="UTC", metavar="ZONE", help="Time zone of the log timestamps, which carry none.")
+@click.option(
+    "--log-format",
+    metavar="NAME",
+    help="Pattern of the broker's log lines: kafka, strimzi, strimzi-log4j1, ttcc, or the pattern itself, such as '%d %p [%t] %c - %m%n'. "
+    "[default: auto]",
+)
+@click.option("--raw", is_flag=True, help="Send heartbeats as lines, too. By default they go in bundles, a twentieth of the bytes.")
+@options.once("Ship what the logs hold now, and stop.")
+def ship(
+    inputs: Sequence[Path],
+    *,
+    cluster: str,
+    broker: str | None,
+    pods: str | None,
+    bootstrap: str,
+    topic: str,
+    config: Path | None,
+    state: Path | None,
+    timezone: str,
+    log_format: str | None,
+    raw: bool,
+    once: bool,
+) -> int:
+    """Send the log lines about consumer groups to a Kafka topic.
+
+    Runs beside a broker and follows its logs. Stop it at any time, in any way; the same command continues where it stopped. It waits for a
+    cluster that does not answer.
+    """
+    from jobs.kafka.clients import Cluster, check_cluster_name
+    from jobs.kafka.finder import Finder, Pods
+    from jobs.kafka.outbox import Outbox
+    from jobs.kafka.ship_state import ShipState, ShipTarget
+    from jobs.kafka.shipper import Shipper, settings_of
+
+    if (broker is None) == (pods is None):
+        raise UserError("give either --broker or --pods")
+    chosen = Pods.parse(pods) if pods is not None else None
+    target = ShipTarget(cluster, str(chosen or broker), topic)
+    check_cluster_name("--cluster", cluster)
+    if broker is not None and broker != "clients":
+        check_cluster_name("--broker", broker)
+    settings = settings_of(timezone, log_format, fold=not raw)
+    path = state or Path(f"ship-{cluster}-{broker or 'pods'}.json")
+    find = Finder(inputs, target, warn, pods=chosen)
+    if chosen is not None and not find():
+        warn(f"no logs of {chosen} in {', '.join(map(str, inputs))} yet: a node without brokers, or another --pods is needed")
+    gc.set_threshold(_GC_AFTER)
+    with told_if_full(path.parent), Interrupts() as interrupts, ShipState(path, target) as file:
+        # Bundles are numbers, in which LZ4 finds nothing: it knows no frequent bytes.
+        compression = "lz4" if raw else "zstd"
+        outbox = Outbox(Cluster(bootstrap, config), topic, stopped=interrupts.happened, complain=warn, once=once, compression=compression)
+        shipper = Shipper(find, file, outbox, settings)
+        began = time.monotonic()
+        try:
+            if outbox.connect():
+                warn(f"shipping to {topic} of {bootstrap}, {outbox.partitions} partitions; state in {path}")
+                shipper.ship(once=once, stopped=interrupts.happened, complain=warn)
+        finally:
+            outbox.close()
+    counts = shipper.counts
+    warn(f"{counts.delivered:,} of {counts.read:,} lines delivered in {time.monotonic() - began:.0f} s; the others are about no group")
+    if once and interrupts.signal is not None:
+        return exit_codes.ENDED_BY_SIGNAL + interrupts.signal
+    return 0
+
 
 _SHORTEST: Final = timedelta(milliseconds=100)
 _LONGEST: Final = timedelta(hours=1)

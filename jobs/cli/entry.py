@@ -23,8 +23,8 @@ from jobs.common.options import CONTEXT
 from jobs.common.places import version
 
 _MODULES = (
-    *("explain", "run", "inspect", "report", "watch", "dashboard", "ask", "evidence", "check", "health", "alert", "maintain", "replay"),
-    *("ship", "capture", "broker", "demo", "generate"),
+    *("explain", "run", "inspect", "report", "watch", "dashboard", "ask", "evidence", "health", "alert", "upkeep", "capture", "demo"),
+    "generate",
 )
 """Those of the commands, in the order of their list. They import Spark and DuckDB only when a command runs: help comes at once."""
 _UNCUT = 1_000

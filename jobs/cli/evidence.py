@@ -1,7 +1,8 @@
-"""`rebalance evidence`: prints a row, then each line that proves it, under its file and line number."""
+"""`rebalance evidence` and `rebalance check`: the log lines that prove a row, and whether all rows keep their laws."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,15 @@ from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, tell, warn, write
 from jobs.common import exit_codes, options
-from jobs.common.text import printable, who
+from jobs.common.errors import UserError
+from jobs.common.text import many, printable, who
 from jobs.common.times import duration, epoch_ms, instant
 
 if TYPE_CHECKING:
+    from jobs.answers.check import Checked
     from jobs.answers.evidence import ProvenRow
+
+_EXAMPLES = 5  # of one law, unless all are asked for
 
 
 @options.command(
@@ -42,18 +47,17 @@ def evidence(row_id: str, *, lakehouse: Path, source: Path | None, entry: bool, 
         tell("with --format json, which has whole lines", "chars")
         click.echo(to_json(rows))
     else:
-        _render(rows, stdout(), chars)
+        _render_rows(rows, stdout(), chars)
         if not entry and (others := others_of_entry(lakehouse, rows[0])):
-            more = f"{others} more finding{'s' if others > 1 else ''}"
-            write(stdout(), f"Its entry in the report has {more}: `rebalance evidence {rows[0].id} --entry` shows all.", "dim")
+            shows = f"`rebalance evidence {rows[0].id} --entry` shows all."
+            write(stdout(), f"Its entry in the report has {many(others, 'more finding')}: {shows}", "dim")
     lines = [line for row in rows for line in row.lines]
     missing = sum(line.text is None for line in lines)
-    if missing:
-        warn(f"{missing} of {len(lines)} lines were not found; give --input DIR with the logs that were read")
+    _warn_of_missing(missing, len(lines))
     return exit_codes.UNUSABLE if missing else exit_codes.DONE
 
 
-def _render(rows: Sequence[ProvenRow], console: Console, chars: int) -> None:
+def _render_rows(rows: Sequence[ProvenRow], console: Console, chars: int) -> None:
     for row in rows:
         write(console, f"{row.id}  {_title(row)}", "bold")
         for sentence in _sentences(row):
@@ -106,3 +110,61 @@ def _sentences(proven: ProvenRow) -> list[str]:
 def _moved(origin: str, file: Path | None) -> str:
     """Names the file if the line was found under another name."""
     return f"  (now in {printable(file.name)})" if file is not None and file.name != origin.rpartition("/")[2] else ""
+
+
+@options.command(
+    "rebalance check --lakehouse lake/",
+    "rebalance check --lakehouse lake/ --input logs/",
+    "rebalance check --lakehouse lake/ --format json | jq '.broken'",
+)
+@options.lakehouse()
+@options.logs_read
+@click.option("--all", "everything", is_flag=True, help=f"List every row that breaks a law, not {_EXAMPLES} for each.")
+@options.output_format("text", "json")
+def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) -> int:
+    """Check the tables: members add up, phases and states follow each other, evidence fits.
+
+    A broken law is an error of this program or a hole in the logs. Each row is listed with its id for `rebalance evidence`.
+    """
+    from jobs.answers.check import check as checked
+    from jobs.answers.check import to_json
+    from jobs.lakehouse.folder import known_inputs
+
+    if source is not None and not source.exists():
+        raise UserError(f"no such file or folder: {source}")
+    result = checked(lakehouse, [source] if source else known_inputs(lakehouse))
+    if form == "json":
+        tell("with --format json, which has every row", "everything")
+        click.echo(to_json(result))
+    else:
+        _render_breaches(result, None if everything else _EXAMPLES)
+    _warn_of_missing(result.lines_gone, result.lines)
+    if result.breaches:
+        return exit_codes.FAILED
+    return exit_codes.PARTLY_READ if result.lines_gone else exit_codes.DONE
+
+
+def _render_breaches(result: Checked, limit: int | None) -> None:
+    broken = Counter(breach.law for breach in result.breaches)
+    for law in sorted(broken):
+        click.echo(f"{law}: {broken[law]:,} row{'s' if broken[law] != 1 else ''}")
+        for breach in [one for one in result.breaches if one.law == law][:limit]:
+            place = f"{printable(breach.cluster, 30)}/{printable(breach.group_id, 60)}"
+            click.echo(f"  {breach.row_id}  {place}  {instant(breach.at_ms)} UTC  {printable(breach.text, 400)}")
+        if limit is not None and broken[law] > limit:
+            click.echo(f"  ... and {broken[law] - limit:,} more (--all)")
+    rows = ", ".join(f"{count:,} {table}" for table, count in result.rows.items())
+    of_all = f" of {result.lines:,}" if result.lines_gone else ""
+    lines = f", and {result.lines - result.lines_gone:,}{of_all} lines of evidence" if result.lines else ""
+    if broken:
+        verdict = f"{len(broken)} of {result.laws} laws broken"
+    elif result.lines_gone:
+        verdict = "NOT CHECKED in full: no law is broken as far as lines were found"
+    else:
+        verdict = f"OK: {result.laws} laws hold"
+    click.echo(f"{verdict} ({rows}{lines})")
+
+
+def _warn_of_missing(missing: int, lines: int) -> None:
+    if missing:
+        warn(f"{missing:,} of {lines:,} lines were not found; give --input DIR with the logs that were read")
