@@ -72,9 +72,9 @@ class BoundQuestion:
         }
         if first is not None and (outside := outside_of(first, last, asked)):
             return outside
-        if self.question.needs_requests and REQUEST_SOURCE not in _names(self._reader, "source"):
+        if "Needs kafka-request.log" in self.question.answer and REQUEST_SOURCE not in _names(self._reader, "source"):
             return "This needs kafka-request.log, but the lakehouse has no line from it; docs/capture.md explains how to get it."
-        if self.question.leaves_out_startups and self._count(_STARTUPS):
+        if "Start-ups are left out" in self.question.answer and self._count(_STARTUPS):
             return "There are start-ups only: `rebalance ask first-join` shows them."
         return ""
 

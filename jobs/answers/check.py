@@ -23,8 +23,6 @@ EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
 
 _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
 _LISTS: Final = ("joined", "left")
-_PROVISIONAL: Final = "SELECT * FROM rebalances_provisional"
-_ROUNDS: Final = "SELECT * FROM rebalance_rounds"
 _LINES: Final = """
     WITH texts AS (
         SELECT cluster, group_id, evidence FROM rebalances UNION SELECT cluster, group_id, evidence FROM member_sessions
@@ -76,10 +74,11 @@ def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     LakehouseError: there is no lakehouse.
     """
     reader = QuestionReader(folder)
-    tables = {name: _rows(reader, name) for name in TABLES}
-    beside = {REBALANCES_PROVISIONAL: _PROVISIONAL, REBALANCE_ROUNDS: _ROUNDS, LINES: _LINES, SIGNS: _SIGNS}
-    reported = read_report(reader, limit=1).groups
-    wrong = breaches({**tables, **{name: _read(reader, text) for name, text in beside.items()}, REPORTED: reported})
+    final = {REBALANCES: " WHERE waits_for IS NULL"}
+    tables = {name: _rows(reader, f"SELECT * FROM {name}_with_id{final.get(name, '')}") for name in TABLES}  # noqa: S608 - from schemas
+    beside = {name: _rows(reader, f"SELECT * FROM {name}") for name in (REBALANCES_PROVISIONAL, REBALANCE_ROUNDS)}  # noqa: S608 - likewise
+    beside |= {LINES: _rows(reader, _LINES), SIGNS: _rows(reader, _SIGNS)}
+    wrong = breaches({**tables, **beside, REPORTED: read_report(reader, limit=1).groups})
     rows = {name: len(tables[name]) for name in TABLES}
     if not inputs:
         return Checked(rows, len(LAWS), wrong)
@@ -92,12 +91,7 @@ def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     return Checked(rows, len(LAWS) + 1, wrong, len(refs), len(refs - texts.keys()))
 
 
-def _rows(reader: QuestionReader, table: str) -> list[dict[str, Any]]:
-    final = " WHERE waits_for IS NULL" if table == REBALANCES else ""
-    return _read(reader, f"SELECT * FROM {table}_with_id{final}")  # noqa: S608 - a name from schemas
-
-
-def _read(reader: QuestionReader, text: str) -> list[dict[str, Any]]:
+def _rows(reader: QuestionReader, text: str) -> list[dict[str, Any]]:
     rows = reader.found(text, {})
     return [{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in row.items()} for row in rows]
 

@@ -42,20 +42,17 @@ def coverage(lakehouse: Path) -> list[Coverage]:
         return []
     files = reader.rows("SELECT cluster, count(DISTINCT origin) n FROM input_lines GROUP BY cluster ORDER BY cluster")
     parts = reader.rows(
-        "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(greatest(occurred_at, last_at)) AS latest FROM group_events"
-        " WHERE source <> 'clock' GROUP BY ALL ORDER BY ALL"
-    )
-    clocks = reader.rows(
-        "SELECT cluster, broker, epoch_ms(min(received_at)) AS begin FROM group_events WHERE source = 'clock' AND received_at IS NOT NULL"
-        " GROUP BY ALL ORDER BY ALL"
+        "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(greatest(occurred_at, last_at)) AS latest,"
+        " epoch_ms(min(received_at)) AS begin FROM group_events GROUP BY ALL ORDER BY ALL"
     )
     found = []
     for cluster, count in ((row["cluster"], row["n"]) for row in files):
-        own = [row for row in parts if row["cluster"] == cluster]
+        own = [row for row in parts if row["cluster"] == cluster and row["source"] != "clock"]
         sources: dict[str, set[str]] = {}
         for row in own:
             sources.setdefault(row["broker"], set()).add(row["source"])
-        begins = {row["broker"]: row["begin"] for row in clocks if row["cluster"] == cluster}
+        clocks = [row for row in parts if row["cluster"] == cluster and row["source"] == "clock" and row["begin"] is not None]
+        begins = {row["broker"]: row["begin"] for row in clocks}
         first, last = min((row["earliest"] for row in own), default=None), max((row["latest"] for row in own), default=None)
         found.append(Coverage(cluster, count, sources, begins, first, last))
     return found

@@ -56,7 +56,7 @@ class QuestionReader(TableReader):
         super().__init__(folder, tables=())
         self._keeps = keeps
         self._views: set[str] = set()
-        self.connection.execute(questions.duckdb_macros())
+        self.connection.execute((questions.SQL / "duckdb" / "macros.sql").read_text(encoding="utf-8"))
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
         """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column.

@@ -84,16 +84,6 @@ class Question:
     text: str
 
     @property
-    def needs_requests(self) -> bool:
-        """Whether it has no answer without kafka-request.log."""
-        return "Needs kafka-request.log" in self.answer
-
-    @property
-    def leaves_out_startups(self) -> bool:
-        """Whether it does not count the first rebalance of a group that was new or empty."""
-        return "Start-ups are left out" in self.answer
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The names of its parameters."""
         return tuple(parameter.name for parameter in self.parameters)
@@ -152,11 +142,6 @@ def views_of(text: str, known: Mapping[str, str]) -> list[str]:
 
 def _made_of(name: str, known: Mapping[str, str]) -> set[str]:
     return {name}.union(*(_made_of(other, known) for other in tables_of(known[name], known) - {name}))
-
-
-def duckdb_macros() -> str:
-    """The macros that DuckDB needs to run the questions."""
-    return (SQL / "duckdb" / "macros.sql").read_text(encoding="utf-8")
 
 
 def tables_of(text: str, known: Mapping[str, Any] | tuple[str, ...]) -> set[str]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
+from jobs.answers import questions
+from jobs.answers.questions import Question
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import stdout, tell, write
 from jobs.common import options
@@ -16,7 +18,6 @@ from jobs.common.errors import QuestionError
 
 if TYPE_CHECKING:
     from jobs.answers.duckdb_views import Answer
-    from jobs.answers.questions import Question
 
 _PARAMETERS: Final = options.SCOPE | {
     "client": ("NAME", "Only this client.id."),
@@ -32,8 +33,6 @@ _TOLD_AT_MOST: Final = 3
 
 def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """The questions that a shell offers after `rebalance ask`."""
-    from jobs.answers import questions
-
     return [name for name in questions.names() if name.startswith(begun)]
 
 
@@ -56,8 +55,6 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
 
     Every question is a file of SQL, which DuckDB and Spark both run. Times are UTC.
     """
-    from jobs.answers import questions
-
     if name is None:
         tell("without the NAME of a question", but={"name"})
         _list_questions(stdout())
@@ -131,8 +128,6 @@ def _assignments(texts: Sequence[str]) -> dict[str, str]:
 
 def _list_questions(console: Console) -> None:
     """Names and questions: those for every day, then the fifteen that users ask most."""
-    from jobs.answers import questions
-
     names = questions.names()
     everyday = [name for name in names if name not in questions.FIFTEEN]
     for title, block in (("Every day", everyday), ("What users ask most", names[len(everyday) :])):

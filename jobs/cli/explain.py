@@ -16,12 +16,13 @@ import click
 from jobs.cli.output.terminal import say, stderr, warn, warn_nothing_understood
 from jobs.cli.report import fail_on_option, form_option, limit_option, show
 from jobs.common import exit_codes, options
+from jobs.common.alert_settings import AlertSettings
 from jobs.common.disks import told_if_full
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import removing_on_sigterm
+from jobs.common.settings import Settings, load
 
 if TYPE_CHECKING:
-    from jobs.common.settings import Settings
     from jobs.pipeline.run_progress import RunResult
 
 STANDARD_INPUT: Final = "standard input"
@@ -74,14 +75,15 @@ def explain(
     from jobs.answers.report import Scope
     from jobs.cli.output.account_text import warn_of_refused
     from jobs.cli.output.not_understood import WHAT_IS_READ, reasons
-    from jobs.common.settings import load
     from jobs.lakehouse.folder import known_inputs
     from jobs.logs.envelopes import layouts_named
 
     settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
-    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse), _last() as say:
-        result = _processed(source, name, lakehouse, settings, say)
+    notes: list[str] = []
+    with ExitStack() as last, removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
+        last.callback(lambda: [*map(warn, notes)])  # of the input, so that the answer stands first
+        result = _processed(source, name, lakehouse, settings, notes.append)
         if result.signal is not None:
             warn("stopped before the end of the input")
             return exit_codes.ENDED_BY_SIGNAL + result.signal
@@ -108,22 +110,10 @@ def explain(
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
 
 
-@contextmanager
-def _last() -> Iterator[Callable[[str], None]]:
-    """Says what is to be said of the input at the end, so that the answer stands first."""
-    notes: list[str] = []
-    try:
-        yield notes.append
-    finally:
-        for note in notes:
-            warn(note)
-
-
 def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, told: Callable[[str], None]) -> RunResult:
     """Processes the input: here, or on Spark if it is large. Says what of it was not read. `told`: takes what can wait for the answer."""
     from msgspec.structs import replace
 
-    from jobs.common.alert_settings import AlertSettings
     from jobs.logs.files import left_out_in
     from jobs.pipeline import at_once
 

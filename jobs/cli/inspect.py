@@ -25,13 +25,7 @@ _SLICE_LINES = 100_000  # between two words about the progress
 @options.log_format
 @options.settings
 @click.option(
-    "--lines",
-    "most",
-    type=click.IntRange(1),
-    metavar="N",
-    default=2_000_000,
-    show_default=True,
-    help="Look at about N lines, those of the earliest times.",
+    "--lines", "most", type=click.IntRange(1), metavar="N", default=2_000_000, help="Look at about N lines, those of the earliest times."
 )
 @options.output_format("text", "json")
 def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, config: Path | None, most: int, form: str) -> int:
@@ -50,16 +44,8 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         raise UserError(f"no such file or folder: {path}")
     settings = load(config, timezones=timezones, log_format=log_format)
     unwrap = Unwrapper(layouts_named(settings.log_format, settings.log_formats))
-    inspector = Inspector(
-        path,
-        SlicerSettings(
-            settings.timezone,
-            dict(settings.timezones),
-            settings.zones_asked,
-            slice_lines=min(most, _SLICE_LINES),
-            unwrap=unwrap,
-        ),
-    )
+    zones = (settings.timezone, dict(settings.timezones), settings.zones_asked)
+    inspector = Inspector(path, SlicerSettings(*zones, slice_lines=min(most, _SLICE_LINES), unwrap=unwrap))
     with stdout().status("") as status:
         for lines in inspector.work(most):
             status.update(f"{lines:,} lines")

@@ -12,9 +12,9 @@ import click
 from jobs.cli.output.terminal import partly_read, say, stdout, tell, warn, warn_nothing_understood
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
+from jobs.common.settings import Settings, load
 
 if TYPE_CHECKING:
-    from jobs.common.settings import Settings
     from jobs.kafka.offsets_capture import OffsetsFrom
     from jobs.pipeline.topic_input import TopicInput
 
@@ -80,8 +80,8 @@ def run(
 
     Stop it at any time, in any way; the same command continues where it stopped. `rebalance report` shows what it found.
     """
-    from jobs.common.settings import load
     from jobs.logs.envelopes import layouts_named
+    from jobs.logs.files import discover, left_out_in
 
     _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None)
     if metrics_port is None:
@@ -104,18 +104,10 @@ def run(
 
         topic = TopicInput(kafka, config=kafka_config, **topic_options)
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
-    if source is not None:
-        _tell_left_out(source)
-    return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
-
-
-def _tell_left_out(source: Path) -> None:
-    """Says what is no log, if there are logs: else the error does."""
-    from jobs.logs.files import discover, left_out_in
-
     with suppress(OSError):
-        if discover(source) and (left := left_out_in(source)):
+        if source is not None and discover(source) and (left := left_out_in(source)):  # without logs, the error says what is there
             say(left)
+    return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
 
 
 def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool) -> None:

@@ -79,7 +79,7 @@ class Departure:
 class Departures:
     """The signs of a lakehouse."""
 
-    def __init__(self, signs: Iterable[Row] = ()) -> None:
+    def __init__(self, signs: Iterable[Row]) -> None:
         """Rows of broker_departures, in the order of time."""
         self._of: dict[tuple[str, str], list[Row]] = {}
         for sign in signs:

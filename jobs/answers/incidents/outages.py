@@ -68,7 +68,7 @@ class Outage:
         return text + (removed(len(lost), "member" if len(lost) == 1 else "members") if lost else "")
 
 
-def outages(findings: Iterable[Row], departures: Departures | None = None) -> list[Outage]:
+def outages(findings: Iterable[Row], departures: Departures) -> list[Outage]:
     """The outages behind the findings COORDINATOR_MOVED, in the order of time. Rows come in the order of time, with parsed details."""
     found: dict[str, list[Outage]] = {}  # by cluster
     away: dict[tuple[str, str], list[Outage]] = {}  # by group: outages whose broker it has left and not come back to
@@ -93,7 +93,7 @@ def outages(findings: Iterable[Row], departures: Departures | None = None) -> li
         distance, number = min(((_distance_ms(signs, _at_ms(row)), number) for number, signs in enumerate(near)), default=(SPAN_MS + 1, 0))
         if distance > SPAN_MS:
             broker = row["details"].get("from_broker") or "?"
-            lost = departures.of_another(row["cluster"], broker, _at_ms(row)) if departures is not None else None
+            lost = departures.of_another(row["cluster"], broker, _at_ms(row))
             number = len(of_cluster)
             of_cluster.append(Outage(lost or broker))
             near.append([])
@@ -103,7 +103,7 @@ def outages(findings: Iterable[Row], departures: Departures | None = None) -> li
     for cluster, known in found.items():
         for outage in known:
             signs = outage.left or outage.held_up
-            if departures is not None and any(row["details"].get("to_broker") != outage.broker for row in signs):
+            if any(row["details"].get("to_broker") != outage.broker for row in signs):
                 outage.departure = departures.before(cluster, outage.broker, _at_ms(signs[0]), _at_ms(signs[-1]))
     return [outage for cluster in sorted(found) for outage in found[cluster]]
 

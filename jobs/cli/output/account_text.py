@@ -75,18 +75,17 @@ def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) ->
 def _refused(lakehouse: Path, most: int) -> list[dict[str, Any]]:
     """The first line of the most frequent reason, and others that say other things."""
     first = BoundQuestion(lakehouse, questions.load("quarantine"), {"limit": "1"}).answer().by_name()[0]
-    first["origin"] = first["file"]
     if most == 1:
         return [first]
     rows = TableReader(lakehouse, ("quarantine",)).rows(
-        "SELECT origin, position, reason, raw AS line FROM quarantine ORDER BY origin, position LIMIT 50"
+        "SELECT origin AS file, position, reason, raw AS line FROM quarantine ORDER BY origin, position LIMIT 50"
     )
-    told = {(first["file"], first["position"]): first} | {(row["origin"], row["position"]): row for row in rows}
+    told = {(first["file"], first["position"]): first} | {(row["file"], row["position"]): row for row in rows}
     return list(told.values())[:most]
 
 
 def _shown(row: Mapping[str, Any]) -> str:
-    return f"{row['origin']}:{row['position']}, {row['reason']}: {(row['line'] or '')[:_SAMPLE_CHARACTERS]}"
+    return f"{row['file']}:{row['position']}, {row['reason']}: {(row['line'] or '')[:_SAMPLE_CHARACTERS]}"
 
 
 def _account(totals: Mapping[str, int]) -> str:

@@ -72,20 +72,13 @@ def _cluster(result: Inspection, cluster: str) -> None:
     shown = others[:_FILES_SHOWN]
     width = max((len(log.origin) for log in shown), default=0)
     for log in shown:
-        place = (
-            f"{log.origin} ({log.container})"
-            if log.container
-            else log.origin
-            if log.first_line == 1
-            else f"{log.origin} from line {log.first_line:,}"
-        )
-        about = log.about_groups
-        say(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
+        part = f" ({log.container})" if log.container else f" from line {log.first_line:,}" if log.first_line > 1 else ""
+        place = f"{log.origin + part:{min(width, 50)}}"
+        say(f"  {place}  {', '.join(log.brokers)}: {_lines([log])}")
     if len(others) > len(shown):
         say(f"  … and {len(others) - len(shown)} more files (--format json lists all)")
     if apart:
-        lines, about = sum(log.lines for log in apart), sum(log.about_groups for log in apart)
-        say(f"  {many(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
+        say(f"  {many(len(apart), 'application log')}: {_lines(apart)}")
     kinds: dict[str, Counter[str]] = {}
     for log in logs:
         for (source, kind), count in log.kinds.items():
@@ -93,10 +86,8 @@ def _cluster(result: Inspection, cluster: str) -> None:
     for source, counted in sorted(kinds.items()):
         named = [f"{kind} {count:,}" for kind, count in counted.most_common() if kind and kind != source]
         more = f", {len(named) - _KINDS_SHOWN} other kinds" if len(named) > _KINDS_SHOWN else ""
-        text = f"{_SOURCES.get(source, source)}: {counted.total():,} lines" + (
-            f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else ""
-        )
-        _wrapped(text)
+        kinds_text = f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else ""
+        _wrapped(f"{_SOURCES.get(source, source)}: {counted.total():,} lines{kinds_text}")
     if clients := sorted(client for client in result.clients if client):
         _wrapped(f"clients: {', '.join(clients)}")
     for text in result.missing(cluster):
@@ -113,9 +104,7 @@ def _wrapped(text: str) -> None:
 def _unknown(result: Inspection) -> None:
     if not result.not_understood:
         return
-    reasons: Counter[str] = Counter()
-    for log in result.logs:
-        reasons.update(log.unknown)
+    reasons = sum((log.unknown for log in result.logs), Counter[str]())
     share = result.not_understood / (result.about_groups + result.not_understood)
     say()
     say(f"Not understood: {many(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
@@ -123,6 +112,10 @@ def _unknown(result: Inspection) -> None:
         say(f"  {reason} {count:,}: {next_step(reason)}")
         for sample in (one for one in result.samples if one.reason == reason):
             say(f"    {sample.origin}:{sample.line}: {sample.text}")
+
+
+def _lines(logs: list[SeenLog]) -> str:
+    return f"{sum(log.lines for log in logs):,} lines, {sum(log.about_groups for log in logs):,} about groups, {_span(logs)}"
 
 
 def _span(logs: list[SeenLog]) -> str:

@@ -39,12 +39,8 @@ _LAYOUTS: Final = (
     ("  At", "Cause", "~Name", ">Total", ">Unowned"),
     ("  At", "Cause", "~Name", ">Total"),
 )
-_GROUP_LAYOUTS: Final = (
-    ("~Group", ">Unowned", ">Rebalancing", ">Rebalances", "Main cause", "State", ">Members"),
-    ("~Group", ">Unowned", ">Rebalancing", ">Rebalances", "Main cause"),
-    ("~Group", ">Unowned", ">Rebalancing", ">Rebalances"),
-    ("~Group", ">Unowned"),
-)
+_GROUP_COLUMNS: Final = ("~Group", ">Unowned", ">Rebalancing", ">Rebalances", "Main cause", "State", ">Members")
+_GROUP_LAYOUTS: Final = tuple(_GROUP_COLUMNS[:count] for count in (7, 5, 4, 2))
 _OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
 """Sources other than brokers, by the name that the tables give in the column `broker`."""
 
