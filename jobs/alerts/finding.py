@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -15,7 +14,7 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.view.outcomes import OPEN
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
-from jobs.common.times import EPOCH, epoch_ms, iso
+from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import with_zone
 
 _AROUND_MS: Final = 300_000
@@ -69,11 +68,6 @@ class Finding:
         """
         rest = "|".join((self.client_id or "", self.client_host or "", self.message))
         return f"{self.id}-{hashlib.sha256(rest.encode()).hexdigest()[:8]}"
-
-    @property
-    def time(self) -> str:
-        """When it happened, as ISO 8601 in UTC."""
-        return iso(EPOCH + timedelta(milliseconds=self.occurred_ms))
 
     @property
     def broker(self) -> str:

@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +15,7 @@ from jobs.answers.attention_words import NOUNS
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, who
-from jobs.common.times import EPOCH, instant, iso
+from jobs.common.times import instant
 
 COLOURS: Final = {"ERROR": "#d32f2f", "WARNING": "#f9a825", "INFO": "#1976d2"}
 _ENDED: Final = "#388e3c"
@@ -50,7 +49,7 @@ def message(receiver: ReceiverSettings, findings: Sequence[Finding], dashboard_u
 def _plain(finding: Finding, dashboard_url: str) -> dict[str, Any]:
     own = {name: getattr(finding, name) for name in ("key", "id", *COLUMNS, "open")}
     group, details = own.pop("group_id"), json.loads(finding.details)
-    return own | {"group": group, "occurred_at": finding.time, "details": details, "link": finding.link(dashboard_url) or None}
+    return own | {"group": group, "occurred_at": _iso(finding.occurred_ms), "details": details, "link": finding.link(dashboard_url) or None}
 
 
 def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, resolve_after_ms: int) -> list[dict[str, Any]]:
@@ -65,10 +64,10 @@ def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, 
             "client": finding.client_id or "",
             "source": "rebalance",
         }
-        alert = alerts.setdefault(tuple(labels.values()), {"startsAt": finding.time, "annotations": {"findings": "0"}})
+        alert = alerts.setdefault(tuple(labels.values()), {"startsAt": _iso(finding.occurred_ms), "annotations": {"findings": "0"}})
         alert["labels"] = {name: value for name, value in labels.items() if value}
         lasts_ms = 0 if finding.open is False else _OPEN_MS if finding.open else resolve_after_ms
-        alert["endsAt"] = iso(EPOCH + timedelta(milliseconds=max(now_ms, finding.occurred_ms) + lasts_ms))
+        alert["endsAt"] = _iso(max(now_ms, finding.occurred_ms) + lasts_ms)
         alert["annotations"] = {
             "summary": f"{finding.code} in group {finding.group_id} of {finding.cluster}",
             "description": finding.message,
@@ -148,6 +147,10 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
         "mrkdwn_in": ["text"],
     }
     return attachment | ({"title_link": link} if (link := first.link(dashboard_url)) else {})
+
+
+def _iso(at_ms: int) -> str:
+    return instant(at_ms).replace(" ", "T") + "Z"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -45,11 +45,11 @@ class Place:
 
 @dataclass(frozen=True)
 class NewFinding:
-    """A finding, the place behind it, and when its commit was made, epoch ms. Without a finding: the end of a commit."""
+    """A finding, or the end of a commit, and the place behind it. `is_old`: it was too old when it was found."""
 
     finding: Finding | None
     after: Place
-    written_ms: int = 0
+    is_old: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,8 @@ class Queue:
         """Counts what came; returns how many findings are left out because they were too old when they were found."""
         old = 0
         for new in self._rows(self._counted) if self._open() else ():
-            is_wanted = self._is_wanted(new)
-            self.waiting += is_wanted and not self._is_old(new)
-            old += is_wanted and self._is_old(new)
+            self.waiting += new.finding is not None and not new.is_old
+            old += new.is_old
             self._counted = new.after
         self.pass_over()
         return old
@@ -110,7 +109,7 @@ class Queue:
         progress = self._progress
         until = progress.sending or self._counted
         rows = takewhile(lambda new: new.after <= until, self._rows(progress.done))
-        batch = list(islice((new for new in rows if self._is_wanted(new) and not self._is_old(new)), most))
+        batch = list(islice((new for new in rows if new.finding and not new.is_old), most))
         if not batch and progress.sending is None:  # they were deleted since they were counted
             self.waiting = 0
         sending = batch[-1].after if batch else None  # None: what was about to be sent is not wanted any more
@@ -156,7 +155,7 @@ class Queue:
             self._tell_gone()
 
     def _rows(self, start: Place) -> Iterator[NewFinding]:
-        """What commits added, from a place on, and the end of each commit."""
+        """What commits added for this receiver, from a place on, and the end of each commit."""
         place = max(start, self._oldest)
         while (self._log / f"{place.commit:020d}.json").exists():
             try:
@@ -167,7 +166,7 @@ class Queue:
             yield NewFinding(None, place)
 
     def _rows_of(self, start: Place) -> Iterator[NewFinding]:
-        """What one commit added, from a row on. FileNotFoundError: it was deleted since."""
+        """What one commit added for it, from a row on. FileNotFoundError: it was deleted since."""
         columns = None if self._of_open else [*COLUMNS, "occurred_at"]
         rows = (
             (row, written_ms)
@@ -176,16 +175,11 @@ class Queue:
             for row in batch.to_pylist()
         )
         for number, (row, written_ms) in enumerate(rows, 1):
-            if number > start.row and (not self._of_open or row["alarm"]):
-                yield NewFinding(Finding.of(row), Place(start.commit, number), written_ms)
-
-    def _is_wanted(self, new: NewFinding) -> bool:
-        if new.finding is None or not wanted_by(self._receiver, new.finding):
-            return False
-        return not (until_ms := self._progress.told_until_ms) or new.finding.occurred_ms > until_ms
-
-    def _is_old(self, new: NewFinding) -> bool:
-        return new.finding is not None and new.finding.occurred_ms < new.written_ms - self._max_age_ms
+            if number <= start.row or (self._of_open and not row["alarm"]):
+                continue
+            one, until_ms = Finding.of(row), self._progress.told_until_ms
+            if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms):
+                yield NewFinding(one, Place(start.commit, number), one.occurred_ms < written_ms - self._max_age_ms)
 
     def _tell_gone(self) -> None:
         """`rebalance maintain` keeps what was not sent, unless the note of progress was not there."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -42,24 +41,14 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Print what would be posted about findings in the tables. Post nothing.")
 @click.option("--since", type=options.SPAN, default="24h", help="With --dry-run: how far to look back from the newest finding.")
 @options.once("Post what is new since the last time, and end. The first time, nothing is posted.")
-def alert(
-    lakehouse: Path | None,
-    *,
-    config: Path | None,
-    alerts: Sequence[str],
-    dashboard_url: str | None,
-    test: bool,
-    dry_run: bool,
-    since: timedelta,
-    once: bool,
-) -> int:
+def alert(lakehouse: Path | None, *, config: Path | None, test: bool, dry_run: bool, since: timedelta, once: bool, **given: Any) -> int:
     """Post new findings to webhooks, or try webhooks out.
 
     `rebalance run` does the same with the same settings while it runs. Findings that were there before the first start are not posted.
     """
     from jobs.common.settings import load
 
-    settings = load(config, alerts=alerts, dashboard_url=dashboard_url).alerts
+    settings = load(config, **given).alerts
     if not settings.receivers:
         raise UserError("no receiver: give --alert FORMAT=FILE, or --config with [alerts.receivers.NAME] (docs/alerts.md)")
     if not dry_run:

@@ -100,7 +100,7 @@ def test_alertmanager_has_one_alert_for_a_problem_of_a_client():
     assert alert["labels"] == {
         "alertname": "POLL_TIMEOUT", "severity": "error", "cluster": "prod", "group": "orders", "client": "c-1", "source": "rebalance",
     }  # fmt: skip
-    assert (alert["startsAt"], alert["endsAt"]) == (ONE.time, "2026-11-21T06:42:05.123Z")
+    assert (alert["startsAt"], alert["endsAt"]) == ("2026-11-21T06:27:00.123Z", "2026-11-21T06:42:05.123Z")
     assert alert["annotations"]["description"] == "Again."
     assert (alert["annotations"]["findings"], alert["annotations"]["key"]) == ("2", later.key)
     assert alert["generatorURL"] == later.link(DASHBOARD)
