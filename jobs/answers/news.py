@@ -2,11 +2,12 @@
 
 Each rebalance and each finding is told once, and each correction: also of a rebalance that is open, of what it is blamed on, which a
 finding may decide that comes after it, and of the broker that a finding is about. A row is new if a later micro-batch wrote it than any
-that was seen. Only files that were written lately are read.
+that was seen. Only files that are new or were written lately are read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -44,7 +45,7 @@ _TRIALS: Final = 20
 findings about brokers that are part of no incident yet, until they are told without: the pipeline may have been killed."""
 _NO_LIMIT: Final = 1 << 62
 _LATELY_MS: Final = {REBALANCES_PROVISIONAL: 300_000, REBALANCES: 300_000, FINDINGS: 900_000}
-"""How long before the last look a file may have been written that is read again: findings for longer, so that those which decide what a
+"""How long before the newest one a file may have been written that is read again: findings for longer, so that those which decide what a
 rebalance is blamed on are there for as long as it is."""
 
 # $rebalances, $rebalances_provisional and $findings: the newest micro-batch of each table that was seen.
@@ -147,7 +148,7 @@ class News:
         self._typed = since
         self._since = EPOCH if since is None else None
         self._logs: dict[str, delta_log.Listing | None] = {}  # as they were at the last look
-        self._written_ms = 0  # when the newest file was written that was seen
+        self._files: dict[str, int] = {}  # the files that were there, and when each was written, epoch ms
         self._batches: dict[str, int] = {}  # the newest micro-batch that was seen of each table
         self._told: dict[_Key, NewsItem] = {}  # what was told last is the last
         self._forgotten: datetime | None = None  # what is not younger is not told when tables are made anew
@@ -159,7 +160,7 @@ class News:
         if logs == self._logs:
             return []
         if any(log is None or log[:1] != (self._logs.get(name) or ())[:1] for name, log in logs.items()):
-            self._written_ms, self._batches = 0, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
+            self._files, self._batches = {}, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
         seen, self._logs = self._logs, {}
         try:
             if delta_log.listing(self._lakehouse / GROUP_EVENTS) is None or (since := self._from()) is None:
@@ -184,10 +185,10 @@ class News:
 
     def _new(self, since: datetime) -> list[NewsItem] | None:
         """None: the micro-batch is not over, which writes at its end which broker findings are about."""
-        reader = _RecentReader(self._lakehouse, self._written_ms)
+        reader = _RecentReader(self._lakehouse, self._files)
         is_first, known = self._forgotten is None, self._batches
         limit = LATEST + 1 if is_first and self._typed is None else _NO_LIMIT
-        after = EPOCH if self._written_ms or self._forgotten is None else self._forgotten
+        after = EPOCH if self._files or self._forgotten is None else self._forgotten
         values = self._scope | known | {"since": since, "after": after, "limit": limit}
         queries = ((REBALANCES, _REBALANCES), (FINDINGS, _FINDINGS))
         found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
@@ -196,7 +197,7 @@ class News:
         self._waited = self._waited + 1 if unknown else 0
         if 0 < self._waited <= _TRIALS:
             return None
-        self._written_ms = max(self._written_ms, reader.written_ms)
+        self._files = reader.files
         self._batches = {name: max(batch, known[name]) for name, batch in reader.ask(_BATCHES, {}).rows}
         if is_first:
             self._forgotten = EPOCH
@@ -232,9 +233,10 @@ class News:
 class _RecentReader(QuestionReader):
     """Shows of the tables that are followed what was written lately, and no events: those would give each open rebalance a new end."""
 
-    def __init__(self, folder: Path, written_ms: int) -> None:
-        """`written_ms`: when the newest file was written that was seen."""
-        self._seen_ms = self.written_ms = written_ms
+    def __init__(self, folder: Path, seen: Mapping[str, int]) -> None:
+        """`seen`: the files that were there at the last look, and when each was written, epoch ms."""
+        self.files: dict[str, int] = {}
+        self._seen, self._last_ms = seen, max(seen.values(), default=0)
         super().__init__(folder)
 
     def add_view(self, name: str) -> bool:
@@ -245,7 +247,7 @@ class _RecentReader(QuestionReader):
         except TableNotFoundError:
             return False
         files = data_files(table) if name in _LATELY_MS else []
-        self.written_ms = max([self.written_ms, *(file.written_ms for file in files)])
-        recent = [file.path for file in files if file.written_ms >= self._seen_ms - _LATELY_MS[name]]
+        self.files |= {file.path: file.written_ms for file in files}
+        recent = [file.path for file in files if file.path not in self._seen or file.written_ms >= self._last_ms - _LATELY_MS[name]]
         create_view(self.connection, self.folder / name, table, recent if is_plain(table) or not files else None)
         return True
