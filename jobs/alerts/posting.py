@@ -11,6 +11,7 @@ import re
 import ssl
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -69,16 +70,14 @@ class Webhook:
             with self._opener.open(request, timeout=self._settings.timeout_ms / 1_000) as answer:
                 return Outcome(delivered=True, text=_status(answer.status), reason="")
         except HTTPError as error:
-            with error:
-                return self._failure(error, url, authorization)
+            return self._failure(error, url, authorization)
         except (OSError, http.client.HTTPException, ValueError) as error:
             return _without_address(error)
 
     def _failure(self, error: HTTPError, url: str, authorization: Mapping[str, str]) -> Outcome:
-        try:
+        said = ""
+        with error, suppress(OSError, http.client.HTTPException):
             said = error.read(_ANSWER_BYTES).decode("utf-8", "replace").strip()
-        except (OSError, http.client.HTTPException):
-            said = ""
         shown = f": {printable(said, 200)}" if said and not _tells(said, [url, *authorization.values()]) else ""
         text, refused = f"{_status(error.code)}{shown}", error.code in _REFUSED
         return Outcome(delivered=False, text=text, reason=str(error.code), refused=refused, pause_s=_retry_after(error))

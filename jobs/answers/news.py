@@ -146,7 +146,7 @@ class News:
         self._lakehouse = lakehouse
         self._scope = {"cluster": cluster, "group": group}
         self._typed = since
-        self._since = EPOCH if since is None else None
+        self._since: datetime | None = None  # not known yet
         self._logs: dict[str, delta_log.Listing | None] = {}  # as they were at the last look
         self._files: dict[str, int] = {}  # the files that were there, and when each was written, epoch ms
         self._batches: dict[str, int] = {}  # the newest micro-batch that was seen of each table
@@ -163,9 +163,14 @@ class News:
             self._files, self._batches = {}, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
         seen, self._logs = self._logs, {}
         try:
-            if delta_log.listing(self._lakehouse / GROUP_EVENTS) is None or (since := self._from()) is None:
+            if delta_log.listing(self._lakehouse / GROUP_EVENTS) is None:
                 return []
-            items = self._new(since)
+            if self._typed is not None and self._since is None:
+                now = newest(QuestionReader(self._lakehouse), self._scope["cluster"])
+                if now == EPOCH:  # a span counts back from the newest event, and there is none yet
+                    return []
+                self._since = parse_instant(self._typed, now, name="since")
+            items = self._new()
         except MissingTableError:  # it is being made
             return []
         except (DeltaError, duckdb.Error, FileNotFoundError) as error:  # files are gone, because others have replaced them
@@ -176,20 +181,13 @@ class News:
         self._logs, self._failed = seen if items is None else logs, 0
         return items or []
 
-    def _from(self) -> datetime | None:
-        """The time from which on rows are told; None: it counts back from the newest event, and there is none yet."""
-        if self._since is None and self._typed is not None:
-            now = newest(QuestionReader(self._lakehouse), self._scope["cluster"])
-            self._since = parse_instant(self._typed, now, name="since") if now > EPOCH else None
-        return self._since
-
-    def _new(self, since: datetime) -> list[NewsItem] | None:
+    def _new(self) -> list[NewsItem] | None:
         """None: the micro-batch is not over, which writes at its end which broker findings are about."""
         reader = _RecentReader(self._lakehouse, self._files)
         is_first, known = self._forgotten is None, self._batches
         limit = LATEST + 1 if is_first and self._typed is None else _NO_LIMIT
         after = EPOCH if self._files or self._forgotten is None else self._forgotten
-        values = self._scope | known | {"since": since, "after": after, "limit": limit}
+        values = self._scope | known | {"since": self._since or EPOCH, "after": after, "limit": limit}
         queries = ((REBALANCES, _REBALANCES), (FINDINGS, _FINDINGS))
         found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
         found.sort(key=lambda item: item.at)

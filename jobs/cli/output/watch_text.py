@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -27,19 +28,14 @@ _OPEN_SHARE: Final = 2
 """Provisional rows take at most one part in so many of the screen."""
 
 
-class PlainOutput:
+class PlainOutput(ExitStack):
     """A line for each item, and another one if it is corrected."""
 
     def __init__(self, console: Console, complain: Callable[[str], None] = warn) -> None:
+        super().__init__()
         self._console, self._complain = console, complain
         self._text = NewsText(wide=not console.is_terminal or console.width >= _WIDE, ascii_only=console.options.ascii_only)
         self._state = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def show(self, items: Sequence[NewsItem]) -> None:
         """Shows what came."""
@@ -73,13 +69,10 @@ class ScreenOutput(PlainOutput):
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
 
     def __enter__(self) -> Self:
-        self._live.start()
+        self.enter_context(self._live)
+        self.callback(lambda: self._live.update(Group(*self._provisional()), refresh=True))
         self._refresh()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.update(Group(*self._provisional()), refresh=True)
-        self._live.stop()
 
     def show(self, items: Sequence[NewsItem]) -> None:
         """Writes final rows, and keeps provisional ones in sight."""
