@@ -126,7 +126,7 @@ SCHEMA: Final = StructType(
         column(
             "state",
             StringType(),
-            "Group state that the line names. In a client's log: its new state (CLIENT_STATE), or the error by which it was put out.",
+            "Group state that the line names. In a client's log: its new state (CLIENT_STATE), or the error by which it learned of its removal.",
         ),
         column("member_count", IntegerType(), "Number of members that the line names; of partitions for a commit."),
         column("protocols", PROTOCOLS, "JoinGroup: what the member offers, decoded."),

@@ -134,7 +134,7 @@ _REFUSED: Final = """
 """
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
 
-ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor who was put out"
+ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor whom the coordinator removed"
 NO_STATE: Final = "no line shows its state"
 
 
@@ -222,7 +222,7 @@ def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
     if not row["told"]:
         first, last = _second(row["first_at"]), _second(row["last_at"])
         span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
-        tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` who was put out."
+        tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
         yield ONLY_CLIENTS, f"{_of_coordinator(row)} {span}: {tell}"
 
 
@@ -233,7 +233,7 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
     if causes is not None and causes["troubled"]:
         yield (
             f"{many(causes['troubled'], 'rebalance')} of it began with a trouble that no entry explains",
-            "The client's own log of that time.",
+            "Get the client's own log of that time.",
         )
     if causes is not None and causes["abandoned"]:
         after = f"{_of_coordinator(row)} after {_second(causes['abandoned_at'])} UTC."
@@ -247,14 +247,14 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
         line = f"with `[GroupId {group}]`" if causes["by_epoch"] else f"`Preparing to rebalance group {group}`"
         yield (
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
-            f"The line {line} of {_second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
+            f"Get the line {line} of {_second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
         )
 
 
 def _of_coordinator(row: Row) -> str:
     group = printable(row["group_id"], 60)
     return (
-        f"The lines with '{group}' in the server.log of the broker that coordinates the group"
+        f"Get the lines with '{group}' from the server.log of the broker that coordinates the group"
         f" (`kafka-consumer-groups.sh --bootstrap-server HOST:9092 --describe --state --group '{group}'` names it),"
     )
 
@@ -264,7 +264,7 @@ def _of_end(row: Row, ends: Mapping[Key, datetime], until: datetime) -> Iterator
     end = ends.get((row["cluster"], row["coordinator"]))
     if end is not None and end < until - _LATE:
         broker = printable(row["coordinator"], 30)
-        yield f"the log of its coordinator, {broker}, ends at {_second(end)} UTC", f"The log of {broker} after {_second(end)} UTC."
+        yield f"the log of its coordinator, {broker}, ends at {_second(end)} UTC", f"Get the log of {broker} after {_second(end)} UTC."
 
 
 def _untold(row: Row) -> tuple[str, str]:
@@ -275,7 +275,7 @@ def _untold(row: Row) -> tuple[str, str]:
     tell = "tells" if row["lines"] == 1 else "tell"
     return (
         f"{many(row['lines'], 'line')} {tell} of trouble that no entry explains: {' '.join(said)} ({place}{more})",
-        f"The other lines of {instant(first['a'])[:19]} UTC, of the broker and of the client.",
+        f"Read the other lines of the broker and of the client at {instant(first['a'])[:19]} UTC.",
     )
 
 

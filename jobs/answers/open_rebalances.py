@@ -49,9 +49,9 @@ _WAITS: Final = {
 _NAMED: Final = 4
 _ADVICE: Final = {
     JOIN: "Until all members have rejoined, none gets its assignment. The rebalance timeout, max.poll.interval.ms{current} (of Kafka "
-    "Connect: rebalance.timeout.ms), bounds the phase: who has not rejoined by then is removed. See whether the poll loop of {them} is "
-    "held up (a thread dump shows where): make the work between two polls shorter (max.poll.records) or lower the setting. A process that "
-    "stands still is removed after its session.timeout.ms.",
+    "Connect: rebalance.timeout.ms), bounds the phase: the coordinator then removes the members that have not rejoined. See whether the "
+    "poll loop of {them} is held up (a thread dump shows where): make the work between two polls shorter (max.poll.records) or lower the "
+    "setting. The coordinator removes a process that stands still after its session.timeout.ms.",
     SYNC: "All members wait for the leader to compute the assignment and send it. See whether {them} is held up in its assignor, or stands "
     "still. The rebalance timeout, max.poll.interval.ms{current} (of Kafka Connect: rebalance.timeout.ms), bounds that where the broker "
     "removes members that send no SyncGroup; a leader that stands still is removed after its session.timeout.ms.",
@@ -132,8 +132,8 @@ def _message(row: Row) -> str:
         own = "its rebalance timeout" if row["limit_ms"] is not None else "the usual rebalance timeout (no request shows this group's)"
         limit = f", longer than {own} of {duration(limit_ms(row))}"
     at = instant(epoch_ms(row["started_at"]))[:19]
-    what = f"The group is {_PHASES[row['waits_for']]} {since} {at} UTC: for {duration(row['total_ms'])}{limit}"
-    return f"{what}, when the log{broker} ends. {_began(row)} {_whom(row)}"
+    what = f"The group has been {_PHASES[row['waits_for']]} {since} {at} UTC: for {duration(row['total_ms'])} when the log{broker} ends"
+    return f"{what}{limit}. {_began(row)} {_whom(row)}"
 
 
 def _ended(row: Row) -> str:
@@ -142,9 +142,9 @@ def _ended(row: Row) -> str:
 
 
 def _began(row: Row) -> str:
-    client = who(row["client_id"], row["client_host"], row["member_id"], row["instance_id"])
+    client = who(row["client_id"], row["client_host"], None if row["client_id"] else row["member_id"], row["instance_id"])
     if row["cause"] == UNKNOWN:
-        return "No line decides what began it." if client == "-" else f"It began with {client}."
+        return "The lines do not show what began it." if client == "-" else f"It began with {client}."
     return f"It began with {row['cause']}" + (f" of {client}." if client != "-" else ".")
 
 
@@ -164,7 +164,7 @@ def _whom(row: Row) -> str:
 def _names(awaited: Sequence[str], unnamed: int) -> str:
     shown = [who(client_in(member_id, "") or None, None, member_id) for member_id in awaited[:_NAMED]]
     shown += [f"{len(awaited) - _NAMED} more"] if len(awaited) > _NAMED else []
-    shown += [f"{unnamed} that no line names"] if unnamed else []
+    shown += [f"{unnamed} unnamed"] if unnamed else []
     return ", ".join(shown)
 
 

@@ -33,7 +33,7 @@ form_option = options.output_format(
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
-    help="Exit with 6 if an entry has this severity or a graver one, with 7 if none has but something could not be judged.",
+    help="Exit with 6 if an entry has this severity or a higher one, with 7 if none has but something could not be judged.",
 )
 
 

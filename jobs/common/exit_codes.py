@@ -25,7 +25,7 @@ MEANINGS: Final[Mapping[int, str]] = {
     PARTLY_READ: "Done, but some files of the input could not be read, or not to their ends. The last lines name them.",
     DISK_FULL: "A disk is full, or a quota is used up. The last line names the folder. With room on the disk, the same "
     "command goes on where it stopped.",
-    NEEDS_ATTENTION: "The report has an entry of the severity that --fail-on names, or a graver one. It is complete.",
+    NEEDS_ATTENTION: "The report has an entry of the severity that --fail-on names, or a higher one. It is complete.",
     NOT_JUDGED: "The report has no entry of the severity that --fail-on names, but says what could not be judged. It is complete.",
     ENDED_BY_SIGNAL: "Signal N ended the command before it was done: 130 after Ctrl-C, 143 after SIGTERM.",
 }
@@ -40,12 +40,12 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
         DONE: "the report is complete",
         NOTHING_UNDERSTOOD: "no line of the input was understood",
         PARTLY_READ: "some files could not be read, or not to their ends",
-        NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
+        NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a higher one",
         NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",
     },
     "report": {
         DONE: "the report is complete",
-        NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
+        NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a higher one",
         NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",
     },
     "inspect": {

@@ -108,7 +108,7 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse)
     rows = line(at=0), line(at=400_000), {**transition("PreparingRebalance", 60_000, 1), "group_id": "stuck"}
     write(lakehouse, *rows, line(group="stuck", at=60_000), open_rebalance("stuck", start=60_000, total=6_000, **known))
     its = reader().open("/")
-    assert its.text("h1").startswith("stuck: The group is in its join phase (PreparingRebalance) since 2026-11-21 00:01:00 UTC")
+    assert its.text("h1").startswith("stuck: The group has been in its join phase (PreparingRebalance) since 2026-11-21 00:01:00 UTC")
     assert "1 error OPEN_REBALANCE stuck" in its.text()
     its.open("/group", cluster="c", group="stuck")
     assert "OPEN open: it waits for members to rejoin" in its.text()
@@ -117,7 +117,7 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse)
     its.drawn()
     shown = its.text()
     assert "It has not ended when the log of b1 does: it has lasted 5 min 40 s and waits for members to rejoin: " in shown
-    assert f"{MEMBER}, {OTHER}, 1 that no line names. No request shows its rebalance timeout." in shown
+    assert f"{MEMBER}, {OTHER}, 1 unnamed. No request shows its rebalance timeout." in shown
     assert "OPEN_REBALANCE" in shown
     assert "began it" in shown
     assert "to blame" not in shown

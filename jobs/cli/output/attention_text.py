@@ -20,8 +20,8 @@ _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _SENTENCES: Final = 600  # characters of a message or of advice
-_PROOFS: Final = "`rebalance evidence ID` shows the log lines of an entry's gravest finding, with --entry those of all its findings."
-_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of an entry's gravest finding."
+_PROOFS: Final = "`rebalance evidence ID` shows the log lines of the finding with that id, with --entry those of the whole entry."
+_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of the finding with that id."
 
 
 class AttentionText:

@@ -94,7 +94,7 @@ const NAMED = 6; // member ids in a sentence
 
 /** How long a rebalance has lasted that has not ended, and whom it waits for. */
 function openStory(row) {
-  const names = [...(row.awaited ?? []).slice(0, NAMED).map((id) => printable(id, 60)), ...((row.awaited ?? []).length > NAMED ? [`${row.awaited.length - NAMED} more`] : []), ...(row.awaited_unnamed ? [`${row.awaited_unnamed} that no line names`] : [])];
+  const names = [...(row.awaited ?? []).slice(0, NAMED).map((id) => printable(id, 60)), ...((row.awaited ?? []).length > NAMED ? [`${row.awaited.length - NAMED} more`] : []), ...(row.awaited_unnamed ? [`${row.awaited_unnamed} unnamed`] : [])];
   return `It has not ended when the log of ${printable(row.broker ?? "its broker", 40)} does: it has lasted ${duration(row.total_ms)} and waits for ${AWAITED[row.waits_for] ?? row.waits_for}${names.length ? `: ${names.join(", ")}` : ""}. ${row.limit_ms === null ? "No request shows its rebalance timeout." : `Its rebalance timeout is ${duration(row.limit_ms)}.`}`;
 }
 
