@@ -288,6 +288,7 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
     figures = {"by_culprit": began, "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
+    figures["silent_partition_ms"] = sum(past.unheard_ms for past in burst)
     _report(g, _texts(g).REBALANCE_STORM, burst, one, words, **figures)
 
 
@@ -319,8 +320,7 @@ def _report(
 ) -> None:
     span_ms = burst[-1].started_ms - burst[0].started_ms
     total_ms = sum(past.total_ms for past in burst)
-    is_storm = text.code == catalogue.REBALANCE_STORM.code  # its cost counts from when each member was last heard
-    unavailable = [past.unavailable_ms + (past.unheard_ms if is_storm else 0) for past in burst if past.unavailable_ms >= 0]
+    unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
     without_owner = f", {seconds(sum(unavailable))} of unowned partition time (sum)" if sum(unavailable) else ""
     emit(

@@ -155,11 +155,10 @@ REBALANCE_STORM: Final = Text(
     row="Clients come back, leave or ask for a rebalance three times each or more, or new members come in the place of others that had not "
     "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
     "are). Only what clients do by themselves counts: not what Connect, Streams or a cooperative assignor tells members to do, and not "
-    "what a broker does. One row covers all of them, and names a client if it began 80 % of them; partitions count as without an owner "
-    "from when a lost member was last heard. Where no broker's log is read: clients joined ten generations, or the next rebalance overtook "
-    "them five times, within a minute each",
+    "what a broker does. One row covers all of them, and names a client if it began 80 % of them. "
+    "Where no broker's log is read: clients joined ten generations, or the next rebalance overtook them five times, within a minute each",
     evidence="C R L",
-    figures=(*_BILL, "by_culprit", "by_client", "clients", "causes", "common_causes", "failed"),
+    figures=(*_BILL, "by_culprit", "by_client", "clients", "causes", "common_causes", "failed", "silent_partition_ms"),
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",

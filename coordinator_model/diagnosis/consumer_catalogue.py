@@ -80,7 +80,10 @@ FENCED_MEMBER_EPOCH: Final = Text(
     figures=("sent_epoch", "times"),
 )
 CAME_BACK: Final = "The client joins again by itself."
-CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + " If it only paused, the session timeout of the group must be longer than the pause."
+CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
+    " The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). To survive "
+    "such a pause, it needs a session timeout above {silent_ms}: " + _SESSION_SETTING
+)
 """Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
@@ -116,8 +119,8 @@ STATIC_MEMBER_GONE: Final = Text(
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The member tried to commit offsets with epoch {sent_epoch}{after}. The coordinator refused that: it is no member any more. The next "
-    "owner may process the same records again.",
+    "The member tried to commit offsets{after} (epoch {sent_epoch}). The coordinator refused that, and the next owner may process the same "
+    "records again.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
 STALE_COMMIT: Final = Text(

@@ -188,9 +188,9 @@ def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     text = consumer_catalogue.ZOMBIE_COMMIT
     if first_time(g, text, event.member_id, event.generation):
-        remedy, figures = _remedy(gone)
+        remedy, figures = _remedy(g, view, gone, event)
         words = {
-            "after": f" {seconds(after_ms)} after it had been removed" if after_ms is not None and after_ms >= 0 else "",
+            "after": f" {seconds(after_ms)} after its removal" if after_ms is not None and after_ms >= 0 else "",
             "remedy": remedy,
             "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
         }
@@ -231,7 +231,7 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
         return
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
-    remedy, figures = _remedy(gone)
+    remedy, figures = _remedy(g, view, gone, event)
     words = {
         "api": event.kind,
         "removal": removal(gone.end_kind if gone is not None else "", after_ms),
@@ -241,11 +241,15 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
-def _remedy(gone: ConsumerMember | None) -> tuple[str, dict[str, int | None]]:
-    """What helps a client that went on though it was no member any more, by the way in which it lost its place; and its figure."""
+def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: Event) -> tuple[str, dict[str, int | None]]:
+    """What helps a client that went on though it was no member any more, by the way in which its membership ended; and its figure."""
+    if gone is not None and gone.end_kind == reasons.SESSION_TIMEOUT and gone.heard_ms > max(view.loaded_ms, g.view.moved_ms):
+        if gone.tried_ms < gone.gone_ms:
+            gone.tried_ms = event.received_ms  # the first request that is refused ends the silence
+        silent_ms = gone.tried_ms - gone.heard_ms
+        return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(silence=seconds(silent_ms), silent_ms=silent_ms), {"silent_ms": silent_ms}
     if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
-        silent = gone is not None and gone.end_kind == reasons.SESSION_TIMEOUT
-        return consumer_catalogue.CAME_BACK_AFTER_SILENCE if silent else consumer_catalogue.CAME_BACK, {}
+        return consumer_catalogue.CAME_BACK, {}
     figures = {"rebalance_timeout_ms": or_none(gone.rebalance_timeout_ms)}
     if gone.end_kind == reasons.REBALANCE_TIMEOUT:
         return f"{consumer_catalogue.CAME_BACK} {_revoke_sooner(gone, gone.gone_ms)}", figures

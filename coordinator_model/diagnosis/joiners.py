@@ -54,19 +54,16 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         return  # all wait for member ids that their clients have given up
     if dropped:
         one = len(dropped) == 1
-        why = f"{'it' if one else 'they'} did not rejoin before the rebalance timeout and {'was' if one else 'were'} removed"
+        who = "it" if one else "they"
         signs = sorted({old.sign for old in dropped if old.sign is not None}) or rebalance.evidence
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
+        limit = f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else ""
+        why = f"{who} did not rejoin before the rebalance timeout{limit}, and the coordinator removed {'it' if one else 'them'}"
         _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
         return
     late = absent or [m for m in (_last_to_join(rebalance),) if m]
     if late:
-        it = "it is" if len(late) == 1 else "they are"
-        why = (
-            f"{it} static, {'keeps its place' if len(late) == 1 else 'keep their places'}, and did not rejoin"
-            if absent
-            else "it rejoined last"
-        )
+        why = f"{'it is' if len(late) == 1 else 'they are'} static and did not rejoin" if absent else "it rejoined last"
         members = [g.view.members.get(member_id) for member_id in late]
         limit_ms = max(member.rebalance_timeout_ms if member is not None else -1 for member in members)
         client = NOBODY if len(late) > 1 else members[0].client() if members[0] is not None else (late[0], "", "")

@@ -159,7 +159,8 @@ class AttentionEntry:
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return [last["advice"]]
-        return [own["advice"], last["advice"]] if zombies else [own["advice"]]
+        said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])
+        return [own["advice"], last["advice"].removesuffix(said_above)] if zombies else [own["advice"]]
 
     @property
     def _all(self) -> list[Row]:

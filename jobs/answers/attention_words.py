@@ -128,7 +128,7 @@ class AttentionWords:
             by_code.setdefault(row["code"], []).append(row)
         if entry.incident is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
             counts = [f"{code} ({len(rows)})" if len(rows) > 1 else code for code, rows in by_code.items()]
-            return [", ".join(counts) + (" in these groups soon afterwards" if entry.incident else "")] if counts else []
+            return [("Soon afterwards in these groups: " if entry.incident else "") + ", ".join(counts)] if counts else []
         return [f"{self.time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 

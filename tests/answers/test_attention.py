@@ -188,7 +188,7 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
     assert (outage["rebalances"], outage["total_ms"], outage["unavailable_partition_ms"]) == (2, 16_000, 80_000)
     assert " 1. ERROR    COORDINATOR_MOVED  broker-1, 10 groups  00:01:37 to 00:02:47" in shown
     assert "and 2 more" in shown
-    assert "Then    GROUP_TOO_LARGE, ZOMBIE_COMMIT in these groups soon afterwards" in shown
+    assert "Then    Soon afterwards in these groups: GROUP_TOO_LARGE, ZOMBIE_COMMIT" in shown
 
 
 UNCLEAN = "it found no clean shutdown file when it started"

@@ -131,7 +131,10 @@ def test_a_member_that_was_removed_was_waited_for_though_nothing_shows_how_long(
     story = done(left_out(), 0, 4)
     assert told(story) == [("SLOW_JOINER", GONE)]
     (row,) = table(story.rows(until=300_000), "findings")
-    assert row["message"] == "The group waited for this member: it did not rejoin before the rebalance timeout and was removed."
+    assert (
+        row["message"]
+        == "The group waited for this member: it did not rejoin before the rebalance timeout, and the coordinator removed it."
+    )
     assert json.loads(row["details"])["join_ms"] is None
 
 
@@ -140,7 +143,7 @@ def test_a_static_leader_that_stayed_away() -> None:
     story = done(Story().at(0).log_preparing(3, JOINED.format("b-1"), "b-1").at(60_000).log(kinds.LEADER_NOT_REJOINED, **gone), 60_001, 4)
     assert told(story) == [("SLOW_JOINER", GONE)]
     (row,) = table(story.rows(until=300_000), "findings")
-    assert row["message"] == "The group waited 1 min for this member: it is static, keeps its place, and did not rejoin."
+    assert row["message"] == "The group waited 1 min for this member: it is static and did not rejoin."
     assert told(done(Story().at(0).log(kinds.LEADER_NOT_REJOINED, **gone), 1, 4)) == [("SLOW_JOINER", GONE)]
 
 

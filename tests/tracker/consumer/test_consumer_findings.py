@@ -190,6 +190,20 @@ def test_a_zombie_that_repeats_its_commit_is_reported_once():
     assert sorted(code for code, _ in codes(story)) == ["SESSION_TIMEOUT", "ZOMBIE_COMMIT"]
 
 
+@pytest.mark.parametrize("loads", [False, True])
+def test_a_client_that_comes_back_is_told_how_long_it_was_silent(loads):
+    """Until its first request that is refused. A coordinator that has just read the group back does not know."""
+    story = alone().at(65_000).line(kinds.EXPIRED, "a-1").raised(2)
+    if loads:
+        story.at(66_000).line(kinds.READ_BACK)
+    rows = commit(story.at(70_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(90_000), "a-1", 1, Error.UNKNOWN_MEMBER_ID).rows()
+    advice = dict(told(rows, "findings", "code", "advice"))
+    for code in ("UNKNOWN_MEMBER", "ZOMBIE_COMMIT"):
+        assert ("The process was silent for 50 s" in advice[code], "above 50000: it is consumer.session" in advice[code]) == (
+            not loads,
+        ) * 2
+
+
 @pytest.mark.parametrize(
     ("member", "error"), [("a-1", Error.ILLEGAL_GENERATION), ("a-1", Error.GROUP_ID_NOT_FOUND), ("x-1", Error.STALE_MEMBER_EPOCH)]
 )
