@@ -2,7 +2,7 @@
 import { MOST_ROWS, exportLink } from "./answers.js";
 import { ask, fetchJson, Problem, rows as fetchRows } from "./api.js";
 import { h, printable, put } from "./dom.js";
-import { evidenceLine } from "./evidence.js";
+import { evidenceLines } from "./evidence.js";
 import { count, duration, instant, many, who } from "./format.js";
 import { filters, folded, refusal } from "./filters.js";
 import { cardBody, cardTitle, look } from "./judged.js";
@@ -112,7 +112,7 @@ async function details(row) {
     figures.length ? [h("h3", {}, "Figures"), h("dl", { class: "figures" }, figures.map(([name, value]) => h("div", {}, h("dt", {}, printable(name.replace(/_ms(?=_|$)/, "").replaceAll("_", " "), 60)), h("dd", {}, figure(name, value)))))] : null,
     h("h3", {}, "Evidence"),
     evidence.problem ? h("p", { class: "note" }, evidence.problem) : null,
-    evidence.lines.map((line) => [h("p", { class: "place" }, `${line.source} ${line.place}`), line.text === null ? h("p", { class: "note" }, "The line is no longer there.") : evidenceLine(line.text, [row.group_id, row.member_id, row.client_id])]),
+    evidenceLines(evidence.lines, [row.group_id, row.member_id, row.client_id]),
     h("p", { class: "note" }, "The same in a terminal: ", h("code", {}, `rebalance evidence ${row.id} --lakehouse DIR`)),
   ];
 }
@@ -120,17 +120,12 @@ async function details(row) {
 const EMPTY = new Set(["null", '""', "[]", "{}"]); // figures that say nothing
 const figure = (name, value) => (typeof value === "number" && /_ms(_|$)/.test(name) ? duration(value) : printable(typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : JSON.stringify(value), 400));
 
-export function press(event) {
-  if (event.key === "/" && frame !== null) {
-    event.preventDefault();
-    document.querySelector(".folded").open = true;
-    document.getElementById("field-text").focus();
-  } else if (event.key === "j" || event.key === "k") {
-    const all = [...document.querySelectorAll(".finding .unfold")];
-    const here = all.findIndex((each) => each.closest(".finding").contains(document.activeElement));
-    const next = all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + (event.key === "j" ? 1 : -1)))];
-    next?.closest("details")?.setAttribute("open", "");
-    next?.focus({ preventScroll: true });
-    next?.closest(".finding").scrollIntoView({ block: "nearest" });
-  }
+export function press(key) {
+  if (key !== "j" && key !== "k") return;
+  const all = [...document.querySelectorAll(".finding .unfold")];
+  const here = all.findIndex((each) => each.closest(".finding").contains(document.activeElement));
+  const next = all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + (key === "j" ? 1 : -1)))];
+  next?.closest("details")?.setAttribute("open", "");
+  next?.focus({ preventScroll: true });
+  next?.closest(".finding").scrollIntoView({ block: "nearest" });
 }

@@ -46,6 +46,9 @@ export function clock(ms, digits = 3) {
   return time + (digits ? rest : "");
 }
 
+/** 2026-11-21 06:12:08 to 06:15:00; the day of the end where it is another one. */
+export const between = (from, to) => `${instant(from, 0)} to ${parts(from)[0] === parts(to)[0] ? clock(to, 0) : instant(to, 0)}`;
+
 /** What the times on the page are. */
 export function zoneName() {
   if (zone() === "utc") return "UTC";

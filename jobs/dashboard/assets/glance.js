@@ -3,7 +3,7 @@ import { fetchJson } from "./api.js";
 import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many, who } from "./format.js";
-import { calm, cardBody, cardTitle, gaps, look, when } from "./judged.js";
+import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
 import { legend, looks, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
 import * as state from "./state.js";
@@ -90,7 +90,7 @@ function incidents(attention) {
   const all = state.get("incidents") === "all";
   const cards = attention.entries.slice(0, all ? undefined : FIRST).map((entry) => {
     const groups = entry.groups.map((group) => [h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)), " "]);
-    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
+    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry), proof(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
   });
   const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
   return [h("ol", { class: "incidents", id: "attention" }, cards),

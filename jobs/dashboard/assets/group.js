@@ -2,7 +2,7 @@
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
-import { calm, cardBody, cardTitle, gaps, look } from "./judged.js";
+import { calm, cardBody, cardTitle, gaps, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
 import { idsChange, lookOfEnd } from "./lanes.js";
@@ -37,11 +37,10 @@ export async function draw(main) {
     return;
   }
   if (!timeline || !main.contains(timeline.element)) frame(main, of);
-  const span = period(attention, [rebalances.rows, states.rows, findings.rows]);
   const away = attention.entries.filter((entry) => entry.away).map((entry) => entry.away);
+  const span = period(attention, [...rebalances.rows, ...findings.rows, ...members.rows, ...away]);
   const data = {
     states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [], away, ...span,
-    first: Math.min(...[rebalances.rows[0]?.started_at, findings.rows[0]?.occurred_at, ...members.rows.map((row) => row.joined_at), ...away.map((band) => band.from)].filter(Boolean)),
     byClient: state.get("lanes") ? state.get("lanes") === "clients" : idsChange(members.rows, span.from, span.to),
   };
   const [from, to] = [state.number("from"), state.number("to")];
@@ -53,11 +52,12 @@ export async function draw(main) {
   timeline.silent((await silences).rows);
 }
 
-/** From when to when there is something to show. */
-function period(attention, lists) {
-  const times = lists.flat().flatMap((row) => [row.started_at ?? row.occurred_at, row.ended_at ?? row.occurred_at]);
-  const [{ first_at, last_at }] = attention.clusters.length ? attention.clusters : [{ first_at: Math.min(...times), last_at: Math.max(...times) }];
-  return { from: Math.min(first_at, ...times.slice(0, 1)), to: Math.max(last_at, ...times.slice(-1)) };
+/** From when to when there is something to show, and when something happens first. */
+function period({ clusters }, rows) {
+  const begins = rows.map((row) => row.started_at ?? row.occurred_at ?? row.joined_at ?? row.from).filter(Boolean);
+  const ends = rows.map((row) => row.ended_at ?? row.occurred_at ?? row.to).filter(Boolean);
+  const lines = clusters.flatMap((each) => [each.first_at, each.last_at]);
+  return { first: Math.min(...begins), from: Math.min(...lines, ...begins), to: Math.max(...lines, ...ends) };
 }
 
 function frame(main, of) {
@@ -99,7 +99,7 @@ function head(row, attention) {
 /** What happened, as the report says it: the gravest first. */
 function entries(all) {
   if (!all.length) return null;
-  const card = (entry) => h("article", { class: look(entry) }, h("h2", {}, cardTitle(entry, "", instant), h("button", { type: "button", class: "show", onclick: () => show(entry, timeline.data) }, "Show")), cardBody(entry));
+  const card = (entry) => h("article", { class: look(entry) }, h("h2", {}, cardTitle(entry, "", instant), h("button", { type: "button", class: "show", onclick: () => show(entry, timeline.data) }, "Show")), cardBody(entry), proof(entry));
   const rest = all.slice(CARDS);
   return h("section", { class: "entries", "aria-label": "What needs attention" }, all.slice(0, CARDS).map(card),
     rest.length ? h("details", {}, h("summary", {}, `${many(rest.length, "more incident")}: ${[...new Set(rest.map((entry) => entry.code))].join(", ")}`), rest.map(card)) : null);

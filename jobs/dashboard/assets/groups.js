@@ -12,12 +12,6 @@ const ORDERS = { cost: ["what cost most", (a, b) => (b.total_ms ?? -1) - (a.tota
 export const title = () => "Groups";
 export const keys = [["/", "find a group"]];
 
-export function press(event) {
-  if (event.key !== "/") return;
-  document.getElementById("find")?.focus();
-  event.preventDefault();
-}
-
 export async function draw(main) {
   const answer = await ask("groups", { cluster: state.get("cluster"), limit: MOST });
   const find = state.get("find").toLowerCase();

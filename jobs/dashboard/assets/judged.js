@@ -1,7 +1,6 @@
 // Entries of the report as cards; what may be said where there is none, and what could not be judged.
-import { fetchJson } from "./api.js";
-import { h, put } from "./dom.js";
-import { evidenceLine } from "./evidence.js";
+import { h, printable } from "./dom.js";
+import { linesOf } from "./evidence.js";
 import { clock, duration } from "./format.js";
 import { symbol } from "./looks.js";
 
@@ -16,18 +15,11 @@ export const when = (entry, begin) => `${entry.times > 1 && !entry.away ? `${ent
 
 export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", subject, " ", h("small", {}, [when(entry, begin), entry.clients].filter(Boolean).join(", "))];
 
-/** What happened, what to change, what it cost, what proves it. */
-export const cardBody = (entry) => [h("p", {}, entry.message), h("p", { class: "advice" }, h("b", {}, "Advice "), entry.advice), entry.cost ? h("p", { class: "note" }, entry.cost) : null, proof(entry)];
+/** What happened, what to change, what it cost. */
+export const cardBody = (entry) => [h("p", {}, printable(entry.message, 1200)), h("p", { class: "advice" }, h("b", {}, "Advice "), printable(entry.advice, 1200)), entry.cost ? h("p", { class: "note" }, entry.cost) : null];
 
 /** The log lines of an entry, which are looked up once somebody wants to see them. */
-function proof(entry) {
-  const lines = h("div", {}, h("p", { class: "note" }, "Looking for the lines …"));
-  const show = async () => {
-    const found = await fetchJson(`evidence/${entry.id}`).catch((error) => ({ lines: [], problem: error.message }));
-    put(lines, found.problem ? h("p", { class: "note" }, found.problem) : null, found.lines.map((line) => [h("p", { class: "place" }, line.place), line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : evidenceLine(line.text, entry.groups)]));
-  };
-  return h("details", { class: "proof", ontoggle: (event) => event.target.open && show() }, h("summary", {}, "Log lines"), lines);
-}
+export const proof = (entry) => h("details", { class: "proof", ontoggle: async ({ target }) => { if (target.open && target.children.length === 1) target.append(...await linesOf([entry.id], entry.groups)); } }, h("summary", {}, "Log lines"));
 
 /** What could not be judged, and what would tell. */
 export function gaps(attention) {

@@ -40,16 +40,9 @@ export function lanesOf(memberships, rebalances, byClient) {
 
 /** Whether clients come back under new member ids. Two memberships that share most of their time are two processes: each gets a lane. */
 export function idsChange(memberships, from, to) {
-  const last = new Map();
-  let found = false;
-  for (const row of memberships.toSorted((a, b) => (a.joined_at ?? from) - (b.joined_at ?? from))) {
-    const its = { name: who(row.client_id, row.client_host, null, row.instance_id), from: row.joined_at ?? from, to: row.ended_at ?? to };
-    const before = its.name === "-" ? null : last.get(its.name);
-    if (before && 2 * (Math.min(before.to, its.to) - its.from) > Math.min(before.to - before.from, its.to - its.from)) return false;
-    found ||= Boolean(before);
-    last.set(its.name, its);
-  }
-  return found;
+  const time = (row) => ({ from: row.joined_at ?? from, to: row.ended_at ?? to });
+  const pairs = lanesOf(memberships, [], true).lanes.flatMap(({ spans }) => spans.slice(1).map((row, index) => [time(spans[index]), time(row)]));
+  return pairs.length > 0 && pairs.every(([a, b]) => 2 * (Math.min(a.to, b.to) - b.from) <= Math.min(a.to - a.from, b.to - b.from));
 }
 
 /** Puts rows into the lanes of their members. what: silences, waits (requests) or beats. */

@@ -84,14 +84,7 @@ function tile(kind, base, ink) {
 }
 
 /** A small picture of how a span of this look is drawn. */
-export function swatch(name, letter = "") {
-  const ratio = devicePixelRatio || 1;
-  const canvas = h("canvas", { class: "swatch", width: 26 * ratio, height: 14 * ratio, "aria-hidden": "true", style: { width: "26px", height: "14px" } });
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  span(pen, name, 0.5, 0.5, 25, 13, letter);
-  return canvas;
-}
+export const swatch = (name, letter = "") => h("i", { class: `wf-key look-${name}`, "data-letter": letter, "aria-hidden": "true" });
 
 /** Draws a span: filled, edged, with its letter where there is room. */
 export function span(pen, name, x, y, width, height, letter = "") {
@@ -124,7 +117,6 @@ export const looks = () => fetchJson("looks");
 
 /** The legend of the looks of these names. */
 export async function legend(names) {
-  const { looks: all } = { looks: await looks() };
-  return h("ul", { class: "legend" }, all.filter((look) => names.has(look.name))
+  return h("ul", { class: "legend" }, (await looks()).filter((look) => names.has(look.name))
     .map((look) => h("li", {}, look.mark ? symbol(look.name) : swatch(look.name, look.letter), look.meaning)));
 }

@@ -1,7 +1,7 @@
 // All groups over time: a lane for each with its rebalances and findings, and a band through all lanes for each broker's trouble.
 import { Axis } from "./axis.js";
 import { h, printable } from "./dom.js";
-import { clock, count, instant, many, zoneName } from "./format.js";
+import { between, clock, count, many, zoneName } from "./format.js";
 import { symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import * as state from "./state.js";
@@ -30,9 +30,8 @@ export function overview(attention, period, groups) {
     h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
     shown.map((lane) => laneOf(lane, axis, behind(lane.cluster), several, zoomed ? period : {})));
   followPointer(picture, () => axisWithin(picture, ".track", period), (from, to) => state.set({ from, to }, { push: true }));
-  const to = instant(axis.from).slice(0, 10) === instant(axis.to).slice(0, 10) ? clock(axis.to, 0) : instant(axis.to, 0);
   return h("figure", { class: "overview", "aria-label": "All groups over time" },
-    h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${instant(axis.from, 0)} to ${to} ${zoneName()} `,
+    h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${between(axis.from, axis.to)} ${zoneName()} `,
       zoomed ? h("a", { href: here({}), "data-key": "whole" }, "Whole time") : null,
       away.map((band) => h("a", { class: "bandname", href: here(around(band.from, band.to)) }, h("i", { class: "wf-key look-away" }), `${band.text} ${clock(band.from, 0)} to ${clock(band.to, 0)}`))),
     picture,

@@ -117,9 +117,3 @@ function command(question, given) {
 }
 
 const quoted = (value) => (/^[\w@%+=:,./-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`);
-
-export function press(event) {
-  if (event.key !== "/") return;
-  event.preventDefault();
-  document.getElementById("field-find")?.focus();
-}

@@ -1,8 +1,9 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
-import { fetchJson, Problem } from "./api.js";
+import { fetchJson } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { evidenceLine } from "./evidence.js";
+import { linesOf } from "./evidence.js";
 import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
+import { cardBody, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
@@ -18,12 +19,12 @@ export const title = () => `Rebalance of ${printable(state.get("group"), 40)}`;
 
 let neighbours = {};
 let group = null;
-let evidenceOf = null;
+let proof = null; // the lines that are shown, and of which rows
 
-export function press(event) {
-  const row = { n: neighbours.next, p: neighbours.before }[event.key];
+export function press(key) {
+  const row = { n: neighbours.next, p: neighbours.before }[key];
   if (row) location.href = state.rebalanceLink(row);
-  if (event.key === "t" && group) location.href = group;
+  if (key === "t" && group) location.href = group;
 }
 
 export async function draw(main) {
@@ -47,16 +48,15 @@ export async function draw(main) {
   const waiting = waitsOf(row, people, [...findings, ...data.afterwards], data.rounds, data.heartbeats);
   const bands = entries.map((entry) => entry.away).filter((band) => band && band.from <= end && band.to >= row.started_at - (row.culprit_broker ? BROKER_MS : 0));
   const whole = { from: Math.min(row.started_at, ...waiting.waits.map((wait) => wait.from), ...(row.culprit_broker ? bands.map((band) => band.from) : [])), to: end };
+  const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
+  const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
   put(main, head(row), story(row, people), facts(row),
     section("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited.")),
     h("div", { class: "grid2" },
       section("What set it off", "", triggers(row, data, findings, data.steps)),
       section("What to change", "", advice([...unended, ...findings], row)),
       section("Partitions before and after", "", partitions(row, data.had, data.given, people))),
-    section("The log lines that prove it", "", h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"))));
-  const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
-  const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
-  showEvidence(document.getElementById("evidence"), ids, names); // reading compressed logs takes a while: the page does not wait for it
+    section("The log lines that prove it", "", evidence(ids, names)));
 }
 
 function section(title, note, ...children) {
@@ -85,7 +85,6 @@ function story(row, people) {
     if (steps.length > 1) parts.push(`: ${steps.join("; ")}`);
     parts.push(".");
   } else parts.push("The log does not show how it began, so its length is not known.");
-  if (row.unavailable_partition_ms) parts.push(` Unowned partition time (sum): ${duration(row.unavailable_partition_ms)}.`);
   if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
   return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${waitsNote(row)}, which may correct it.`) : null];
 }
@@ -146,7 +145,8 @@ function triggers(row, chain, findings, steps) {
 
 function advice(findings, row) {
   if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance.");
-  return findings.map((each) => h("article", { class: `entry ${each.severity.toLowerCase()}` }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${each.clients ?? who(each.client_id, each.client_host, each.member_id)}`)), h("p", {}, printable(each.message, 800)), h("p", {}, h("b", {}, "Advice "), printable(each.advice, 1200))));
+  const about = (each) => `${clock(each.occurred_at)} ${each.clients ?? who(each.client_id, each.client_host, each.member_id)}`;
+  return findings.map((each) => h("article", { class: look(each) }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, about(each))), cardBody(each)));
 }
 
 /** Who had what: of the generation before and of this one. */
@@ -174,22 +174,11 @@ function partitions(row, earlier, later, people) {
 /** A partition: topics that are named by their ids are shortened. */
 const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);
 
-async function showEvidence(place, ids, names) {
-  if (evidenceOf?.key === ids.join() && evidenceOf.nodes) { put(place, evidenceOf.nodes); return; }
-  evidenceOf = { key: ids.join(), nodes: null };
-  const mine = evidenceOf;
-  try {
-    const found = [];
-    for (const id of ids) found.push([id, await fetchJson(`evidence/${id}`).catch((error) => ({ lines: [], problem: error.message }))]);
-    const seen = new Set();
-    const fresh = (lines) => lines.filter((line) => !seen.has(line.place) && seen.add(line.place));
-    const nodes = found.flatMap(([id, answer]) => [h("h3", {}, h("code", {}, id), id.startsWith("f") ? " a finding about it" : " this rebalance"), answer.problem ? h("p", { class: "note" }, `The log lines are not shown: ${answer.problem}`) : null,
-      answer.lines.length && answer.lines.every((line) => seen.has(line.place)) ? h("p", { class: "note" }, "The same lines prove it.") : null,
-      fresh(answer.lines).map((line) => [h("p", { class: "place" }, line.place, line.file && !line.place.includes(line.file) ? ` (now in ${line.file})` : ""), line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : evidenceLine(line.text, names)])]);
-    mine.nodes = nodes.flat(Infinity).filter(Boolean);
-    if (mine === evidenceOf) put(document.getElementById("evidence"), mine.nodes);
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    put(place, h("p", { class: "note" }, error.message));
-  }
+/** The lines, which come later: reading compressed logs takes a while, and the page does not wait for it. */
+function evidence(ids, names) {
+  if (proof?.ids === ids.join()) return proof.element;
+  const element = h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"));
+  proof = { ids: ids.join(), element };
+  linesOf(ids, names).then((nodes) => put(element, nodes));
+  return element;
 }

@@ -4,7 +4,7 @@
 //   title(): string                          the heading of the browser's tab; optional
 //   draw(main, {first}): Promise<void>       fetches what it needs and fills `main`; called again when tables or address change
 //   keys: [[key, what it does]]              shown in the list of keys; optional
-//   press(event)                             gets the keys that are typed outside of fields; optional
+//   press(key)                               does what a key does on this page; optional
 import { fetchJson, Problem } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { clock, zoneName } from "./format.js";
@@ -113,6 +113,7 @@ function showKeys() {
 let before = "";
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  page.press?.(event.key);
   const chord = before === "g" ? `g ${event.key}` : event.key;
   before = event.key === "g" && before !== "g" ? "g" : "";
   const go = { "g h": "/", "g g": "/groups", "g m": "/members", "g f": "/findings", "g q": "/questions" }[chord];
@@ -120,7 +121,12 @@ addEventListener("keydown", (event) => {
   else if (chord === "u") turnZone();
   else if (chord === "d") turnTheme();
   else if (chord === "?") showKeys();
-  else page.press?.(event);
+  else if (chord === "/") {
+    const search = main.querySelector("input[type=search]");
+    search?.closest("details")?.setAttribute("open", "");
+    search?.focus();
+    if (search) event.preventDefault();
+  } else page.press?.(event.key);
 });
 // A place within the page is no address of a page.
 addEventListener("click", (event) => {

@@ -2,7 +2,7 @@
 // A canvas draws what is visible alone: a thousand lanes cost no more than thirty.
 import { Axis } from "./axis.js";
 import { h, put } from "./dom.js";
-import { clock, duration, instant, many, zoneName } from "./format.js";
+import { between, duration, many, zoneName } from "./format.js";
 import { fillLanes, lanesOf } from "./lanes.js";
 import { followPointer } from "./pointer.js";
 import { draw, GEOMETRY } from "./timeline_draw.js";
@@ -36,7 +36,6 @@ export class Timeline {
     this.pointers = new Map();
     this.hovered = null;
     this.chosen = null;
-    this.frames = [];
     this.listen();
   }
 
@@ -93,9 +92,9 @@ export class Timeline {
     this.request();
   }
 
-  get axis() {
-    return new Axis(this.view.from, this.view.to, this.size.left, this.size.width - this.size.left - 10);
-  }
+  get axis() { return this.axisOf(this.view); }
+
+  axisOf({ from, to }) { return new Axis(from, to, this.size.left, this.size.width - this.size.left - 10); }
 
   request() {
     if (this.waiting) return;
@@ -104,13 +103,9 @@ export class Timeline {
 
   frame() {
     if (!this.size || !this.view) return;
-    const began = performance.now();
     const looks = draw(this.pen, this);
-    this.frames.push(performance.now() - began);
-    if (this.frames.length > 600) this.frames.shift();
     const { from, to } = this.view;
-    const day = instant(from).slice(0, 10) === instant(to).slice(0, 10) ? clock(to, 0) : instant(to, 0);
-    const text = `${instant(from, 0)} to ${day} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, this.data.byClient ? "client" : "member")}`;
+    const text = `${between(from, to)} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, this.data.byClient ? "client" : "member")}`;
     if (this.span.textContent !== text) this.span.textContent = text;
     const key = [...looks].sort().join();
     if (key !== this.looks) this.hooks.drawn(looks);
@@ -119,15 +114,11 @@ export class Timeline {
   }
 
   /** Shows a time, within the whole and not shorter than LEAST_MS. */
-  look(from, to, { settle = true } = {}) {
-    let length = Math.min(Math.max(to - from, LEAST_MS), this.whole.to - this.whole.from);
-    let begin = Math.min(Math.max(from, this.whole.from), this.whole.to - length);
+  look(from, to) {
+    const length = Math.min(Math.max(to - from, LEAST_MS), this.whole.to - this.whole.from);
+    const begin = Math.min(Math.max(from, this.whole.from), this.whole.to - length);
     this.view = { from: begin, to: begin + length };
     this.request();
-    if (settle) this.settle();
-  }
-
-  settle() {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       const { from, to } = this.view;
@@ -239,7 +230,7 @@ export class Timeline {
   }
 
   jump(x) {
-    const whole = new Axis(this.whole.from, this.whole.to, this.size.left, this.size.width - this.size.left - 10);
+    const whole = this.axisOf(this.whole);
     const half = (this.view.to - this.view.from) / 2;
     this.look(whole.at(x) - half, whole.at(x) + half);
   }

@@ -1,5 +1,4 @@
 // Draws the timeline: everything that is visible, back to front.
-import { Axis } from "./axis.js";
 import { duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
 import { colour, fill, label, SHAPES, span, swatch } from "./looks.js";
@@ -238,8 +237,8 @@ function stateSpan(pen, axis, { from, to, look, generation }) {
 
 /** The whole time, and which part of it is shown. */
 function overview(pen, timeline) {
-  const { size, data, whole, view } = timeline;
-  const [axis, height] = [new Axis(whole.from, whole.to, size.left, size.width - size.left - 10), GEOMETRY.overview - 8];
+  const { size, data, view } = timeline;
+  const [axis, height] = [timeline.axisOf(timeline.whole), GEOMETRY.overview - 8];
   rect(pen, colour("raised"), size.left, 4, axis.width, height);
   for (const row of data.rebalances) rect(pen, fill(pen, row.look), axis.x(row.started_at), 7, Math.max((row.ended_at - row.started_at) * axis.scale, 1), 10);
   for (const row of data.findings) rect(pen, colour(row.severity.toLowerCase()), axis.x(row.occurred_at) - 1, 19, 2, 5);

@@ -3,7 +3,7 @@ import { Axis } from "./axis.js";
 import { h } from "./dom.js";
 import { clock, count, duration, shortMember, who } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { symbol } from "./looks.js";
+import { swatch, symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import { isOpen, requestName } from "./timeline_hit.js";
 
@@ -85,12 +85,11 @@ export function waterfall(row, rounds, members, { waits, awaited }, bands, windo
 
 /** What the bars mean, of those that are drawn. */
 function legend(picture, consumer) {
-  const key = (look) => h("span", { class: `wf-key look-${look}` });
   const all = [
-    [".look-away", key("away"), "a broker was away, or held up"], [".look-silent", key("silent"), "no heartbeat, or no poll()"],
-    [".look-late", key("late"), consumer ? "the others wait for it" : "the others wait for it: before it joined again, or for its assignment"],
-    [".look-preparing", key("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", key("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
-    [".look-target", key("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
+    [".look-away", swatch("away"), "a broker was away, or held up"], [".look-silent", swatch("silent"), "no heartbeat, or no poll()"],
+    [".look-late", swatch("late"), consumer ? "the others wait for it" : "the others wait for it: before it joined again, or for its assignment"],
+    [".look-preparing", swatch("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", swatch("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
+    [".look-target", swatch("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
   ];
   return h("ul", { class: "legend" }, all.filter(([selector]) => picture.querySelector(selector)).map(([, sample, text]) => h("li", {}, sample, text)));
 }
