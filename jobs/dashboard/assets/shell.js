@@ -113,7 +113,6 @@ function showKeys() {
 let before = "";
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-  page.press?.(event.key);
   const chord = before === "g" ? `g ${event.key}` : event.key;
   before = event.key === "g" && before !== "g" ? "g" : "";
   const go = { "g h": "/", "g g": "/groups", "g m": "/members", "g f": "/findings", "g q": "/questions" }[chord];
