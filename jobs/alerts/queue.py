@@ -75,7 +75,7 @@ class Queue:
         self._inode, self._id = 0, ""  # of the table; empty while there is none
         self._progress, self._is_noted = Progress("", Place(0)), False  # a table that is made from now on is new as a whole
         self._oldest = self._counted = Place(0)  # where the table begins now; what is before it was counted
-        self._noted_s = 0.0
+        self._is_gone, self._noted_s = False, 0.0
 
     def start(self) -> None:
         """Notes where to begin. LakehouseError: the note of an earlier process is damaged."""
@@ -91,7 +91,7 @@ class Queue:
     def look(self) -> int:
         """Counts what came; returns how many findings are left out because they were too old when they were found."""
         old = 0
-        for new in self._rows(self._counted) if self._open() else ():
+        for new in self._rows(max(self._counted, self._progress.done)) if self._open() else ():
             self.waiting += new.finding is not None and not new.is_old
             old += new.is_old
             self._counted = new.after
@@ -123,7 +123,7 @@ class Queue:
 
     def done(self, batch: list[NewFinding]) -> None:
         """The findings were sent, or are given up."""
-        self.waiting -= len(batch)
+        self.waiting = max(self.waiting - len(batch), 0)
         newest_ms = max([self._progress.newest_ms, *(new.finding.occurred_ms for new in batch if new.finding)])
         self._note(replace(self._progress, done=batch[-1].after, sending=None, newest_ms=newest_ms))
 
@@ -182,8 +182,10 @@ class Queue:
                 yield NewFinding(one, Place(start.commit, number), one.occurred_ms < written_ms - self._max_age_ms)
 
     def _tell_gone(self) -> None:
-        """`rebalance maintain` keeps what was not sent, unless the note of progress was not there."""
-        self._warn(f"alerts: findings for {self._receiver.name} were deleted from the table before they were sent")
+        """Once. `rebalance maintain` keeps what was not sent, unless the note of progress was not there."""
+        if not self._is_gone:
+            self._is_gone = True
+            self._warn(f"alerts: findings for {self._receiver.name} were deleted from the table before they were sent")
 
     def _note(self, progress: Progress) -> None:
         self._progress, self._is_noted, self._noted_s = progress, True, time.monotonic()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -239,6 +240,34 @@ def test_a_finding_that_a_receiver_cannot_read_does_not_stop_the_others(lake, re
 def test_two_processes_do_not_send_to_one_receiver(lake, received, said):
     with sending(lake, received, said), pytest.raises(UserError, match="another process sends alerts"), sending(lake, received, said):
         pass
+
+
+def test_settings_may_change_while_a_message_waits(lake, received, said):
+    received.answers = [(503,)] * 1_000
+    with sending(lake, received, said, severity="WARNING", pauses=replace(QUICK, farewell=0.2)) as alerts:
+        (sender,) = alerts.senders
+        found(lake, finding("warned", severity="WARNING"))
+        found(lake, told(60_000, 40_000, limit_ms=30_000, alarm="RAISED"))
+        wait_for(lambda: sender.failed["503"] and sender.waiting == 2)
+    assert len([line for line in said if "kept and sent later" in line]) == 1
+    received.answers = []
+    with sending(lake, received, said, codes=("[!O]*",)):
+        found(lake, finding("failed"))
+        wait_for(lambda: received.taken)
+    assert groups(received.findings()) == ["failed"]
+
+
+def test_what_was_deleted_is_told_and_the_rest_is_sent(lake, received, said):
+    with sending(lake, received, said):
+        pass
+    found(lake, finding("deleted"))
+    (data,) = (lake / "findings").glob("*.parquet")
+    found(lake, finding("kept"))
+    data.unlink()
+    with sending(lake, received, said):
+        wait_for(lambda: received.taken)
+    assert groups(received.findings()) == ["kept"]
+    assert said == ["alerts: findings for oncall were deleted from the table before they were sent"]
 
 
 def test_what_was_not_sent_outlives_maintenance(lake, received, said):
