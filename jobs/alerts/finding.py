@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from deltalake.exceptions import TableNotFoundError
+
 from coordinator_model.view.outcomes import OPEN
+from jobs.answers.incidents.rows import by_finding
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.times import epoch_ms
-from jobs.lakehouse.reader import with_zone
+from jobs.lakehouse.reader import table_rows, with_zone
+from schemas.names import INCIDENTS
 
 _AROUND_MS: Final = 300_000
 """What the link shows before the finding and after it."""
@@ -37,6 +41,7 @@ class Finding:
     client_id: str | None = None
     client_host: str | None = None
     generation: int | None = None
+    broker: str = ""  # that did it, as the table of incidents says
     row_id: str = ""  # of another row than one of `findings`
     open: bool | None = None  # whether what it is about goes on, or has ended; None: it has happened
 
@@ -69,11 +74,6 @@ class Finding:
         rest = "|".join((self.client_id or "", self.client_host or "", self.message))
         return f"{self.id}-{hashlib.sha256(rest.encode()).hexdigest()[:8]}"
 
-    @property
-    def broker(self) -> str:
-        """The broker that did it: the group left it, or had to wait for it. Empty: it is not about a broker."""
-        return str(json.loads(self.details).get("from_broker") or "") if self.code == COORDINATOR_MOVED.code else ""
-
     def link(self, dashboard_url: str) -> str:
         """The page of its group around its time, with its row marked, or that of the rebalance; empty without a dashboard."""
         if not dashboard_url:
@@ -91,8 +91,17 @@ class Finding:
         return SEVERITIES.index(self.severity) if self.severity in SEVERITIES else len(SEVERITIES)
 
 
-COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "row_id", "open"})
+COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "broker", "row_id", "open"})
 """The columns of `findings` that a Finding has, besides its time."""
+
+
+def with_brokers(lakehouse: Path, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with the brokers that did it. The one that a group left may only have stood in for another that was lost."""
+    rows = []
+    with suppress(TableNotFoundError):
+        rows = table_rows(lakehouse / INCIDENTS, ["cluster", "broker", "findings"])
+    known = by_finding(rows)
+    return [replace(one, broker=known[one.cluster, one.id]["broker"]) if (one.cluster, one.id) in known else one for one in findings]
 
 
 def wanted_by(receiver: ReceiverSettings, finding: Finding) -> bool:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from jobs.alerts.finding import COLUMNS, Finding, wanted_by
+from jobs.alerts.finding import COLUMNS, Finding, wanted_by, with_brokers
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
@@ -199,4 +199,5 @@ def past_findings(lakehouse: Path, since: timedelta) -> list[Finding]:
     except TableNotFoundError:
         raise LakehouseError(f"no findings at {lakehouse}: no lakehouse of `rebalance run`") from None
     found = sorted(map(Finding.of, rows), key=lambda finding: (finding.occurred_ms, finding.key))
-    return [finding for finding in found if finding.occurred_ms >= found[-1].occurred_ms - milliseconds(since)]
+    first_ms = found[-1].occurred_ms - milliseconds(since) if found else 0
+    return with_brokers(lakehouse, [finding for finding in found if finding.occurred_ms >= first_ms])

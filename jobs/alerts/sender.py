@@ -17,7 +17,7 @@ from typing import Final
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from jobs.alerts.finding import Finding
+from jobs.alerts.finding import Finding, with_brokers
 from jobs.alerts.messages import message
 from jobs.alerts.posting import Outcome, Webhook
 from jobs.alerts.queue import Queue
@@ -64,7 +64,7 @@ class Sender:
         self.sent = 0
         self.failed = Counter(timeout=0, connection=0)  # with 0, or Prometheus does not see the first step
         self.left_out = Counter(old=0, refused=0)
-        self._alerts, self._warn, self._pauses = alerts, warn, pauses
+        self._lakehouse, self._alerts, self._warn, self._pauses = house.folder, alerts, warn, pauses
         tables = ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
         self._queues = [Queue(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes in tables]
         self._webhook = Webhook(receiver)
@@ -131,7 +131,7 @@ class Sender:
     def _send(self, queue: Queue) -> None:
         if not (batch := queue.take(self._most)):
             return
-        findings = [new.finding for new in batch if new.finding]
+        findings = with_brokers(self._lakehouse, [new.finding for new in batch if new.finding])
         outcome = self._webhook.post(message(self.receiver, findings, self._alerts.dashboard_url))
         if outcome.delivered:
             self.sent += len(batch)

@@ -9,11 +9,14 @@ import re
 import shutil
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs.alerts.queue import past_findings
+from jobs.answers.news import News
 from jobs.answers.report import read_overview
 from jobs.cli import entry
 from jobs.common.settings import Settings
@@ -137,6 +140,24 @@ def test_a_rebalance_has_one_cause_and_one_cost_wherever_it_is_told(shown):
             mine = of_report[row["id"]]
             told = (row["group_id"], row["total_ms"], row["cause"])
             assert told == (mine["group_id"], mine["total_ms"], mine["blamed"]), (question, row["id"])
+
+
+def test_watch_tells_of_each_rebalance_what_the_report_tells(shown):
+    of_report = {row["id"]: row for row in shown.json["rebalances"]}
+    told = [item for item in News(shown.folder, since=SINCE[1]).take() if item.table == "rebalances"]
+    assert {item.row["id"] for item in told} == set(of_report)
+    for item in told:
+        for name in ("blamed", "startup", "culprit_broker", "culprit_client_id", "total_ms", "members_before", "members_after"):
+            assert item.row[name] == of_report[item.row["id"]][name], (item.row["id"], name)
+
+
+def test_watch_and_alerts_fold_what_a_broker_did_as_the_report_does(shown):
+    incidents = [one["incident"] for one in shown.json["attention"] if one["incident"]]
+    watched = Counter(item.row["culprit_broker"] for item in News(shown.folder, since=SINCE[1]).take() if item.table == "findings")
+    alerted = Counter(one.broker for one in past_findings(shown.folder, timedelta(days=36_500)))
+    for broker in {row["broker"] for row in incidents}:
+        of_report = sum(len(row["findings"]) for row in incidents if row["broker"] == broker)
+        assert watched[broker] == alerted[broker] == of_report
 
 
 def test_why_adds_up_the_rebalances_of_the_report(shown):

@@ -20,7 +20,7 @@ from jobs.alerts.sender import sample
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.alert_settings import ReceiverSettings
 from tests.alerts.webhooks import finding, found
-from tests.lakehouse.rows import HOSTILE, MEMBER, empty_lakehouse
+from tests.lakehouse.rows import HOSTILE, MEMBER, empty_lakehouse, line, write
 
 DASHBOARD = "https://dash.example/rebalance/"
 AT = 1_795_242_420_123
@@ -52,8 +52,7 @@ def test_rows_of_one_id_that_say_something_else_have_keys_of_their_own():
 
 def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
     def moved(group, broker="broker-2", **values):
-        details = json.dumps({"from_broker": broker, "to_broker": "broker-1"})
-        return replace(ONE, code="COORDINATOR_MOVED", group_id=group, details=details, client_id=None, client_host=None, **values)
+        return replace(ONE, code="COORDINATOR_MOVED", group_id=group, broker=broker, client_id=None, client_host=None, **values)
 
     storm = [replace(ONE, group_id=f"s{n}", occurred_ms=AT - 9_000 + n) for n in range(12)]
     told = content("slack", *storm, *(moved(f"g{n}") for n in range(6)), moved("other", "broker-3"))["attachments"]
@@ -63,6 +62,24 @@ def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
     ]
     assert "*Groups:* `g0`, `g1`, `g2`, `g3` and 2 more" in told[0]["text"]
     assert told[2]["title"] == "POLL_TIMEOUT in s0 (prod)"
+
+
+def test_the_broker_is_that_of_the_incident(tmp_path):
+    """What the groups left at last only stood in for the broker that was lost."""
+    lake = empty_lakehouse(tmp_path / "lake")
+    write(lake, line())
+
+    def moved(source, target, at):
+        details = json.dumps({"from_broker": source, "to_broker": target}, separators=(",", ":"))
+        return finding(code="COORDINATOR_MOVED", occurred_at=AT + at, details=details)
+
+    found(lake, moved("b3", "b1", 0), moved("b1", "b3", 20_000), finding("other"))
+    told = past_findings(lake, timedelta(days=36_500))
+    assert {(one.code, one.broker) for one in told} == {("COORDINATOR_MOVED", "b3"), ("SESSION_TIMEOUT", "")}
+    assert [part["title"] for part in content("slack", *told)["attachments"]] == [
+        "COORDINATOR_MOVED of b3: 1 group (c)",
+        "SESSION_TIMEOUT in other (c)",
+    ]
 
 
 def test_a_link_leads_to_the_group_at_that_time():

@@ -242,6 +242,15 @@ def test_two_processes_do_not_send_to_one_receiver(lake, received, said):
         pass
 
 
+def test_a_chat_hears_which_broker_was_lost_not_which_one_stood_in(lake, received, said):
+    moves = [finding(f"g{n}", code="COORDINATOR_MOVED", details='{"from_broker":"b3","to_broker":"b1"}') for n in range(3)]
+    back = finding("g0", code="COORDINATOR_MOVED", details='{"from_broker":"b1","to_broker":"b3"}', occurred_at=now_ms() + 1_000)
+    with sending(lake, received, said, format="slack", pauses=replace(QUICK, gather=0.5)):
+        found(lake, *moves, back)
+        wait_for(lambda: received.taken)
+    assert [part["title"] for part in received.taken[0]["attachments"]] == ["COORDINATOR_MOVED of b3: 3 groups (c)"]
+
+
 def test_settings_may_change_while_a_message_waits(lake, received, said):
     received.answers = [(503,)] * 1_000
     with sending(lake, received, said, severity="WARNING", pauses=replace(QUICK, farewell=0.2)) as alerts:
