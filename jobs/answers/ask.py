@@ -67,9 +67,7 @@ class BoundQuestion:
         if unknown := unknown_name(self._reader, self._given):
             return unknown
         first, last, _ = self._reader.ask(_SPAN, {"cluster": self._given.get("cluster")}).rows[0]
-        asked: dict[str, datetime] = {
-            name: self.values[name] for name in ("since", "until", "at") if name in self._given and name in self.values
-        }
+        asked: dict[str, datetime] = {name: self.values[name] for name in ("since", "until", "at") if name in self._given}
         if first is not None and (outside := outside_of(first, last, asked)):
             return outside
         if "Needs kafka-request.log" in self.question.answer and REQUEST_SOURCE not in _names(self._reader, "source"):

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,13 +139,10 @@ def places_of(
     reader: QuestionReader, refs: Iterable[tuple[str, int]], files: Sequence[LogFile]
 ) -> dict[tuple[str, int], tuple[Path, bytes]]:
     """Where lines are now, and what they say, by origin and number. Lines that are gone are left out."""
-    wanted: dict[str, set[int]] = {}
-    for origin, position in refs:
-        wanted.setdefault(origin, set()).add(position)
     places: dict[tuple[str, int], tuple[Path, bytes]] = {}
-    for origin, positions in sorted(wanted.items()):
+    for origin, wanted in groupby(sorted(set(refs)), key=itemgetter(0)):
         times = line_times(reader, [origin])
-        found = find_lines(origin, {position: times.get((origin, position)) for position in sorted(positions)}, files)
+        found = find_lines(origin, {position: times.get((origin, position)) for _, position in wanted}, files)
         places |= {(origin, number): place for number, place in found.items()}
     return places
 

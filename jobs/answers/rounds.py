@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from coordinator_model.view import reasons
@@ -21,31 +20,27 @@ _ROUNDS: Final = """
     WHERE x.cluster = $cluster AND x.group_id = $group_id AND x.generation = $generation AND x.started_at BETWEEN $started_at AND $ended_at
     ORDER BY x.started_at, x.epoch
 """
-_WHY: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        reasons.MEMBER_JOINED: "{who} joined",
-        reasons.MEMBER_LEFT: "{who} left",
-        reasons.SESSION_TIMEOUT: "the session of {who} ended",
-        reasons.REBALANCE_TIMEOUT: "{who} was removed, since it did not give partitions up in time",
-        reasons.SUBSCRIPTION_CHANGED: "{who} changed its subscription",
-        reasons.METADATA_CHANGED: "topics or partitions of the subscription changed",
-        reasons.REGEX_RESOLVED: "regular expressions matched other topics than before",
-        reasons.UNKNOWN: "no line shows why",
-    }
-)
+_WHY: Final[Mapping[str, str]] = {
+    reasons.MEMBER_JOINED: "{who} joined",
+    reasons.MEMBER_LEFT: "{who} left",
+    reasons.SESSION_TIMEOUT: "the session of {who} ended",
+    reasons.REBALANCE_TIMEOUT: "{who} was removed, since it did not give partitions up in time",
+    reasons.SUBSCRIPTION_CHANGED: "{who} changed its subscription",
+    reasons.METADATA_CHANGED: "topics or partitions of the subscription changed",
+    reasons.REGEX_RESOLVED: "regular expressions matched other topics than before",
+    reasons.UNKNOWN: "no line shows why",
+}
 _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT, reasons.UNKNOWN})
 _WAIT_MS: Final = 500
 """Shorter waits are not told."""
-_GIVEN_UP: Final[Mapping[str | None, str]] = MappingProxyType(
-    {
-        None: "no line shows that it did",
-        "ACKNOWLEDGED": "it had after {took}",
-        "AWAY": "it left for a while {took} later",
-        reasons.LEFT: "it left {took} later",
-        reasons.SESSION_TIMEOUT: "its session ended {took} later",
-        reasons.REBALANCE_TIMEOUT: "it had not, and was removed {took} later",
-    }
-)
+_GIVEN_UP: Final[Mapping[str | None, str]] = {
+    None: "no line shows that it did",
+    "ACKNOWLEDGED": "it had after {took}",
+    "AWAY": "it left for a while {took} later",
+    reasons.LEFT: "it left {took} later",
+    reasons.SESSION_TIMEOUT: "its session ended {took} later",
+    reasons.REBALANCE_TIMEOUT: "it had not, and was removed {took} later",
+}
 
 
 def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
@@ -60,10 +55,8 @@ def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
 def last_rounds(lakehouse: Path, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:
     """The rounds of rebalances, by their ids; those without any are left out."""
     reader = QuestionReader(lakehouse)
-    rows = (
-        reader.ask("SELECT r.* FROM rebalances_with_id AS r WHERE list_contains($ids, r.id)", {"ids": list(ids)}).by_name() if ids else []
-    )
-    by_id = {row["id"]: rounds_of(reader, row) for row in rows}
+    text = "SELECT r.* FROM rebalances_with_id AS r WHERE list_contains($ids, r.id)"
+    by_id = {row["id"]: rounds_of(reader, row) for row in reader.ask(text, {"ids": list(ids)}).by_name()} if ids else {}
     return [(row_id, by_id[row_id]) for row_id in ids if by_id.get(row_id)]
 
 

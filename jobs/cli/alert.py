@@ -23,15 +23,10 @@ _STEP_SECONDS: Final = 0.2
 _ONCE_SECONDS: Final = 60.0
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance alert --test --alert slack=slack.url
-  rebalance alert --dry-run --lakehouse lake/ --alert slack=slack.url --since 7d
-  rebalance alert --lakehouse lake/ --config conf/pipeline.toml      posts until Ctrl-C, beside jobs/track.py
-
-{exit_codes.line("alert")}
-""",
+@options.command(
+    "rebalance alert --test --alert slack=slack.url",
+    "rebalance alert --dry-run --lakehouse lake/ --alert slack=slack.url --since 7d",
+    "rebalance alert --lakehouse lake/ --config conf/pipeline.toml      posts until Ctrl-C, beside jobs/track.py",
 )
 @options.lakehouse("Folder whose new findings are posted.", required=False)
 @options.settings

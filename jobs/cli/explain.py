@@ -73,7 +73,7 @@ def explain(
     Spark.
     """
     from jobs.answers.report import Scope
-    from jobs.cli.output.account_text import warn_of_refused
+    from jobs.cli.output.account_text import warn_of_refused, write_evidence
     from jobs.cli.output.not_understood import WHAT_IS_READ, reasons
     from jobs.lakehouse.folder import known_inputs
     from jobs.logs.envelopes import layouts_named
@@ -106,7 +106,12 @@ def explain(
         if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
             for text in [*reasons(source)][1:]:
                 warn(text)
-        _tell_what_is_missing(result, lakehouse, form, keep)
+        warn_of_refused(result, lakehouse, kept=keep is not None)
+        if form == "text" and result.after["events"]:
+            say()
+            write_evidence(lakehouse)
+        if form == "text" and keep is not None:
+            say(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.")
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
 
 
@@ -117,36 +122,22 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, tol
     from jobs.logs.files import left_out_in
     from jobs.pipeline import at_once
 
-    def say(text: str) -> None:
+    def note(text: str) -> None:
         told(text.replace(str(source), name))
 
     settings = replace(settings, alerts=AlertSettings())  # an old incident is no news
-    result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=say)
+    result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=note)
     if result is None:
         warn(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
         from jobs.cli.output.progress import Progress
         from jobs.pipeline import run
 
         with Progress(stderr()) as progress:
-            result = run.run(source, lakehouse, settings=settings, once=True, show=progress.show, warn=say)
+            result = run.run(source, lakehouse, settings=settings, once=True, show=progress.show, warn=note)
     for line in (*result.troubles, left_out_in(source)):
         if line:
-            say(line)
+            note(line)
     return result
-
-
-def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: Path | None) -> None:
-    """Says what could not be read, and which evidence would tell more."""
-    from jobs.cli.output.account_text import warn_of_refused, write_evidence
-
-    warn_of_refused(result, lakehouse, kept=keep is not None)
-    if form != "text":
-        return
-    if result.after["events"]:
-        say()
-        write_evidence(lakehouse)
-    if keep is not None:
-        say(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.")
 
 
 @contextmanager

@@ -37,18 +37,13 @@ fail_on_option = click.option(
 )
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  rebalance report --lakehouse lake/
-  rebalance report --lakehouse lake/ --since 24h
-  rebalance report --lakehouse lake/ --group payments --since 2026-11-21T06:10 --until 06:20
-  rebalance report --lakehouse lake/ --format json | jq '.attention[] | select(.severity == "ERROR")'
-  rebalance report --lakehouse lake/ --format html > out.html
-  rebalance report --lakehouse lake/ --since 1h --fail-on error
-
-{exit_codes.line("report")}
-""",
+@options.command(
+    "rebalance report --lakehouse lake/",
+    "rebalance report --lakehouse lake/ --since 24h",
+    "rebalance report --lakehouse lake/ --group payments --since 2026-11-21T06:10 --until 06:20",
+    "rebalance report --lakehouse lake/ --format json | jq '.attention[] | select(.severity == \"ERROR\")'",
+    "rebalance report --lakehouse lake/ --format html > out.html",
+    "rebalance report --lakehouse lake/ --since 1h --fail-on error",
 )
 @options.lakehouse()
 @options.texts(options.SCOPE)

@@ -80,8 +80,10 @@ def run(
 
     Stop it at any time, in any way; the same command continues where it stopped. `rebalance report` shows what it found.
     """
+    from jobs.kafka.offsets_capture import OffsetsFrom
     from jobs.logs.envelopes import layouts_named
     from jobs.logs.files import discover, left_out_in
+    from jobs.pipeline.topic_input import TopicInput
 
     _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None)
     if metrics_port is None:
@@ -91,18 +93,10 @@ def run(
     if not settings.alerts.receivers:
         tell("without --alert, or a receiver in --config", "dashboard_url")
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
-    offsets = None
-    if offsets_from is not None:
-        from jobs.kafka.offsets_capture import OffsetsFrom
-
-        offsets = OffsetsFrom(offsets_from, offsets_cluster, client_config)
-    topic = None
-    if kafka is not None:
-        if source is None and offsets is None and topic_options["max_offsets"] is not None:
-            tell("beside --max-offsets", "slice_lines")
-        from jobs.pipeline.topic_input import TopicInput
-
-        topic = TopicInput(kafka, config=kafka_config, **topic_options)
+    offsets = None if offsets_from is None else OffsetsFrom(offsets_from, offsets_cluster, client_config)
+    topic = None if kafka is None else TopicInput(kafka, config=kafka_config, **topic_options)
+    if source is None and offsets is None and topic is not None and topic.max_offsets is not None:
+        tell("beside --max-offsets", "slice_lines")
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     with suppress(OSError):
         if source is not None and discover(source) and (left := left_out_in(source)):  # without logs, the error says what is there

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from jobs.cli.output.terminal import stdout
 from jobs.common import options
 from jobs.common.interrupts import Interrupts
@@ -25,13 +23,10 @@ _SCOPE: Final = {name: options.SCOPE[name] for name in ("cluster", "group")} | {
 }
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance watch --lakehouse lake/
-  rebalance watch --lakehouse lake/ --group payments --since 1h
-  rebalance watch --lakehouse lake/ --format json | jq -c 'select(.table == "findings") | [.group_id, .code, .advice]'
-""",
+@options.command(
+    "rebalance watch --lakehouse lake/",
+    "rebalance watch --lakehouse lake/ --group payments --since 1h",
+    "rebalance watch --lakehouse lake/ --format json | jq -c 'select(.table == \"findings\") | [.group_id, .code, .advice]'",
 )
 @options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
 @options.texts(_SCOPE)

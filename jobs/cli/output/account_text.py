@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import CLIENTS
-from jobs.answers import questions
-from jobs.answers.ask import BoundQuestion
 from jobs.answers.coverage import coverage, missing
 from jobs.cli.output.not_understood import next_step
 from jobs.cli.output.terminal import NO_GROUPS, say, warn
@@ -61,31 +59,29 @@ def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) ->
     if refused <= about * _MANY_REFUSED:
         return
     line, *others = _refused(lakehouse, 1 if kept else _REFUSED_SHOWN)
-    code = line["reason"].partition(":")[0]
-    lead = "have no date, or no time, so that nothing is explained of them" if code in _WITHOUT_TIME else "were not understood"
+    lead = "have no date, or no time, so that nothing is explained of them" if line["code"] in _WITHOUT_TIME else "were not understood"
     warn(f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) {lead}, such as {_shown(line)}")
     for other in others:
         warn(f"and {_shown(other)}")
-    for reason in dict.fromkeys(row["reason"].partition(":")[0] for row in (line, *others)):
-        warn(f"{reason}: {next_step(reason)}")
+    for code in dict.fromkeys(row["code"] for row in (line, *others)):
+        warn(f"{code}: {next_step(code)}")
     if kept:
         warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
 
 
 def _refused(lakehouse: Path, most: int) -> list[dict[str, Any]]:
-    """The first line of the most frequent reason, and others that say other things."""
-    first = BoundQuestion(lakehouse, questions.load("quarantine"), {"limit": "1"}).answer().by_name()[0]
-    if most == 1:
-        return [first]
-    rows = TableReader(lakehouse, ("quarantine",)).rows(
-        "SELECT origin AS file, position, reason, raw AS line FROM quarantine ORDER BY origin, position LIMIT 50"
-    )
-    told = {(first["file"], first["position"]): first} | {(row["file"], row["position"]): row for row in rows}
-    return list(told.values())[:most]
+    """The first line of each reason, the most frequent reason first, then other lines."""
+    text = """
+        SELECT q.origin, q.position, q.reason, q.raw, split_part(q.reason, ':', 1) AS code FROM quarantine AS q
+        ORDER BY row_number() OVER (PARTITION BY code ORDER BY q.origin, q.position) > 1, count(*) OVER (PARTITION BY code) DESC,
+                 code, q.origin, q.position
+        LIMIT ?
+    """
+    return TableReader(lakehouse, ("quarantine",)).rows(text, most)
 
 
 def _shown(row: Mapping[str, Any]) -> str:
-    return f"{row['file']}:{row['position']}, {row['reason']}: {(row['line'] or '')[:_SAMPLE_CHARACTERS]}"
+    return f"{row['origin']}:{row['position']}, {row['reason']}: {(row['raw'] or '')[:_SAMPLE_CHARACTERS]}"
 
 
 def _account(totals: Mapping[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics
 _PROSE_CELL: Final = 200
 _RARE: Final = frozenset({"waits_for", "protocol_type"})  # columns that are left out where no row has a value
 _COMMON: Final = ("cluster", "group_id")
+_IDS: Final = frozenset({"id", "last_id", "first_id", "removed_id"})
 _SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
 
 
@@ -27,16 +29,16 @@ def render(answer: Answer, console: Console) -> None:
     Cluster, group and day stand above it, once, if they are the same in all rows.
     """
     day = _one_day(answer)
-    common = {name: answer.rows[0][answer.columns.index(name)] for name in _COMMON if name in answer.columns}
-    common = {n: v for n, v in common.items() if v is not None and all(row[answer.columns.index(n)] == v for row in answer.rows)}
+    values = dict(zip(answer.columns, zip(*answer.rows, strict=True), strict=True))
+    common = {name: values[name][0] for name in _COMMON if len(set(values.get(name, ()))) == 1 and values[name][0] is not None}
     heading = [f"{_title(name)} {printable(value, _CELL)}" for name, value in common.items()]
     heading += [f"{day.isoformat()} UTC"] if day is not None else []
     if heading:
         write(console, ", ".join(heading), "dim")
-    empty = {name for index, name in enumerate(answer.columns) if name in _RARE and all(row[index] is None for row in answer.rows)}
-    indices = [index for index, name in enumerate(answer.columns) if name not in common.keys() | empty]
-    columns = Columns([_alignment(answer, index) + _title(answer.columns[index]) for index in indices], console)
-    cells = [[_cell(answer.columns[index], row[index], day) for index in indices] for row in answer.rows]
+    empty = {name for name in _RARE if set(values.get(name, ())) == {None}}
+    shown = {name: own for name, own in values.items() if name not in common.keys() | empty}
+    columns = Columns([_alignment(name, own) + _title(name) for name, own in shown.items()], console)
+    cells = [*zip(*([_cell(name, value, day) for value in own] for name, own in shown.items()), strict=True)]
     for row in cells:
         columns.add(*row)
     if columns.fits(cut=True):
@@ -65,17 +67,12 @@ def _title(name: str) -> str:
     return name.removesuffix("_ms").replace("_", " ")
 
 
-def _alignment(answer: Answer, index: int) -> str:
-    """The prefix of a name in `Columns`: numbers are aligned right, texts may be cut."""
-    values = [row[index] for row in answer.rows if row[index] is not None]
-    if values and all(isinstance(value, (int, float)) for value in values):
+def _alignment(name: str, values: Sequence[Any]) -> str:
+    """The prefix of a name in `Columns`: numbers are aligned right, texts may be cut, but not the ids of rows."""
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, (int, float)) for value in present):
         return ">"
-    return "~" if values and isinstance(values[0], str) and not _is_id(answer.columns[index]) else ""
-
-
-def _is_id(name: str) -> bool:
-    """Ids of rows, which are of use only whole."""
-    return name == "id" or name in {"last_id", "first_id", "removed_id"}
+    return "~" if present and isinstance(present[0], str) and name not in _IDS else ""
 
 
 def _cell(name: str, value: Any, day: Any) -> str:

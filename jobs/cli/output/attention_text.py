@@ -53,8 +53,7 @@ class AttentionText:
                 write(self._console, f"  {self._words.name(*group)}")
             if one.left_out:
                 write(self._console, f"    … {many(one.left_out, 'line')} in between")
-            for line in self._wrapped(self._words.said(one), "    ", " " * 6):
-                write(self._console, line)
+            self._wrapped(self._words.said(one), "    ", " " * 6)
         if len(said) > limit:
             write(self._console, f"  … and {len(said) - limit} more: --limit {len(said)} shows all")
         write(self._console)
@@ -62,8 +61,7 @@ class AttentionText:
     def _gaps(self, gaps: Sequence[Gap], limit: int) -> None:
         write(self._console, f"Not judged ({len(gaps)})", "bold")
         for gap in gaps[:limit]:
-            for line in self._wrapped(self._words.gap(gap), "  ", "    "):
-                write(self._console, line)
+            self._wrapped(self._words.gap(gap), "  ", "    ")
             self._paragraph("Next", gap.next)
         if len(gaps) > limit:
             write(self._console, f"  … and {len(gaps) - limit} more: --limit {len(gaps)} shows all")
@@ -90,10 +88,9 @@ class AttentionText:
         self._paragraph("Advice", " ".join(entry.advice))
 
     def _paragraph(self, label: str, text: str) -> None:
-        for line in self._wrapped(text, f"    {label:<7} ", " " * 12):
-            write(self._console, line)
+        self._wrapped(text, f"    {label:<7} ", " " * 12)
 
-    def _wrapped(self, text: str, first: str, others: str) -> list[str]:
+    def _wrapped(self, text: str, first: str, others: str) -> None:
         width = max(min(self._console.width if self._console.is_terminal else _PARAGRAPH, _PARAGRAPH), _LEAST)
         shown = printable(text, _SENTENCES * 2)
-        return textwrap.wrap(shown, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+        write(self._console, textwrap.fill(shown, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False))

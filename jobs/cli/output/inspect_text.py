@@ -28,7 +28,7 @@ _SOURCES: Final = {
     "broker": "brokers' starts and ends",
     "client": "application logs",
 }
-_WIDTH: Final = 118
+_WIDTH: Final = 120
 
 
 def render(result: Inspection, path: str, zone: str) -> None:
@@ -97,8 +97,8 @@ def _cluster(result: Inspection, cluster: str) -> None:
 
 
 def _wrapped(text: str) -> None:
-    for number, part in enumerate(textwrap.wrap(printable(text, 4 * LINE_CHARS), _WIDTH)):
-        say(f"  {'  ' if number else ''}{part}")
+    for part in textwrap.wrap(printable(text, 4 * LINE_CHARS), _WIDTH, initial_indent="  ", subsequent_indent="    "):
+        say(part)
 
 
 def _unknown(result: Inspection) -> None:

@@ -63,17 +63,16 @@ def reasons(source: Path) -> Iterator[str]:
         return
     with source.open("rb") as file:
         lines = file.read(_LOOKED_AT).split(b"\n")[:_LINES]
-    dated, clocks, others, of_kafka, spoken = [], 0, 0, 0, b""
+    dated, clocks, others, spoken = [], 0, 0, b""
     for line in lines:
         found = last_time(line[:_HEAD])
         stamp = stamp_of(found[0]) if found is not None else None
         dated += [stamp[1:20]] if stamp is not None else []
         others += stamp is None and _OTHER_DATE.search(line[:_HEAD]) is not None
         clocks += stamp is None and _CLOCK.search(line[:_HEAD]) is not None
-        if _OF_KAFKA.search(line) is not None:
-            of_kafka += 1
-            spoken = spoken or line.strip()
-    if not of_kafka:
+        if not spoken and _OF_KAFKA.search(line) is not None:
+            spoken = line.strip()
+    if not spoken:
         yield f"none of its lines is about a consumer group. It takes lines of {_KNOWN}, each with its date and time"
     elif not dated and others:
         yield "its dates can be read in several ways: which number is the day, the month, the year? So nothing is explained"
@@ -87,10 +86,10 @@ def reasons(source: Path) -> Iterator[str]:
             yield _NO_TIME
     else:
         yield f"its lines are about a group, and none is in words and a layout that are known here. Known are those of {_KNOWN}"
-    if of_kafka:
+    if spoken:
         text = spoken.decode("utf-8", "replace")
         yield f"such as: {text if len(text) < 200 else text[:199] + '…'}"
-    if dated and of_kafka:
+    if dated and spoken:
         first, last = min(dated).decode(), max(dated).decode()
         span = f"of {first} and just before" if first == last else f"from {first} to {last}"
         yield (
