@@ -38,7 +38,7 @@ SCHEMA: Final = StructType(
         ),
         column("last_at", TimestampType(), "When the last group noticed it, or came back.", nullable=False),
         column("stopped_at", TimestampType(), "When its shutdown was complete; null if no line says so."),
-        column("back_at", TimestampType(), "When it was there again; null if no line says so."),
+        column("back_at", TimestampType(), "When it was back; null if no line says so."),
         column("groups", _NAMES, "All groups that it touched.", nullable=False),
         column("groups_moved", IntegerType(), "How many of them left the broker.", nullable=False),
         column("groups_returned", IntegerType(), "How many of these came back.", nullable=False),

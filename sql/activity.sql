@@ -2,8 +2,8 @@
 --
 -- One row per cause and `step` of time in which rebalances of that cause began, in the order of time. `began_at` is the beginning of the
 -- step. `cause` is as `why` tells it, and STARTUP for the first rebalance of a group that was new or empty. A rebalance counts
--- whole in the step in which it began. `unavailable_partition_ms` is the sum over all partitions of the time in which no owner
--- worked on them; it takes a request log.
+-- whole in the step in which it began. `unavailable_partition_ms` is the unowned partition time (sum): how long each
+-- partition had no owner, added up. It takes a request log.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group

@@ -3,7 +3,7 @@
 -- One row per payer, the most expensive first: how long the rebalances took that it caused, in all groups. `by` sets
 -- the kind of payer: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a
 -- client, a member, a group, or a day (UTC). Whom `why` names pays, for COORDINATOR_MOVED the broker; `(no culprit)`
--- stands for rebalances of which it names nobody. `unavailable_partition_ms` is the unowned partition time (sum).
+-- stands for rebalances of which it names nobody. `unavailable_partition_ms` is the unowned partition time (sum), as in `worst`.
 -- `by_failures_ms` is the part that timeouts and late joins caused, not members that joined or left on purpose.
 -- Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault, and `first-join` shows it.
 --

@@ -6,7 +6,7 @@
 -- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log. `rebalances` counts those that
 -- began within a minute. A move alone needs no rebalance: members continue with their ids. `away_at` is when the first line
 -- within a minute before the move said that the former broker went away, `away_by` which one; `clean` says whether it had been
--- shut down cleanly, and `back_at` when it was there again. They are null where no line says so.
+-- shut down cleanly, and `back_at` when it was back. They are null where no line says so.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -2,7 +2,7 @@
 --
 -- One row per client.id and host, first the one whose rebalances took the most time. Where a finding explains a
 -- rebalance, it counts for the client that timed out or joined late while all waited for it, not for the one that
--- happened to join first, and for no client if a broker was lost or held up (`why` names the broker). `failures` counts
+-- happened to join first, and for no client if `why` names none. `failures` counts
 -- the rebalances that it did not cause on purpose: sessions and polls that timed out, assignments and joins that came too
 -- late. `cause` is the most frequent cause. Start-ups are left out: the first rebalance of a group that was new or empty
 -- is nobody's fault.

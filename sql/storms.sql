@@ -4,8 +4,8 @@
 -- between them. As in the finding REBALANCE_STORM, neither the start-up of the group nor the first join after it is part
 -- of a series that begins with them, and a rebalance that a broker caused is part of none. Else all count here, also those
 -- that clients did not begin by themselves: follow-ups, and changes of Connect. `busy_percent` is the share of
--- that time which the group spent rebalancing. `cause` and `client_id` are the most frequent ones. `first_id` names the
--- first rebalance of the storm.
+-- that time which the group spent rebalancing. `cause` is the most frequent one, `client_id` the culprit of most of them. `first_id`
+-- names the first rebalance of the storm.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

@@ -4,7 +4,7 @@
 -- waited for members to join again, longest for `waited_for`, or, while it is OPEN, for one or more of these. SYNC: it
 -- waited for the leader's assignment. DELAY: the group had been empty, and the broker waited for more members
 -- (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol waited until all members had the new
--- assignment. `put_out` counts the members that did not join in time and were removed.
+-- assignment. `put_out` counts the members that the coordinator removed because they did not join in time.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

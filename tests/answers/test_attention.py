@@ -270,7 +270,7 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
         (
             [logged("BROKER_FENCED", 98, "controller", 1)],
             "BROKER_LOST",
-            "The controller heard no more of broker-1; no line says that it started again.",
+            "The controller lost broker-1; no line says that it started again.",
         ),
         ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], "COORDINATOR_MOVED", ""),  # it was there when the group moved
         ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], "COORDINATOR_MOVED", ""),  # later

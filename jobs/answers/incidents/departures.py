@@ -68,7 +68,7 @@ class Departure:
             (told, SHUT_DOWN, f"{broker} was told to stop"),
             (self._has(e.BROKER_EXPIRED), "BROKER_EXPIRED", f"{broker} lost its session with ZooKeeper while it ran"),
             (self._has(e.BROKER_UNREACHABLE), "BROKER_LOST", f"Other brokers lost their connection to {broker}"),
-            (True, "BROKER_LOST", f"The controller heard no more of {broker}"),
+            (True, "BROKER_LOST", f"The controller lost {broker}"),
         )
         return next((cause, text) for holds, cause, text in texts if holds)
 
