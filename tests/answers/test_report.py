@@ -132,7 +132,7 @@ def test_a_group_that_was_not_judged_is_not_called_quiet(lakehouse):
     write(lakehouse, line())
     shown = text(lakehouse)
     assert "No finding, and nothing shows that all is well." in shown
-    assert "Not judged (1)\n  payments: no line shows its state\n    Next    The lines with 'payments' in the server.log" in shown
+    assert "Not judged (1)\n  payments: no line shows its state\n    Next    Get the lines with 'payments' from the server.log" in shown
     assert "Without a rebalance, state not seen (1): payments" in shown
 
 
