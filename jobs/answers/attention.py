@@ -52,6 +52,7 @@ _FIGURES: Final = {
     catalogue.ROLLING_RESTART.code: "total_ms",
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""
+_COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
 
 
@@ -170,7 +171,7 @@ class AttentionEntry:
 def attention(
     findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = (), incidents: Sequence[Row] = ()
 ) -> list[AttentionEntry]:
-    """Entries for findings that are given in the order of time: errors, then warnings; of each, brokers' first, then what cost most.
+    """Entries for findings that are given in the order of time, brokers' first, then what cost most (`_order`).
 
     What a broker did to its groups explains more of what follows than what any client did.
 
@@ -319,9 +320,14 @@ def _within_ms(entry: AttentionEntry) -> int | None:
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:
-    first = entry.findings[0]
+    """What a broker did, then what cost most, whatever its severity; then errors and warnings that cost next to nothing, then notes."""
+    first, severity = entry.findings[0], _rank(entry.severity)
     cost = (-(entry.bill.unavailable_partition_ms or 0), -entry.bill.total_ms)
-    return (_rank(entry.severity), entry.incident is None, *cost, first["occurred_at"], first["cluster"], first["group_id"], first["code"])
+    has_cost = max(entry.bill.unavailable_partition_ms or 0, entry.bill.total_ms) >= _COST_MS
+    is_note, is_broker = entry.severity == SEVERITIES[-1], entry.incident is not None and severity == 0
+    by_severity = 0 if has_cost else severity
+    place = (first["occurred_at"], first["cluster"], first["group_id"], first["code"])
+    return (is_note, not is_broker, not has_cost, by_severity, *cost, severity, *place)
 
 
 def _rank(severity: str) -> int:

@@ -33,7 +33,7 @@ from jobs.logs.record_judge import record_time
 from jobs.logs.survey.views import AS_IT_IS, View
 from jobs.logs.times import LocalTimes
 
-_KINDS: Final = {
+KINDS: Final = {
     "f": ("finding", "findings_with_id"),
     "i": ("incident", "incidents"),
     "r": ("rebalance", "rebalances_with_id"),
@@ -84,7 +84,7 @@ class ProvenRow:
     @property
     def kind(self) -> str:
         """What sort of row it is."""
-        return _KINDS[self.id[0]][0]
+        return KINDS[self.id[0]][0]
 
 
 def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool = False) -> list[ProvenRow]:
@@ -150,7 +150,7 @@ def places_of(
 def _rows(reader: QuestionReader, row_id: str) -> list[Row]:
     if not _ID.fullmatch(row_id):
         raise EvidenceError(f"{row_id[:40]!r} is not an id: see `rebalance ask findings` and `rebalance ask rebalances` (f3a91c0d27be)")
-    kind, view = _KINDS[row_id[0]]
+    kind, view = KINDS[row_id[0]]
     text = f"SELECT * FROM {view} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
     rows = reader.ask(text, {"id": row_id}).by_name()
     if not rows:

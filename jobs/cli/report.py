@@ -60,8 +60,9 @@ fail_on_option = click.option(
 def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
 
-    It has an entry for each incident, errors first. Then come the groups and the rebalances that cost most. Times are UTC. Durations such
-    as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
+    It has an entry for each incident: what brokers did, then what cost most. Then come the groups and the rebalances that cost most.
+    Times are UTC. Durations such as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report
+    on any day.
     """
     from jobs.answers.report import Scope
     from jobs.lakehouse.folder import known_inputs

@@ -57,7 +57,7 @@ class Incidents:
 def told(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
     """An entry as data."""
     return {
-        "id": entry.gravest["id"],
+        "id": (entry.incident or entry.gravest)["id"],  # of the row whose lines prove it
         "ids": sorted(entry.ids),
         "severity": entry.severity,
         "code": entry.code,

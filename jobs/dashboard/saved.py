@@ -101,10 +101,10 @@ def _as_answer(found: Mapping[str, Any]) -> dict[str, Any]:
 def _evidence(lakehouse: Path, report: Report, inputs: Sequence[Path], pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The log lines that prove each entry, and each rebalance that has a page with the findings on it, as far as there is room."""
     told = [page for page in pages if "rebalance" in page]
-    ids = [entry.gravest["id"] for entry in report.attention[:_PROVEN]]
-    ids += [row["id"] for page in told for row in (page["rebalance"], *page["findings"])]
+    rows = {row["id"]: row for row in (entry.incident or entry.gravest for entry in report.attention[:_PROVEN])}
     known = {row["id"]: row for row in (*report.findings, *report.rebalances)}
-    rows = {row_id: known[row_id] for row_id in ids if row_id in known}
+    ids = [row["id"] for page in told for row in (page["rebalance"], *page["findings"])]
+    rows |= {row_id: known[row_id] for row_id in ids if row_id in known}
     try:
         proven = prove_rows(lakehouse, list(rows.values()), inputs)
     except EvidenceError as error:

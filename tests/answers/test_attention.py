@@ -52,7 +52,7 @@ def of(entries):
     return [(entry["code"], entry["groups"], len(entry["findings"]), len(entry["followed_by"])) for entry in entries]
 
 
-def test_errors_come_first_and_of_each_severity_what_cost_most(told):
+def test_what_cost_most_comes_first_and_what_cost_next_to_nothing_by_severity(told):
     entries, shown = told(
         found("IDLE_MEMBERS", 1, "a", "INFO"),
         found("SLOW_JOINER", 20, "b", "WARNING"),
@@ -61,15 +61,16 @@ def test_errors_come_first_and_of_each_severity_what_cost_most(told):
         rebalanced(30, "c", lost=1_000),
         found("SESSION_TIMEOUT", 40, "d"),
         rebalanced(40, "d", lost=2_000),
+        found("SLOW_JOINER", 50, "e", "WARNING"),
+        rebalanced(49, "e", total=900, lost=900),
+        found("SESSION_TIMEOUT", 60, "f"),
+        rebalanced(60, "f", total=18, lost=18),
+        found("FENCED_INSTANCE", 70, "g"),
     )
-    assert [entry["groups"] for entry in entries] == [["d"], ["c"], ["b"], ["a"]]
-    assert "What needs attention (2 errors, 1 warning, 1 info)" in shown
-    assert [line.split()[1] for line in shown.splitlines() if line[:1] == " " and line[1:2].isdigit()] == [
-        "ERROR",
-        "ERROR",
-        "WARNING",
-        "INFO",
-    ]
+    assert [entry["groups"] for entry in entries] == [["b"], ["d"], ["c"], ["f"], ["g"], ["e"], ["a"]]
+    assert "What needs attention (4 errors, 2 warnings, 1 info)" in shown
+    heads = [line.split()[1] for line in shown.splitlines() if line[:1] == " " and line[1:2].isdigit()]
+    assert heads == ["WARNING", "ERROR", "ERROR", "ERROR", "ERROR", "WARNING", "INFO"]
 
 
 def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest(told):
