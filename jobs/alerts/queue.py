@@ -117,10 +117,6 @@ class Queue:
             self._note(replace(progress, sending=sending))
         return batch
 
-    def give_back(self) -> None:
-        """The message was refused: it will be another one."""
-        self._note(replace(self._progress, sending=None))
-
     def done(self, batch: list[NewFinding]) -> None:
         """The findings were sent, or are given up."""
         self.waiting = max(self.waiting - len(batch), 0)

@@ -74,7 +74,7 @@ class Sender:
         self._refusals = 0  # of one finding
         self._most = MOST_FINDINGS  # of the next message
         self._end = threading.Event()
-        self._last_look = threading.Event()
+        self.last_look = threading.Event()  # set: the thread sends what was found last, if the receiver takes it at once, and ends
         self._thread = threading.Thread(target=self._work, name=f"alerts-{receiver.name}", daemon=True)
 
     @property
@@ -87,10 +87,6 @@ class Sender:
         for queue in self._queues:
             queue.start()
         self._thread.start()
-
-    def finish(self) -> None:
-        """Asks the thread to send what was found last, if the receiver takes it at once, and to end."""
-        self._last_look.set()
 
     def stop(self, deadline_s: float) -> None:
         """Waits for the thread up to a time of the monotonic clock, and says what was not sent."""
@@ -106,7 +102,7 @@ class Sender:
 
     def _work(self) -> None:
         while not self._end.is_set():
-            last = self._last_look.is_set()
+            last = self.last_look.is_set()
             try:
                 self._look()
                 if self.waiting and (time.monotonic() >= self._not_before or (last and not self._failures)):
@@ -116,7 +112,7 @@ class Sender:
             if last and (self._failures or not self.waiting):
                 break
             pause = self._not_before - time.monotonic() if self.waiting else self._pauses.look
-            self._last_look.wait(min(max(pause, 0.0), self._pauses.look))
+            self.last_look.wait(min(max(pause, 0.0), self._pauses.look))
         with suppress(OSError):
             for queue in self._queues:
                 queue.pass_over(at_once=True)
@@ -140,22 +136,18 @@ class Sender:
             self._most = min(2 * self._most, MOST_FINDINGS)
         else:
             self._fail(outcome)
-            if not outcome.refused or not self._is_left_out(queue, findings):
+            if not outcome.refused or not self._is_left_out(findings):
                 return
-        self._failures = 0
+        self._failures = self._refusals = 0
         self._not_before = 0.0
         queue.done(batch)
 
-    def _is_left_out(self, queue: Queue, findings: list[Finding]) -> bool:
+    def _is_left_out(self, findings: list[Finding]) -> bool:
         """Whether a refused message is given up: one finding alone, after some attempts. More of them are sent in halves."""
         self._most = max(len(findings) // 2, 1)
-        if len(findings) > 1:
-            queue.give_back()
-            return False
-        self._refusals += 1
+        self._refusals = self._refusals + 1 if len(findings) == 1 else 0
         if self._refusals < _REFUSALS:
             return False
-        self._refusals = 0
         self.left_out["refused"] += 1
         self._warn(f"alerts: {self.receiver.name} refused finding {findings[0].id} {_REFUSALS} times: left out")
         return True
@@ -223,7 +215,7 @@ def alerting(house: Lakehouse, settings: AlertSettings, warn: Callable[[str], No
             yield Alerts(senders)
         finally:
             for sender in senders:
-                sender.finish()
+                sender.last_look.set()
             deadline = time.monotonic() + pauses.farewell
             for sender in senders:
                 sender.stop(deadline)
