@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from deltalake.exceptions import TableNotFoundError
+import duckdb
+from deltalake.exceptions import DeltaError
 
 from coordinator_model.view.outcomes import OPEN
 from jobs.answers.incidents.rows import by_finding
@@ -98,7 +99,7 @@ COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"o
 def with_brokers(lakehouse: Path, findings: Sequence[Finding]) -> list[Finding]:
     """The findings with the brokers that did it. The one that a group left may only have stood in for another that was lost."""
     rows = []
-    with suppress(TableNotFoundError):
+    with suppress(DeltaError, duckdb.Error, OSError):  # there is none, or its files are just being replaced: alerts do not wait for it
         rows = table_rows(lakehouse / INCIDENTS, ["cluster", "broker", "findings"])
     known = by_finding(rows)
     return [replace(one, broker=known[one.cluster, one.id]["broker"]) if (one.cluster, one.id) in known else one for one in findings]
