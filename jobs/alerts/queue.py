@@ -44,15 +44,6 @@ class Place:
 
 
 @dataclass(frozen=True)
-class NewFinding:
-    """A finding, or the end of a commit, and the place behind it. `is_old`: it was too old when it was found."""
-
-    finding: Finding | None
-    after: Place
-    is_old: bool = False
-
-
-@dataclass(frozen=True)
 class Progress:
     """How far a receiver is. It stands in a file, so that the next process goes on there."""
 
@@ -68,6 +59,7 @@ class Queue:
 
     def __init__(self, table: Path, notes: Path, receiver: ReceiverSettings, max_age_ms: int, warn: Callable[[str], None]) -> None:
         self.waiting = 0  # findings
+        self.old = 0  # those that are left out because they were too old when they were found
         self._folder, self._log = table, table / delta_log.LOG
         self._file = notes / f"{receiver.name}.json"
         self._receiver, self._max_age_ms, self._warn = receiver, max_age_ms, warn
@@ -88,15 +80,12 @@ class Queue:
         if not self._open() and not self._is_noted:
             self._note(self._progress)
 
-    def look(self) -> int:
-        """Counts what came; returns how many findings are left out because they were too old when they were found."""
-        old = 0
-        for new in self._rows(max(self._counted, self._progress.done)) if self._open() else ():
-            self.waiting += new.finding is not None and not new.is_old
-            old += new.is_old
-            self._counted = new.after
+    def look(self) -> None:
+        """Counts what came."""
+        for place, finding in self._rows(max(self._counted, self._progress.done)) if self._open() else ():
+            self.waiting += finding is not None
+            self._counted = place
         self.pass_over()
-        return old
 
     def pass_over(self, *, at_once: bool = False) -> None:
         """Notes, now and then or `at_once`, that nothing is to be sent up to here."""
@@ -104,24 +93,24 @@ class Queue:
         if is_time and not self.waiting and self._progress.table and self._progress.done < self._counted:
             self._note(replace(self._progress, done=self._counted, sending=None))
 
-    def take(self, most: int) -> list[NewFinding]:
-        """The findings of the next message, once more if it may have been posted already. Their end is noted first."""
+    def take(self, most: int) -> list[tuple[Place, Finding]]:
+        """The findings of the next message, once more if it may have been posted already. The place behind the last is noted first."""
         progress = self._progress
         until = progress.sending or self._counted
-        rows = takewhile(lambda new: new.after <= until, self._rows(progress.done))
-        batch = list(islice((new for new in rows if new.finding and not new.is_old), most))
+        rows = takewhile(lambda row: row[0] <= until, self._rows(progress.done))
+        batch = list(islice(((place, finding) for place, finding in rows if finding is not None), most))
         if not batch and progress.sending is None:  # they were deleted since they were counted
             self.waiting = 0
-        sending = batch[-1].after if batch else None  # None: what was about to be sent is not wanted any more
+        sending = batch[-1][0] if batch else None  # None: what was about to be sent is not wanted any more
         if progress.sending != sending:
             self._note(replace(progress, sending=sending))
         return batch
 
-    def done(self, batch: list[NewFinding]) -> None:
+    def done(self, batch: list[tuple[Place, Finding]]) -> None:
         """The findings were sent, or are given up."""
         self.waiting = max(self.waiting - len(batch), 0)
-        newest_ms = max([self._progress.newest_ms, *(new.finding.occurred_ms for new in batch if new.finding)])
-        self._note(replace(self._progress, done=batch[-1].after, sending=None, newest_ms=newest_ms))
+        newest_ms = max([self._progress.newest_ms, *(finding.occurred_ms for _, finding in batch)])
+        self._note(replace(self._progress, done=batch[-1][0], sending=None, newest_ms=newest_ms))
 
     def _open(self) -> bool:
         """Goes to the right place in the table if it is another one than before. False: there is no table yet."""
@@ -150,8 +139,8 @@ class Queue:
         if self._progress.done < self._oldest:
             self._tell_gone()
 
-    def _rows(self, start: Place) -> Iterator[NewFinding]:
-        """What commits added for this receiver, from a place on, and the end of each commit."""
+    def _rows(self, start: Place) -> Iterator[tuple[Place, Finding | None]]:
+        """What commits added for this receiver, from a place on, each with the place behind it. None: the end of a commit."""
         place = max(start, self._oldest)
         while (self._log / f"{place.commit:020d}.json").exists():
             try:
@@ -159,9 +148,9 @@ class Queue:
             except FileNotFoundError:
                 self._tell_gone()
             place = Place(place.commit + 1)
-            yield NewFinding(None, place)
+            yield place, None
 
-    def _rows_of(self, start: Place) -> Iterator[NewFinding]:
+    def _rows_of(self, start: Place) -> Iterator[tuple[Place, Finding]]:
         """What one commit added for it, from a row on. FileNotFoundError: it was deleted since."""
         columns = None if self._of_open else [*COLUMNS, "occurred_at"]
         rows = (
@@ -175,7 +164,10 @@ class Queue:
                 continue
             one, until_ms = Finding.of(row), self._progress.told_until_ms
             if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms):
-                yield NewFinding(one, Place(start.commit, number), one.occurred_ms < written_ms - self._max_age_ms)
+                place, is_old = Place(start.commit, number), one.occurred_ms < written_ms - self._max_age_ms
+                self.old += is_old and place > self._counted
+                if not is_old:
+                    yield place, one
 
     def _tell_gone(self) -> None:
         """Once. `rebalance maintain` keeps what was not sent, unless the note of progress was not there."""

@@ -120,14 +120,15 @@ class Sender:
     def _look(self) -> None:
         was_empty = not self.waiting
         for queue in self._queues:
-            self.left_out["old"] += queue.look()
+            queue.look()
+        self.left_out["old"] = sum(queue.old for queue in self._queues)
         if was_empty and self.waiting and not self._failures:
             self._not_before = time.monotonic() + self._pauses.gather
 
     def _send(self, queue: Queue) -> None:
         if not (batch := queue.take(self._most)):
             return
-        findings = with_brokers(self._lakehouse, [new.finding for new in batch if new.finding])
+        findings = with_brokers(self._lakehouse, [finding for _, finding in batch])
         outcome = self._webhook.post(message(self.receiver, findings, self._alerts.dashboard_url))
         if outcome.delivered:
             self.sent += len(batch)
