@@ -115,7 +115,7 @@ STUCK_RECONCILING: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{who} joined {rebalances} generations in {span}{failed}. Who began these rebalances is not known: no broker's log shows it.",
+    "{who} joined {rebalances} generations in {span}{failed}. No broker's log shows who began these rebalances.",
     "{remedy}Find out who began them: the log of the group's coordinator names the client and the reason of each (docs/capture.md).",
 )
 MANY_ROUNDS: Final = Text(

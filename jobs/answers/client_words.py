@@ -19,7 +19,7 @@ _SAYS: Final[Mapping[str, str]] = {
     e.CLIENT_REJOINS: "joins again",
     e.CLIENT_LEAVES: "leaves the group",
     e.CLIENT_POLL_TIMEOUT: "leaves the group: the application did not call poll() in time",
-    e.CLIENT_SESSION_TIMEOUT: "heard no answer of the coordinator within its session timeout",
+    e.CLIENT_SESSION_TIMEOUT: "received no answer of the coordinator within its session timeout",
     e.CLIENT_PUT_OUT: "learns that it is no member any more",
     e.CLIENT_ROUND_FAILED: "gets no assignment: the next rebalance has begun",
     e.CLIENT_COMMIT_REFUSED: "cannot commit",
@@ -88,7 +88,7 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
 
 def _who(row: Row) -> str:
     """The client; where no line names it, the library."""
-    name = who(row["client_id"], None, row["member_id"], row["instance_id"])
+    name = who(row["client_id"], None, None if row["client_id"] else row["member_id"], row["instance_id"])
     library = row["connection"] if row["connection"] in _LIBRARIES else None
     return library or "a client" if name == "-" else name
 

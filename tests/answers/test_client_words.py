@@ -25,7 +25,7 @@ def test_the_lines_are_told_in_the_order_of_time(lakehouse):
     it = said(
         lakehouse,
         client(1, e.CLIENT_REJOINS, reason="group is already rebalancing"),
-        client(2, e.CLIENT_JOINED, generation=7),
+        client(2, e.CLIENT_JOINED, generation=7, member_id="pay-1-11111111-1111-4111-8111-111111111111"),
         client(
             3, e.CLIENT_NOTE, reason="Successfully synced group in generation Generation{generationId=7, memberId='x', protocol='range'}"
         ),

@@ -19,7 +19,7 @@ def test_a_storm_that_one_worker_of_connect_sees(told):
     assert (storm["group_id"], storm["code"], storm["client_id"], storm["occurred_at"]) == ("g1", "REBALANCE_STORM", "w1", 1740856008000)
     details = json.loads(storm["details"])
     assert (details["rebalances"], details["span_ms"], details["failed"]) == (20, 4_180, 20)
-    assert "Who began these rebalances is not known" in storm["message"]
+    assert "No broker's log shows who began these rebalances." in storm["message"]
     assert "max.poll" not in storm["advice"]
     assert told.rows("rebalances", "clients-only-in") == []
 
