@@ -391,6 +391,7 @@ INSTANCE_TAKEN: Final = (
     "A client came with its group.instance.id and took its place: if that is another process, stop the old one before its replacement "
     "starts."
 )
+REMOVED_UNHEARD: Final = "Find out what stopped its heartbeats before."
 REMOVED_OTHERWISE: Final = "Find out why it was removed."
 
 LOST_IN_A_MOVE: Final = (

@@ -15,7 +15,7 @@ _SESSION_SETTING: Final = (
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
-    "The coordinator removed the member: it received no heartbeat {silence}.",
+    "The coordinator removed the member: it received no heartbeat {silence}{limit}.",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit).{stop} "
     "To survive a pause, the member needs a session timeout above the length of the pause: set {kind}.session.timeout.ms of the group "
     "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.{usual}",
@@ -81,8 +81,8 @@ FENCED_MEMBER_EPOCH: Final = Text(
 )
 CAME_BACK: Final = "The client joins again by itself."
 CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
-    " The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). To survive "
-    "such a pause, it needs a session timeout above {silent_ms}: " + _SESSION_SETTING
+    " The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network{stalled}). "
+    "To survive such a pause, it needs a session timeout above {silent_ms}: " + _SESSION_SETTING
 )
 """Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = Text(

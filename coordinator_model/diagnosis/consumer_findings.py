@@ -42,15 +42,16 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
     if change.cause == reasons.SESSION_TIMEOUT and member.away_ms >= 0:
         consumer_margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
     elif change.cause == reasons.SESSION_TIMEOUT:
+        is_classic = member.session_timeout_ms >= 0
         silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else None
+        limit = f" (session.timeout.ms {member.session_timeout_ms})" if is_classic else " (session timeout of the group)"
         words = {
             **silence(silent_ms, gap_ms),
             "kind": view.group_type or "consumer",
             "stop": f" {catalogue.CALL_CLOSE}" if not member.instance_id else "",  # a static one says that it leaves for a while
-            "limit": f" (session.timeout.ms {member.session_timeout_ms})",
+            "limit": limit if is_classic or silent_ms is not None else "",
             "current": current(member.session_timeout_ms),
         }
-        is_classic = member.session_timeout_ms >= 0
         text = catalogue.SESSION_TIMEOUT if is_classic else consumer_catalogue.SESSION_TIMEOUT
         details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
         details |= {"session_timeout_ms": member.session_timeout_ms} if is_classic else {}
@@ -247,7 +248,9 @@ def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: 
         if gone.tried_ms < gone.gone_ms:
             gone.tried_ms = event.received_ms  # the first request that is refused ends the silence
         silent_ms = gone.tried_ms - gone.heard_ms
-        return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(silence=seconds(silent_ms), silent_ms=silent_ms), {"silent_ms": silent_ms}
+        stalled = "; of a static member also a poll loop that stalled" if gone.instance_id else ""
+        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "stalled": stalled}
+        return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(**words), {"silent_ms": silent_ms}
     if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
         return consumer_catalogue.CAME_BACK, {}
     figures = {"rebalance_timeout_ms": or_none(gone.rebalance_timeout_ms)}

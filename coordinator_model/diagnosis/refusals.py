@@ -24,6 +24,7 @@ DEFAULT_MAX_SESSION_MS: Final = 1_800_000
 
 _COMMITS: Final = frozenset({OFFSET_COMMIT, TXN_OFFSET_COMMIT})
 _BY_END: Final = {
+    reasons.SESSION_TIMEOUT: catalogue.REMOVED_UNHEARD,
     reasons.POLL_TIMEOUT: catalogue.SEE_ITS_FINDING,
     reasons.SYNC_TIMEOUT: catalogue.SEE_ITS_FINDING,
     reasons.LEFT: catalogue.LEFT_AND_RAN_ON,

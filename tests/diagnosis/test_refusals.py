@@ -1,4 +1,4 @@
-"""Clients that ask to join and may not: told once, however often they ask."""
+"""Clients that ask to join and may not: told once, however often they ask; and clients that are members no more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Protocol
-from tests.diagnosis.narrated import LOG, Group, finding, findings, where_requests_are_seen
+from tests.diagnosis.narrated import BOTH, LOG, Group, finding, findings, where_requests_are_seen
+from tests.tracker.story import START_MS, play
 
 REFUSALS = {
     Error.INCONSISTENT_GROUP_PROTOCOL: "INCONSISTENT_PROTOCOL",
@@ -107,3 +108,15 @@ def test_being_asked_to_come_again_with_an_id_is_no_refusal():
     group = Group("a", "b").live(30_000)
     group.at(30_500).id_issued("x-1")
     assert findings(group.live(45_000).seen()) == []
+
+
+def test_a_client_whose_silence_no_line_shows_is_told_to_look_for_it() -> None:
+    """The request log begins when its session has ended."""
+    group = Group("a", "b").live(60_000)
+    old = group["b"]
+    group.session_ends("b").live(85_000)
+    group.at(85_001).heartbeat(old.member, 1, Error.UNKNOWN_MEMBER_ID, **old.who())
+    since_ms = START_MS + 84_000
+    events = [event for event in group.live(120_000).evidence(BOTH) if event.source != "request" or event.received_ms >= since_ms]
+    advice = finding(play([events]), "UNKNOWN_MEMBER")["advice"]
+    assert advice.endswith("others may have had its partitions meanwhile. Find out what stopped its heartbeats before.")
