@@ -66,11 +66,12 @@ def fenced_instance(g: Emitter, event: Event) -> None:
     if not first_time(g, catalogue.FENCED_INSTANCE, f"{instance_id} {member_id}", -1):
         return
     owner = next((m for m in g.view.members.values() if m.instance_id == instance_id != "" and m.member_id != member_id), None)
-    words = {"owner": ""}
-    if owner is not None:
-        words["owner"] = f" ({owner.client_name() or owner.member_id}{f' at {owner.client_host}' if owner.client_host else ''})"
     _, client_id, client_host = g.view.identity(member_id)  # the coordinator's line has only the member id
     client = (member_id, event.client_id or client_id, event.client_host or client_host)
+    words = {"owner": ""}
+    if owner is not None:
+        elsewhere = f" at {owner.client_host}" if owner.client_host not in ("", client[2]) else ""
+        words["owner"] = f" ({owner.client_name() or owner.member_id}{elsewhere})"
     details = {"instance_id": instance_id, "holder": owner.member_id if owner else None}
     emit(g, catalogue.FENCED_INSTANCE, event.at_ms, client, [ref(event)], words, **details)
 

@@ -183,11 +183,12 @@ def test_a_sync_timeout_tells_leaders_from_others(evidence: str, leads: bool, sa
 
 
 @where_requests_are_seen
-def test_who_holds_a_static_name_is_told(evidence: str) -> None:
+@pytest.mark.parametrize(("host", "owner"), [("10.0.0.9", "a at 10.0.0.7"), ("10.0.0.7", "a")])
+def test_who_holds_a_static_name_is_told(evidence: str, host: str, owner: str) -> None:
     group = Group("a", "b", static=True).live(60_000)
-    group.at(60_001).heartbeat("i-a-old", 1, Error.FENCED_INSTANCE_ID, **{**group["a"].who(), "client_id": "other"})
+    group.at(60_001).heartbeat("i-a-old", 1, Error.FENCED_INSTANCE_ID, **{**group["a"].who(), "client_id": "other", "client_host": host})
     row, details = told(group.live(90_000).seen(evidence), "FENCED_INSTANCE")
-    assert "Another member (a at 10.0.0.7) took group.instance.id i-a." in row["message"]
+    assert f"Another member ({owner}) took group.instance.id i-a." in row["message"]
     assert details == {"holder": group["a"].member, "instance_id": "i-a"}
 
 
