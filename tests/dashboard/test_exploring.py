@@ -175,7 +175,7 @@ def test_findings_are_in_the_cards_of_their_incidents(reader, recorded):
         assert entry["message"] in cards.nth(place).inner_text()
         assert its.page.locator(f"#finding-{shown[0]}").is_hidden(), "folded"
     assert its.page.locator(".finding").count() == len(asked(recorded, "findings", limit="1000"))
-    cards.first.locator("summary").click()
+    cards.first.get_by_text("10 findings").click()
     cards.first.get_by_role("button", name="Advice and evidence").nth(1).click()
     its.page.wait_for_url("**id=f**")
     expect(cards.first.locator(".finding .more")).to_be_visible()
