@@ -1,7 +1,7 @@
 // A group: what happened, its timeline, and the same as tables.
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
+import { count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
@@ -107,16 +107,12 @@ function entries(all) {
 
 const SOON = 1000; // ms: a removal and its rebalance may be so far apart in two logs
 
-/** Shows a whole incident: what a broker did, the silences before, all rebalances until the last one ended. */
-function show(entry, { findings, rebalances, silences }) {
-  const its = findings.filter((row) => entry.ids.includes(row.id));
-  const times = [entry.first_at, entry.last_at, entry.away?.from, entry.away?.to, ...its.map((row) => row.occurred_at + (row.details.span_ms ?? 0))].filter(Boolean);
-  const within = (from, to) => from <= Math.max(...times) + SOON && to >= Math.min(...times) - SOON;
-  const more = [
-    ...rebalances.filter((row) => entry.ids.includes(row.id) || entry.ids.includes(row.finding_id) || within(row.started_at, row.ended_at)).map((row) => [row.started_at, row.ended_at]),
-    ...silences.filter((row) => within(row.silent_from, row.silent_until) && (entry.away || its.some((each) => each.member_id === row.member_id))).map((row) => [row.silent_from, row.silent_until]),
-  ].flat();
-  const { from, to } = around(Math.min(...times, ...more), Math.max(...times, ...more));
+/** Shows a whole incident: what a broker did, its rebalances, and the silences before. */
+function show(entry, { findings, silences }) {
+  const members = new Set(findings.filter((row) => entry.ids.includes(row.id)).map((row) => row.member_id));
+  const [first, last] = [Math.min(entry.first_at, entry.away?.from ?? Infinity), Math.max(entry.last_at, entry.away?.to ?? 0)];
+  const its = silences.filter((row) => (entry.away || members.has(row.member_id)) && row.silent_from <= last && row.silent_until >= first - SOON);
+  const { from, to } = around(Math.min(first, ...its.map((row) => row.silent_from)), Math.max(last, ...its.map((row) => row.silent_until)));
   timeline.look(from, to);
   timeline.canvas.focus();
   timeline.element.scrollIntoView({ block: "nearest" });

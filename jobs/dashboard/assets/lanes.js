@@ -21,10 +21,9 @@ export function lanesOf(memberships, rebalances, byClient) {
     const key = byClient && name !== "-" ? name : row.member_id;
     if (!lanes.has(key)) {
       const note = byClient ? "" : shortMember(row.member_id);
-      lanes.set(key, { key, name: name === "-" ? printable(note || row.member_id, 60) : name, note: name === "-" ? "" : note, members: new Set(), there: false, first: Infinity, spans: [], silences: [], blames: [], waits: [], beats: [] });
+      lanes.set(key, { key, name: name === "-" ? printable(note || row.member_id, 60) : name, note: name === "-" ? "" : note, there: false, first: Infinity, spans: [], silences: [], blames: [], waits: [], beats: [] });
     }
     const lane = lanes.get(key);
-    lane.members.add(row.member_id);
     lane.there ||= row.ended_at === null;
     lane.first = Math.min(lane.first, row.joined_at ?? row.ended_at ?? 0);
     lane.spans.push(row);

@@ -15,22 +15,15 @@ const RETRIES = new Set([0, 27, 79]); // answers after which a client goes on as
 /** What each member did in the rebalance, in the order in which they came back. */
 export function membersOf(row, memberships, requests) {
   const members = new Map();
-  const ofConnection = new Map();
+  const ofConnection = new Map(requests.filter((request) => request.member_id && request.connection).map((request) => [request.connection, request.member_id]));
   const get = (id) => {
     if (!members.has(id)) members.set(id, { id, name: "-", membership: null, requests: [], back: null });
     return members.get(id);
   };
-  for (const membership of memberships) {
-    const member = get(membership.member_id);
-    member.membership = membership;
-    member.name = who(membership.client_id, membership.client_host, null, membership.instance_id);
-  }
-  for (const request of requests) {
-    if (request.member_id && request.connection) ofConnection.set(request.connection, request.member_id);
-  }
-  for (const request of requests) {
+  for (const each of memberships) Object.assign(get(each.member_id), { membership: each, name: who(each.client_id, each.client_host, null, each.instance_id) });
+  for (const request of requests.filter((each) => each.source === "request")) {
     const id = request.member_id || ofConnection.get(request.connection);
-    if (!id || !(request.source === "request")) continue;
+    if (!id) continue;
     const member = get(id);
     if (member.name === "-") member.name = who(request.client_id, request.client_host, null);
     member.requests.push(request);
