@@ -154,6 +154,7 @@ def test_what_is_said_of_a_wait_is_what_lines_show(its):
     }
     assert waits([paused], back=100_500) == [["b 92000 silent 8.0 s"], ["b"]], "its process stood still, not its poll loop alone"
     consumer = {"group_protocol": "consumer", "joined_at": None, "slowest_member_id": None, "back": None}
+    assert waits(**consumer | {"slowest_member_id": "a", "back": 101_900})[0] == ["a 100000 next heartbeat after 1.9 s"]
     told = '[{"member_id": "b", "partitions": 2, "told_at": 101000, "ended_at": 108000, "end": "ACKNOWLEDGED"}]'
     assert waits(rounds=[{"revocations": told}], **consumer) == [["b 101000 gave up 2 partitions in 7.0 s"], ["b"]]
     held = {"occurred_at": 110_000, "member_id": "a", "code": "REBALANCE_TIMEOUT", "details": {"rebalance_timeout_ms": 9_000}, "id": "f3"}

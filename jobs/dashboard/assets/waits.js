@@ -40,7 +40,7 @@ export function waitsOf(row, members, findings, rounds, beats) {
   const late = findings.find((each) => each.id === row.finding_id && each.code === "SLOW_JOINER")?.details.waited_for ?? [row.slowest_member_id];
   for (const member of late.map((id) => byId.get(id)).filter((each) => each && !isOpen(row) && waitedFor(row, each))) {
     const to = member.back ?? Math.min(member.membership?.ended_at ?? Infinity, row.joined_at ?? row.ended_at);
-    if (row.group_protocol === "consumer") missing(member.id, row.started_at, to, MISSING.RECONCILE, MISSING.RECONCILE);
+    if (row.group_protocol === "consumer") missing(member.id, row.started_at, to, MISSING.RECONCILE, member.back === null ? MISSING.RECONCILE : "next heartbeat after");
     else missing(member.id, row.started_at, to, "no poll(), or in its revocation callback, for", member.back === null ? MISSING.JOIN : "rejoined after");
   }
   if (isOpen(row)) for (const id of row.awaited) add(id, row.started_at, row.started_at + row.total_ms, MISSING[row.waits_for] ?? "waited for");
