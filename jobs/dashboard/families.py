@@ -26,6 +26,7 @@ OF_CAUSE: Final = {
     **dict.fromkeys(("COORDINATOR_MOVED", "ASSIGNMENT_NOT_STORED"), BROKER),
     **dict.fromkeys(("SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER"), FAILED),
     **dict.fromkeys(("MEMBER_JOINED", "MEMBER_LEFT", "ADMIN_REMOVED", "STATIC_MEMBER_REPLACED", "GROUP_OVER_CAPACITY"), CAME),
+    "STARTUP": STARTUP,
     "UNKNOWN": UNKNOWN,
 }
 """How rebalances are drawn, by what they are blamed on; all others as CHANGED."""
@@ -61,14 +62,16 @@ MARKS: Final = frozenset(look.name for look in (ERROR, WARNING, INFO, JOINED, LE
 """Looks that are symbols; all others fill a span."""
 
 
-def of_rebalance(row: Row) -> Look:
+def of_rebalance(row: Row) -> str:
     """How a rebalance is drawn: by what it is blamed on."""
-    return STARTUP if row["startup"] else OF_CAUSE.get(row["blamed"], CHANGED)
+    return look_of("STARTUP" if row["startup"] else row["blamed"])
+
+
+def look_of(cause: str) -> str:
+    """The name of the look of a cause."""
+    return OF_CAUSE.get(cause, CHANGED).name
 
 
 def as_rows() -> list[dict[str, Any]]:
-    """All looks in the order of the legend. Causes that are in no look's list are drawn as `changed`."""
-    causes = {**OF_CAUSE, "STARTUP": STARTUP}
-    return [
-        {**look._asdict(), "mark": look.name in MARKS, "causes": [cause for cause, its in causes.items() if its is look]} for look in LEGEND
-    ]
+    """All looks in the order of the legend."""
+    return [{**look._asdict(), "mark": look.name in MARKS} for look in LEGEND]

@@ -82,7 +82,7 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "lanes": lanes,
         "period": span,
         "step": step,
-        "activity": asked(reader, "activity", activity)["rows"],
+        "activity": [{**row, "look": families.look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
         "worst": {**worst, "rows": worst["rows"][:_WORST]},
         "culprits": asked(reader, "culprits", {**given, "since": iso(begin), "limit": str(_FEW)}),
         "deploys": asked(reader, "deploys", {**given, "since": iso(begin), "limit": str(_FEW)}),
@@ -106,7 +106,7 @@ def _lanes(reader: QuestionReader, overview: Overview, worst: Sequence[Row]) -> 
             "cluster": key[0],
             "group_id": key[1],
             "severity": incidents.severity(key),
-            "rebalances": [{**row, "look": families.of_rebalance(row).name} for row in rows if key_of(row) == key],
+            "rebalances": [{**row, "look": families.of_rebalance(row)} for row in rows if key_of(row) == key],
             "findings": [{name: row[name] for name in _MARK} for row in incidents.marked(key)[:_MARKS]],
         }
         for key in keys

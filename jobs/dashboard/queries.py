@@ -28,6 +28,17 @@ _OF_REQUEST: Final = """
     x.connection, x.received_at, x.occurred_at, x.generation, x.answer_generation, x.error_code, x.reason, x.origin, x.position
 """
 
+_BEATS: Final = (
+    "SELECT x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count",
+    """
+        FROM group_events AS x
+        WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
+          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code = 0 AND x.member_id <> ''
+        ORDER BY x.received_at, x.origin, x.position LIMIT $limit
+    """,
+)
+"""Heartbeats that were answered without an error: a row for each run of them."""
+
 _SHORT: Final[Mapping[str, str]] = {
     "clusters": "SELECT DISTINCT x.cluster FROM group_events AS x WHERE x.group_id <> '' ORDER BY x.cluster LIMIT $limit",
     "codes": "SELECT DISTINCT x.code FROM findings AS x ORDER BY x.code LIMIT $limit",
@@ -60,23 +71,9 @@ _SHORT: Final[Mapping[str, str]] = {
             OR x.kind = 'CONSUMER_GROUP_HEARTBEAT' AND x.answer_generation <> x.generation)
         ORDER BY x.received_at, x.occurred_at, x.origin, x.position LIMIT $limit
     """,
-    # Heartbeats that were answered without an error, or that a rebalance is under way (27): a row for each run of them.
-    "heartbeats": """
-        SELECT
-            x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count, x.beats
-        FROM group_events AS x
-        WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
-          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code IN (0, 27) AND x.member_id <> ''
-        ORDER BY x.received_at, x.origin, x.position LIMIT $limit
-    """,
-    # The same without each heartbeat, for times so long that none of them can be told from the next.
-    "heartbeat_runs": """
-        SELECT x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count
-        FROM group_events AS x
-        WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
-          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code IN (0, 27) AND x.member_id <> ''
-        ORDER BY x.received_at, x.origin, x.position LIMIT $limit
-    """,
+    # Without each heartbeat, for times so long that none of them can be told from the next.
+    "heartbeats": f"{_BEATS[0]}, x.beats {_BEATS[1]}",
+    "heartbeat_runs": " ".join(_BEATS),
     "rebalance": """
         SELECT A_REBALANCE FROM rebalances_with_culprit AS x WHERE x.id LIKE $id || '%' ORDER BY x.id LIMIT $limit
     """,
@@ -133,7 +130,7 @@ def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: A
 
 
 def _with_look(row: Row) -> Row:
-    return {**row, "look": families.of_rebalance(row).name}
+    return {**row, "look": families.of_rebalance(row)}
 
 
 def _with_details(row: Row) -> Row:

@@ -4,7 +4,7 @@ import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many, who } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
-import { legend, looks, swatch, symbol } from "./looks.js";
+import { legend, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
@@ -19,7 +19,7 @@ export async function draw(main) {
   const cluster = state.get("cluster");
   const zoom = state.number("from") !== null && state.number("to") > state.number("from") ? { from: state.number("from"), to: state.number("to") } : null;
   const since = zoom ? iso(zoom.from) : state.get("since");
-  const [data, health] = await Promise.all([fetchJson("overview", { cluster, since, until: zoom ? iso(zoom.to) : "" }), state.saved ? null : fetchJson("health"), looks()]);
+  const [data, health] = await Promise.all([fetchJson("overview", { cluster, since, until: zoom ? iso(zoom.to) : "" }), state.saved ? null : fetchJson("health")]);
   if (!data.clusters.length) {
     put(main, h("div", { class: "state" }, h("h1", {}, "Nothing to show yet"), h("p", {}, data.hint || "No line read so far names a consumer group."), h("p", { class: "note" }, health?.summary)));
     return;
@@ -27,7 +27,7 @@ export async function draw(main) {
   const period = zoom ?? data.period;
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
   const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
-  const activity = await withLooks(data.activity.filter((row) => within(row.began_at, row.began_at + data.step)));
+  const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
   const spans = SPANS.filter(([value]) => !state.saved && (!value || SPAN_MS[value] < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at))));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
   put(main,
@@ -54,11 +54,6 @@ function said(data) {
   const groups = [...new Set(data.said.map((one) => one.group_id))];
   return h("details", { class: "gaps", open: !data.entries.length }, h("summary", {}, data.clients_say),
     groups.map((group) => [h("h3", {}, printable(group, 60)), h("ul", {}, data.said.filter((one) => one.group_id === group).map((one) => h("li", {}, one.text)))]));
-}
-
-async function withLooks(rows) {
-  const lookOf = new Map((await looks()).flatMap((each) => each.causes.map((cause) => [cause, each.name])));
-  return rows.map((row) => ({ ...row, look: lookOf.get(row.cause) ?? "changed" }));
 }
 
 const SPAN_MS = { "1h": 3.6e6, "24h": 8.64e7, "7d": 6.048e8 };
