@@ -30,9 +30,8 @@ def dashboard(lakehouse: Path, *, host: str, port: int) -> int:
     Clusters at a glance, the timeline of each group, the waterfall of each rebalance. Reads the tables without Spark, writes nothing.
     """
     from jobs.dashboard.server import serve
-    from jobs.lakehouse.folder import Lakehouse, check_ours, is_lakehouse
+    from jobs.lakehouse.folder import check_ours, is_lakehouse
 
-    Lakehouse(lakehouse)  # checks the path
     check_ours(lakehouse)
     if not is_lakehouse(lakehouse):
         warn(f"waiting for the lakehouse {lakehouse}: `rebalance run` makes it")

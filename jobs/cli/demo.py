@@ -176,7 +176,5 @@ def demo_live(*, keep: bool) -> int:
 
 def _shown(path: Path) -> str:
     """A path as the user would type it."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -30,7 +30,7 @@ _EXAMPLES = 5  # of one law, unless all are asked for
 )
 @click.argument("row_id", metavar="ID")
 @options.lakehouse()
-@options.logs_read
+@options.logs_read()
 @click.option("--entry", is_flag=True, help="Show all findings of the same entry of the report.")
 @options.output_format("text", "json")
 @click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Characters of a line at most.")
@@ -118,7 +118,7 @@ def _moved(origin: str, file: Path | None) -> str:
     "rebalance check --lakehouse lake/ --format json | jq '.broken'",
 )
 @options.lakehouse()
-@options.logs_read
+@options.logs_read()
 @click.option("--all", "everything", is_flag=True, help=f"List every row that breaks a law, not {_EXAMPLES} for each.")
 @options.output_format("text", "json")
 def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) -> int:

@@ -49,13 +49,7 @@ fail_on_option = click.option(
 @options.texts(options.SCOPE)
 @limit_option
 @form_option
-@click.option(
-    "--input",
-    "source",
-    type=options.PATH,
-    metavar="PATH",
-    help="For HTML: the logs that `rebalance run` read. [default: where it read them]",
-)
+@options.logs_read("For HTML: the logs")
 @fail_on_option
 def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.

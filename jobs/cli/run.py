@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,21 +59,19 @@ def run(
     lakehouse: Path,
     *,
     once: bool,
-    timezones: Sequence[str],
     config: Path | None,
-    slice_lines: int | None,
-    lateness_ms: int | None,
-    log_format: str | None,
     offsets_from: str | None,
     offsets_cluster: str,
     client_config: Path | None,
     metrics_port: int | None,
     metrics_host: str,
-    alerts: Sequence[str],
-    dashboard_url: str | None,
     kafka: str | None,
+    topic: str,
+    starting: str,
     kafka_config: Path | None,
-    **topic_options: Any,
+    max_offsets: int | None,
+    accept_loss: bool,
+    **given: Any,
 ) -> int:
     """Read broker logs and track every consumer group in them.
 
@@ -88,20 +85,19 @@ def run(
     _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None)
     if metrics_port is None:
         tell("without --metrics-port", "metrics_host")
-    told = {"slice_lines": slice_lines, "lateness_ms": lateness_ms, "log_format": log_format}
-    settings = load(config, timezones=timezones, alerts=alerts, dashboard_url=dashboard_url, **told)
+    settings = load(config, **given)
     if not settings.alerts.receivers:
         tell("without --alert, or a receiver in --config", "dashboard_url")
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
     offsets = None if offsets_from is None else OffsetsFrom(offsets_from, offsets_cluster, client_config)
-    topic = None if kafka is None else TopicInput(kafka, config=kafka_config, **topic_options)
-    if source is None and offsets is None and topic is not None and topic.max_offsets is not None:
+    lines = None if kafka is None else TopicInput(kafka, topic, starting, kafka_config, max_offsets, accept_loss)
+    if source is None and offsets is None and lines is not None and max_offsets is not None:
         tell("beside --max-offsets", "slice_lines")
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     with suppress(OSError):
         if source is not None and discover(source) and (left := left_out_in(source)):  # without logs, the error says what is there
             say(left)
-    return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
+    return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=lines, metrics=metrics)
 
 
 def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool) -> None:

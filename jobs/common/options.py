@@ -80,6 +80,13 @@ def output_format(*forms: str, text: str = "For people or for programs.") -> Opt
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], help=text)
 
 
+def logs_read(what: str = "The logs") -> Option:
+    """`--input`, of a command that shows lines of logs."""
+    return click.option(
+        "--input", "source", type=PATH, metavar="PATH", help=f"{what} that `rebalance run` read. [default: where it read them]"
+    )
+
+
 def once(text: str) -> Option:
     """`--once`."""
     return click.option("--once", is_flag=True, help=text)
@@ -134,9 +141,6 @@ alerts = click.option(
     multiple=True,
     help="Post new findings (ERROR) to a webhook: slack, alertmanager or json, and the file that holds its URL (chmod 600). "
     "Repeatable; [alerts] in --config says more (docs/alerts.md).",
-)
-logs_read = click.option(
-    "--input", "source", type=PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
 )
 dashboard_url = click.option("--dashboard-url", metavar="URL", help="Address of `rebalance dashboard`, to which alerts link.")
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")

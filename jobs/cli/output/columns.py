@@ -64,8 +64,7 @@ class Columns:
         shown = []
         for cell, width, right in zip(cells, widths, self._right, strict=True):
             text = _cut(cell, width)
-            padding = " " * (width - cell_len(text))
-            shown.append(padding + text if right else text + padding)
+            shown.append(" " * (width - cell_len(text)) + text if right else set_cell_size(text, width))
         line = _GAP.join(shown).rstrip()
         return line if self._width is None else _cut(line, self._width)
 

@@ -21,10 +21,7 @@ _KNOWN: Final = (
     "a broker's group coordinator (`grep -i group server.log`), or of consumers: Java's client (also Connect, Streams, Spring, Logstash),"
     " librdkafka and its bindings, kafka-python, aiokafka, franz-go, sarama, kafka-go, KafkaJS"
 )
-WHAT_IS_READ: Final = (
-    "look for lines of the group coordinator in a broker's server.log (`grep -i group server.log`), or for those of the consumer in an"
-    " application's log, each with its date and time; `rebalance inspect` shows what a file holds"
-)
+WHAT_IS_READ: Final = f"it takes lines of {_KNOWN}, each with its date and time; `rebalance inspect` shows what a file holds"
 _NO_TIME: Final = (
     "a line needs a date and a time. Copy it with that of its container (`kubectl logs --timestamps`, `docker logs --timestamps`, `docker"
     " compose logs --timestamps`) or of the journal (`journalctl -o short-iso`), or let the log's own pattern have both; if both are there"
@@ -73,7 +70,7 @@ def reasons(source: Path) -> Iterator[str]:
         if not spoken and _OF_KAFKA.search(line) is not None:
             spoken = line.strip()
     if not spoken:
-        yield f"none of its lines is about a consumer group. It takes lines of {_KNOWN}, each with its date and time"
+        yield f"none of its lines is about a consumer group; {WHAT_IS_READ}"
     elif not dated and others:
         yield "its dates can be read in several ways: which number is the day, the month, the year? So nothing is explained"
         yield "write the date as 2026-01-31 (`sed -E` can), or let the log's own pattern do so: %d{yyyy-MM-dd HH:mm:ss.SSS}"
