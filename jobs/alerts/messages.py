@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from jobs.alerts.finding import COLUMNS, Finding
@@ -101,17 +100,14 @@ def _problems(findings: Sequence[Finding]) -> list[list[Finding]]:
 
     The gravest problems come first; of these those of brokers, as in the report, then the most frequent.
     """
-
-    def of(finding: Finding) -> tuple[str, str, str, str]:
-        return finding.cluster, finding.broker, "" if finding.broker else finding.group_id, finding.code
-
-    ordered = sorted(findings, key=lambda one: (of(one), one.occurred_ms, one.key))
-    problems = [list(own) for _, own in groupby(ordered, of)]
+    problems: dict[tuple[str, ...], list[Finding]] = {}
+    for one in sorted(findings, key=lambda one: (one.occurred_ms, one.key)):
+        problems.setdefault((one.cluster, one.broker, "" if one.broker else one.group_id, one.code), []).append(one)
 
     def order(problem: Sequence[Finding]) -> tuple[int, bool, int, int]:
         return -max(one.gravity for one in problem), not problem[0].broker, -len(problem), problem[0].occurred_ms
 
-    return sorted(problems, key=order)
+    return sorted(problems.values(), key=order)
 
 
 def _headline(findings: Sequence[Finding]) -> str:

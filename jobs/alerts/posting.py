@@ -54,18 +54,14 @@ class Webhook:
         self._settings = settings
         self._opener = build_opener(_NoRedirect)
 
-    def check(self) -> None:
-        """SettingsError: the files cannot be read, others can read them too, or they hold no URL or token."""
-        self._address()
-
     def post(self, message: Message) -> Outcome:
         """Posts a message. The receiver has it once it answers with a status of success."""
         try:
-            url, authorization = self._address()
+            url, authorization = self.address()
         except SettingsError as error:
             return Outcome(delivered=False, text=str(error), reason="settings")
         own = {"Idempotency-Key": message.key, "Content-Type": "application/json", "User-Agent": f"rebalance/{version()}"}
-        request = Request(url, message.body, own | authorization, method="POST")  # noqa: S310 - `_address` lets only HTTP through
+        request = Request(url, message.body, own | authorization, method="POST")  # noqa: S310 - `address` lets only HTTP through
         try:
             with self._opener.open(request, timeout=self._settings.timeout_ms / 1_000) as answer:
                 return Outcome(delivered=True, text=_status(answer.status), reason="")
@@ -82,8 +78,8 @@ class Webhook:
         text, refused = f"{_status(error.code)}{shown}", error.code in _REFUSED
         return Outcome(delivered=False, text=text, reason=str(error.code), refused=refused, pause_s=_retry_after(error))
 
-    def _address(self) -> tuple[str, dict[str, str]]:
-        """The URL and the header of the login."""
+    def address(self) -> tuple[str, dict[str, str]]:
+        """The URL and the header of the login. SettingsError: the files cannot be read, others can read them too, or they hold no such."""
         settings = self._settings
         url = _secret(settings.name, settings.url_file)
         if not is_web_address(url):

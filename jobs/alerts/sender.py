@@ -68,7 +68,7 @@ class Sender:
         tables = ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
         self._queues = [Queue(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes in tables]
         self._webhook = Webhook(receiver)
-        self._webhook.check()
+        self._webhook.address()
         self._not_before = 0.0
         self._failures = 0  # in a row
         self._refusals = 0  # of one finding
@@ -164,16 +164,10 @@ class Sender:
 
 def sample() -> Finding:
     """What `rebalance alert --test` posts."""
-    return Finding(
-        cluster="test",
-        group_id="rebalance-alert-test",
-        occurred_ms=time.time_ns() // 1_000_000,
-        code="TEST",
-        severity="ERROR",
-        client_id="rebalance",
-        message="This is a test of `rebalance alert --test`. No consumer group is concerned.",
-        advice="Nothing. Findings will look like this one.",
-    )
+    message = "This is a test of `rebalance alert --test`. No consumer group is concerned."
+    advice = "Nothing. Findings will look like this one."
+    at_ms = time.time_ns() // 1_000_000
+    return Finding("test", "rebalance-alert-test", at_ms, "TEST", "ERROR", message, advice, client_id="rebalance")
 
 
 class Alerts(Collector):

@@ -53,9 +53,12 @@ class NewsText:
 
     def line(self, item: NewsItem, *others: NewsItem) -> Text:
         """The line about an item, and others of the same broker. Groups have the name of their cluster once there are several of these."""
-        is_rebalance = item.table == REBALANCES
+        is_rebalance, cluster = item.table == REBALANCES, item.row["cluster"]
+        self._clusters.add(cluster)
+        about = f"{len(others) + 1} groups" if others else item.row["group_id"]
+        about = f"{cluster}/{about}" if len(self._clusters) > 1 else about
         text = Text(f"{clock(item.at)}  ", no_wrap=True, overflow="ellipsis")  # lines come in the order of this time
-        text.append(f"{self._marks[(item.waits_for is None) if is_rebalance else 2]} {self._about(item, others)} ", "bold")
+        text.append(f"{self._marks[(item.waits_for is None) if is_rebalance else 2]} {_cell(about, self._group)} ", "bold")
         if is_rebalance:
             self._rebalance(text, item)
         else:
@@ -65,11 +68,6 @@ class NewsText:
         if note:
             text.append(f"   ({note})", "dim")
         return text
-
-    def _about(self, item: NewsItem, others: Sequence[NewsItem]) -> str:
-        cluster, group = item.row["cluster"], f"{len(others) + 1} groups" if others else item.row["group_id"]
-        self._clusters.add(cluster)
-        return _cell(f"{cluster}/{group}" if len(self._clusters) > 1 else group, self._group)
 
     def _rebalance(self, text: Text, item: NewsItem) -> None:
         row = item.row

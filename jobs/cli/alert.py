@@ -69,7 +69,7 @@ def _test(settings: AlertSettings) -> int:
     failed = False
     for receiver in settings.receivers:
         webhook = Webhook(receiver)
-        webhook.check()
+        webhook.address()
         began = time.monotonic()
         outcome = webhook.post(message(receiver, [sample()], settings.dashboard_url))
         failed |= not outcome.delivered

@@ -80,7 +80,7 @@ def test_a_receiver_that_cannot_be_reached_is_named_without_its_address(received
 )
 def test_a_file_without_a_usable_url_is_refused_unshown(tmp_path, url):
     with pytest.raises(SettingsError) as error:
-        webhook(secret_file(tmp_path, url)).check()
+        webhook(secret_file(tmp_path, url)).address()
     assert "oncall" in str(error.value)
     check_untold(str(error.value))
 
@@ -89,9 +89,9 @@ def test_a_file_that_others_may_read_is_refused(tmp_path):
     file = secret_file(tmp_path, f"http://h/{SECRET}")
     file.chmod(0o644)
     with pytest.raises(SettingsError, match=r"can be read by any user of this machine: chmod 600"):
-        webhook(file).check()
+        webhook(file).address()
     with pytest.raises(SettingsError, match=r"cannot read .*nowhere"):
-        webhook(tmp_path / "nowhere").check()
+        webhook(tmp_path / "nowhere").address()
 
 
 def test_a_replaced_file_counts_from_the_next_post_on(received, tmp_path):
