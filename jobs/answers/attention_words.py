@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -31,6 +31,14 @@ CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here
 
 STILL_ON: Final = "still going on at the end of the logs"
 OVER: Final = "over"
+
+_SESSION: Final = ("session.timeout.ms", "session_timeout_ms", "silent_ms")
+_SETTINGS: Final = {
+    "POLL_TIMEOUT": ("max.poll.interval.ms", "max_poll_interval_ms", "poll_gap_ms"),
+    "COORDINATOR_MOVED": ("session.timeout.ms", "session_timeouts_ms", "unheard_ms"),
+    **dict.fromkeys(("UNKNOWN_MEMBER", "ZOMBIE_COMMIT"), _SESSION),
+}
+"""By the code of a finding: the setting that was too short, and the figures of its value and of what it took."""
 
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
@@ -76,6 +84,19 @@ class AttentionWords:
         else:
             decided = not refused and entry.rebalanced is not None and (is_storm or len(entry.findings) == 1)
         return OVER if decided and is_quiet else ""
+
+    def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
+        """The settings that were too short, with what they took, a sentence for each group and setting: where lines show both figures."""
+        took: dict[tuple[str, str], tuple[int, int]] = {}
+        for row in (row for entry in entries for row in (*entry.findings, *entry.followed_by) if row["code"] in _SETTINGS):
+            setting, of_value, of_need = _SETTINGS[row["code"]]
+            value, needed = row["details"].get(of_value), row["details"].get(of_need)
+            value = max(value, default=None) if isinstance(value, list) else value
+            by_session = row["details"].get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
+            if by_session and value is not None and needed is not None and needed > value:
+                key = (self.name(row["cluster"], row["group_id"]), setting)
+                took[key] = max(took.get(key, (0, 0)), (needed, value))
+        return [f"{group}: {setting} above {needed}, now {value}" for (group, setting), (needed, value) in took.items()]
 
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""

@@ -72,6 +72,26 @@ def test_whether_it_is_over_is_said_where_the_lines_show_it(entry, end, said):
     assert words(end).outcome(entry) == said
 
 
+def test_settings_are_told_with_what_they_took():
+    def row(code, group, **details):
+        return {"code": code, "cluster": "c", "group_id": group, "details": details}
+
+    polls = [row("POLL_TIMEOUT", "a", max_poll_interval_ms=8_000, poll_gap_ms=gap_ms) for gap_ms in (9_000, 18_181, None)]
+    zombie = row("ZOMBIE_COMMIT", "b", session_timeout_ms=7_000, silent_ms=21_098, removed="SESSION_TIMEOUT")
+    stalled = row("ZOMBIE_COMMIT", "a", session_timeout_ms=7_000, silent_ms=30_000, removed="POLL_TIMEOUT")
+    soon = row("UNKNOWN_MEMBER", "b", session_timeout_ms=7_000, silent_ms=6_000)  # something else was the reason
+    moved = [row("COORDINATOR_MOVED", "c", session_timeouts_ms=times, unheard_ms=9_929) for times in ([6_000, 8_000], [])]
+    entries = [
+        AttentionEntry(polls, followed_by=[stalled]),
+        AttentionEntry([row("SESSION_TIMEOUT", "b", silent_ms=7_000)], followed_by=[zombie, soon]),
+    ]
+    assert words(0).settings([*entries, AttentionEntry(moved)]) == [
+        "a: max.poll.interval.ms above 18181, now 8000",
+        "b: session.timeout.ms above 21098, now 7000",
+        "c: session.timeout.ms above 9929, now 8000",
+    ]
+
+
 def test_a_client_is_named_without_what_tells_nothing_apart():
     """A hash of its member id, or the address by which a machine speaks to itself. A client without a name has nothing else."""
     assert clients_of(AttentionEntry([found(0)])) == "app-1@10.0.0.7"
