@@ -32,6 +32,8 @@ CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here
 STILL_ON: Final = "still going on at the end of the logs"
 OVER: Final = "over"
 
+TOO_SHORT: Final = "Settings that were too short"
+
 _SESSION: Final = ("session.timeout.ms", "session_timeout_ms", "silent_ms")
 _SETTINGS: Final = {
     "POLL_TIMEOUT": ("max.poll.interval.ms", "max_poll_interval_ms", "poll_gap_ms"),

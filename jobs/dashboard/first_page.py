@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
@@ -51,6 +51,7 @@ def attention(overview: Overview) -> dict[str, Any]:
             {"why": printable(words.gap(gap), _SENTENCES), "next": printable(gap.next, _SENTENCES)}
             for gap in overview.judgement.gaps[:_ENTRIES]
         ],
+        "settings": {"title": TOO_SHORT, "texts": words.settings(entries)[:_ENTRIES]},
         "clients_say": CLIENTS_SAY,
         "said": [
             {"cluster": one.cluster, "group_id": one.group_id, "text": printable(words.said(one), _SENTENCES)}

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
 from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
@@ -73,6 +73,10 @@ class AttentionText:
             self._entry(number, entry)
         if len(entries) > limit:
             write(self._console, f"    … and {len(entries) - limit} more: --limit {len(entries)} shows all")
+        if settings := self._words.settings(entries):
+            write(self._console, f"    {TOO_SHORT}:")
+            for text in settings[:limit]:
+                write(self._console, f"      {text}")
         write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:

@@ -36,7 +36,7 @@ export async function draw(main) {
     lead(attention),
     attention.lanes.length || zoom ? overview(attention, period, groups) : null,
     await legend(drawn(attention, activity)),
-    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
+    attention.entries.length ? panel("What needs attention", data.counts, [incidents(attention), settings(data)], "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },
@@ -47,6 +47,8 @@ export async function draw(main) {
       panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
       panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
 }
+
+const settings = ({ settings: { title, texts } }) => (texts.length ? h("details", { id: "settings" }, h("summary", {}, `${title} (${texts.length})`), h("ul", {}, texts.map((text) => h("li", {}, text)))) : null);
 
 /** What clients say of groups of which no broker speaks. */
 function said(data) {
