@@ -256,8 +256,8 @@ COORDINATOR_MOVED: Final = Text(
     "{remedy}{session}",
     row="Another broker took the group over, or the coordinator was held up: its answers took seconds, it wrote no line for half of a "
     "session, or it had just taken partitions over and the clients whose sessions ended joined again at once. The row names the members "
-    "that the group lost by this, of either protocol; they get no SESSION_TIMEOUT. In the consumer protocol a move that costs no member "
-    "is none",
+    "that the group lost by this, of either protocol, and is an ERROR then; they get no SESSION_TIMEOUT. In the consumer protocol a move "
+    "that costs no member is none",
     evidence="C R",
     figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms", "unheard_ms"),
 )

@@ -172,7 +172,8 @@ def _report(g: Emitter, incident: Incident) -> None:
         "unheard_ms": or_none(unheard_ms),
     }
     at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
-    emit(g, catalogue.COORDINATOR_MOVED, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
+    text = catalogue.COORDINATOR_MOVED._replace(severity="ERROR") if lost else catalogue.COORDINATOR_MOVED
+    emit(g, text, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
 
 
 def _unheard_ms(g: Emitter, lost: list[str], limits: list[int]) -> int:

@@ -25,7 +25,9 @@ from tests.tracker.story import START_MS, play, table
 
 def lost(rows):
     """Clients of the members that COORDINATOR_MOVED says were lost."""
-    details = json.loads(finding(rows, "COORDINATOR_MOVED")["details"])
+    moved = finding(rows, "COORDINATOR_MOVED")
+    details = json.loads(moved["details"])
+    assert moved["severity"] == ("ERROR" if details["members_lost"] else "WARNING")
     return [member.split("-")[0] for member in details["members_lost"]]
 
 
