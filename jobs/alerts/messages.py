@@ -13,7 +13,7 @@ from jobs.alerts.finding import COLUMNS, Finding
 from jobs.answers.attention_words import NOUNS
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
-from jobs.common.text import many, printable, who
+from jobs.common.text import many, printable, some, who
 from jobs.common.times import instant
 
 COLOURS: Final = {"ERROR": "#d32f2f", "WARNING": "#f9a825", "INFO": "#1976d2"}
@@ -132,8 +132,8 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
     until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
     span = instant(first.occurred_ms)[:19] + until
     lines = [_escaped(newest.message), f"*What to change:* {_escaped(newest.advice)}"]
-    lines += [f"*Client:* {_named(clients)}"] if clients else []
-    lines += [f"*Groups:* {_named(groups)}"] if first.broker else []
+    lines += [f"*Client:* {some([*map(_code, clients)], _NAMED)}"] if clients else []
+    lines += [f"*Groups:* {some([*map(_code, groups)], _NAMED)}"] if first.broker else []
     attachment = {
         "color": _ENDED if newest.open is False else COLOURS.get(newest.severity, COLOURS["ERROR"]),
         "fallback": f"{newest.severity}: {title}",
@@ -147,11 +147,6 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
 
 def _iso(at_ms: int) -> str:
     return instant(at_ms).replace(" ", "T") + "Z"
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
-    return ", ".join(map(_code, names[:_NAMED])) + more
 
 
 def _escaped(text: str, limit: int = _TEXT_CHARS) -> str:

@@ -15,7 +15,7 @@ from jobs.answers.incidents.bills import Bill
 from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
-from jobs.common.text import many, printable, who
+from jobs.common.text import many, printable, some, who
 from jobs.common.times import duration
 
 NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "info"}
@@ -105,7 +105,7 @@ class AttentionWords:
         several = len(entry.findings) > 1 and entry.incident is None
         yield "What", (self._worst(entry) if several else "") + entry.message
         if entry.incident is not None and len(entry.groups) > 1:
-            yield "Groups", _folded([printable(group, 60) for group in entry.groups], 2 * _NAMED)
+            yield "Groups", some([printable(group, 60) for group in entry.groups], 2 * _NAMED)
         elif clients := clients_of(entry):
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
@@ -128,7 +128,7 @@ class AttentionWords:
 
     def gap(self, gap: Gap) -> str:
         """What could not be judged, and why."""
-        return f"{_folded([self.name(gap.cluster, group) for group in gap.groups], _NAMED) or 'Any group'}: {gap.why}"
+        return f"{some([self.name(gap.cluster, group) for group in gap.groups], _NAMED) or 'Any group'}: {gap.why}"
 
     def calm(self, judgement: Judgement) -> str:
         """What the evidence allows to say of a report without entries."""
@@ -136,7 +136,7 @@ class AttentionWords:
         if not healthy:
             alone = " Only clients speak of it, as follows." if judgement.of_clients else ""
             return "No finding, and nothing shows that all is well." + alone
-        groups = _folded([self.name(*key) for key in healthy], 2 * _NAMED)
+        groups = some([self.name(*key) for key in healthy], 2 * _NAMED)
         cover = (
             f"The lines cover {duration(judgement.span_ms)}, and show no trouble."
             if judgement.all_clear
@@ -166,7 +166,7 @@ def clients_of(entry: AttentionEntry) -> str:
     clients = entry.clients
     if len(clients) == 1 and not clients[0][0]:
         return who(*clients[0][:2], min(entry.members) if len(entry.members) == 1 else None)
-    return _folded([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)
+    return some([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)
 
 
 def cost_of(bill: Bill) -> str:
@@ -175,8 +175,3 @@ def cost_of(bill: Bill) -> str:
     owners = f", {duration(lost)} of unowned partition time (sum)" if lost is not None else ""
     took = f", {duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
     return f"{bill.rebalances} rebalance{'s' if bill.rebalances > 1 else ''}{took}{owners}"
-
-
-def _folded(names: Sequence[str], most: int) -> str:
-    """Names in a line, some of them only counted."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

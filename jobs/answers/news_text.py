@@ -15,7 +15,7 @@ from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
 from jobs.answers.open_rebalances import waits_note
 from jobs.answers.rounds import CONSUMER
-from jobs.common.text import printable
+from jobs.common.text import printable, some
 from jobs.common.times import duration
 from schemas.names import REBALANCES
 
@@ -86,8 +86,7 @@ class NewsText:
         text.append(f"{_cell(row['code'], self._code)} ", _STYLES.get(row["severity"], ""))
         text.append(self._culprit(row, row["client_id"]))
         if self._wide:
-            more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
-            names = ", ".join(printable(group, 60) for group in groups[:_NAMED]) + more
+            names = some([printable(group, 60) for group in groups], _NAMED)
             text.append(f"  {row['id']}", "dim")
             text.append(f"  {names if len(groups) > 1 else printable(row['message'], _MESSAGE)}")
         else:

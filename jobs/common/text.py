@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 _UUID: Final = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")
@@ -62,6 +63,11 @@ def who(client_id: str | None, host: str | None, member_id: str | None, instance
     static = f"={printable(instance_id, 30)}" if instance_id and instance_id != client_id else ""
     member = short_member(member_id)
     return " ".join(part for part in (name + static + place, member) if part) or "-"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Names in a line, those beyond `most` only counted."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def many(count: int, noun: str) -> str:

@@ -29,7 +29,7 @@ from jobs.dashboard.encoding import encoded
 from jobs.dashboard.first_page import attention, first_page, scope_of
 from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.present import evidence, health
-from jobs.dashboard.queries import MOST, QUERIES, rows_of
+from jobs.dashboard.queries import MOST, QUERIES, answer, rows_of
 from jobs.dashboard.store import Reply, Store
 
 _AT_ONCE: Final = 2  # threads: the tables are read by one at a time anyway
@@ -112,7 +112,8 @@ def _json(reply: Reply, known: str) -> Response:
 
 
 def _ask(store: Store, given: Params, name: str) -> Reply:
-    return store.ask(name, given)
+    questions.load(name)
+    return store.reply(("ask", name, *sorted(given.items())), lambda reader: answer(reader, name, given))
 
 
 _PAGES: Final[Mapping[str, Callable[[QuestionReader, Params], Any]]] = {

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.common.text import printable
 from jobs.dashboard import api
-from jobs.dashboard.pages import TYPES, Page, assets, pages, shell
+from jobs.dashboard.pages import PAGES, TYPES, Page, assets, shell
 from jobs.dashboard.store import Store
 
 POLICY: Final = (
@@ -46,7 +46,7 @@ def build_app(lakehouse: Path, hosts: Sequence[str]) -> Starlette:
     """
     store = Store(lakehouse)
     shown = printable(str(lakehouse), 120)
-    page_routes = [Route(page.path, _page(page, shown)) for page in pages()]
+    page_routes = [Route(page.path, _page(page, shown)) for page in PAGES]
     return Starlette(
         routes=[*page_routes, Route("/assets/{name}", _asset), *api.routes(store)],
         middleware=[Middleware(_Headers), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)],

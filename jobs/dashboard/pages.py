@@ -31,7 +31,7 @@ PAGES: Final = (
     Page("/findings", "Findings", "findings.js", "Findings"),
     Page("/questions", "Questions", "questions.js", "Questions"),
 )
-"""In the order of the navigation. A page is in it, and has an address, once its module is there."""
+"""In the order of the navigation."""
 
 SAVED: Final = tuple(page for page in PAGES if page.path in {"/", "/groups", "/group", "/rebalance"})
 """Those that a saved report has."""
@@ -46,14 +46,9 @@ def assets() -> dict[str, bytes]:
     return {item.name: item.read_bytes() for item in folder.iterdir() if item.name[item.name.rfind(".") :] in TYPES}
 
 
-def pages() -> list[Page]:
-    """The pages that there are."""
-    return [page for page in PAGES if page.module in assets()]
-
-
 def shell(page: Page, lakehouse: str, saved: Mapping[str, Any] | None = None) -> str:
     """The page before its data. `lakehouse`: where the data is from, as shown. `saved`: what a page holds that is a file of its own."""
-    shown = SAVED if saved else pages()
+    shown = SAVED if saved else PAGES
     modules = json.dumps({each.path: each.module for each in shown})
     template = _environment().get_template("shell.html")
     return template.render(page=page, pages=shown, modules=modules, lakehouse=lakehouse, version=version(), saved=saved)

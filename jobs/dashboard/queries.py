@@ -6,8 +6,8 @@ Each query takes `limit` and what it names with `$`. Times that no value is give
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from jobs.answers import questions
@@ -115,11 +115,34 @@ QUERIES: Final[Mapping[str, str]] = {name: _whole(text) for name, text in _SHORT
 """By name, as the pages ask for them: /api/rows/NAME."""
 
 
-def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
-    """The answer of a named question: `rows` by column name, `cut` (whether there are more than `limit`), or why there is `nothing`."""
+def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """The answer of a named question, as pages take it. `cut`: there are more rows than `limit`; `nothing`: why there are none."""
     bound = BoundQuestion(reader, questions.load(name), {key: value for key, value in given.items() if value})
-    rows = bound.answer().by_name()
-    return {"rows": rows, "cut": bound.cut, "nothing": "" if rows else bound.why_nothing()}
+    found = bound.answer()
+    return {
+        "columns": found.columns,
+        "kinds": [_kind(row[index] for row in found.rows) for index in range(len(found.columns))],
+        "rows": found.rows,
+        "cut": bound.cut,
+        "provisional": bound.provisional(),
+        "nothing": "" if found.rows else bound.why_nothing(),
+    }
+
+
+def _kind(values: Iterable[Any]) -> str:
+    """What a column holds: `time`, `number`, `list` or `text`."""
+    first = next((value for value in values if value is not None), None)
+    if isinstance(first, datetime):
+        return "time"
+    if isinstance(first, (int, float)) and not isinstance(first, bool):
+        return "number"
+    return "list" if isinstance(first, (list, dict)) else "text"
+
+
+def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """The same with `rows` by column name."""
+    found = answer(reader, name, given)
+    return {**found, "rows": [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]}
 
 
 def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.incidents import Incidents
 from jobs.dashboard.pages import SAVED, Page, assets, shell
 from jobs.dashboard.present import lines_of
-from jobs.dashboard.queries import asked
+from jobs.dashboard.queries import answer
 
 _PROVEN: Final = 200  # entries
 _LINES_BYTES: Final = 800_000  # of log lines: `rebalance evidence` has the others
@@ -68,13 +68,13 @@ def _pages(reader: QuestionReader, report: Report, limit: int) -> dict[str, Any]
     incidents = Incidents(report.attention)
     rebalanced = [key_of(row) for row in report.groups if row["rebalances"] > row["startups"]]
     named = [key for key in (*incidents.groups, *rebalanced) if report.scope.group in (None, key[1])]
-    held: dict[str, Any] = {"ask/groups": _as_answer(asked(reader, "groups", {"cluster": report.scope.cluster, "limit": "20000"}))}
+    held: dict[str, Any] = {"ask/groups": answer(reader, "groups", {"cluster": report.scope.cluster, "limit": "20000"})}
     chosen = list(dict.fromkeys(named))[:limit]
     for cluster, group in chosen:
         of = f"cluster={cluster}&group={group}"
         held[f"group?{of}"] = group_page(reader, cluster, group)
         held[f"attention?{of}"] = attention(_about(report, incidents, (cluster, group)))
-        held[f"ask/silences?{of}"] = _as_answer(asked(reader, "silences", {"cluster": cluster, "group": group}))
+        held[f"ask/silences?{of}"] = answer(reader, "silences", {"cluster": cluster, "group": group})
     for row in _costliest([row for row in report.rebalances if key_of(row) in set(chosen)], limit):
         held[f"rebalance?id={row['id']}"] = rebalance_page(reader, row["id"])
     return held
@@ -90,12 +90,6 @@ def _about(report: Report, incidents: Incidents, key: Key) -> Report:
     said = [one for one in report.said if (one.cluster, one.group_id) == key]
     clusters = [row for row in report.clusters if row["cluster"] == key[0]]
     return replace(report, attention=incidents.about(key), judgement=judgement, said=said, clusters=clusters)
-
-
-def _as_answer(found: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as /api/ask sends it."""
-    columns = list(found["rows"][0]) if found["rows"] else []
-    return {**found, "columns": columns, "rows": [list(row.values()) for row in found["rows"]]}
 
 
 def _evidence(lakehouse: Path, report: Report, inputs: Sequence[Path], pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
@@ -151,25 +150,6 @@ class Store:
             _, dropped = self._replies.popitem(last=False)
             self._kept -= len(dropped.body)
 
-    def ask(self, name: str, given: Mapping[str, str]) -> Reply:
-        """The answer of a named question, as `rebalance ask` gives it. QuestionError: no such question, or no such value."""
-        question = questions.load(name)
-
-        def compute(reader: QuestionReader) -> dict[str, Any]:
-            bound = ask.BoundQuestion(reader, question, given)
-            answer = bound.answer()
-            nothing = bound.why_nothing() if not answer.rows else ""
-            return {
-                "columns": answer.columns,
-                "kinds": [_kind(row[index] for row in answer.rows) for index in range(len(answer.columns))],
-                "rows": answer.rows,
-                "cut": bound.cut,
-                "provisional": bound.provisional(),
-                "nothing": nothing,
-            }
-
-        return self.reply(("ask", name, *sorted(given.items())), compute)
-
     def export(self, name: str, given: Mapping[str, str], form: str) -> str:
         """The same answer as CSV or as JSON, as `rebalance ask --format` prints it. `form`: csv or json."""
         question = questions.load(name)
@@ -203,16 +183,6 @@ def _give_back() -> None:
     trim = getattr(_C, "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def _kind(values: Iterable[Any]) -> str:
-    """What a column holds: `time`, `number`, `list` or `text`."""
-    first = next((value for value in values if value is not None), None)
-    if isinstance(first, datetime):
-        return "time"
-    if isinstance(first, (int, float)) and not isinstance(first, bool):
-        return "number"
-    return "list" if isinstance(first, (list, dict)) else "text"
 
 
 def _newest_version(log: Path) -> int | None:

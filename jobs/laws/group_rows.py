@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from jobs.common.text import some
 from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 Row = Mapping[str, Any]
@@ -82,7 +83,7 @@ _LISTS: Final = {
 
 def members(ids: Sequence[str]) -> str:
     """Member ids in a sentence."""
-    return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+    return some(ids, 3)
 
 
 def _number(value: int | None) -> int:

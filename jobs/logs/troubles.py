@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from jobs.common.text import some
+
 _NAMED: Final = 3  # files of one reason that are named; the others are counted
 
 GONE: Final = "gone before the end was read"
@@ -41,6 +43,6 @@ def by_reason(what: str, files: Mapping[Path, str]) -> list[str]:
     lines = []
     for reason in sorted(set(files.values())):
         paths = sorted(path for path, its_reason in files.items() if its_reason == reason)
-        names = ", ".join(map(str, paths[:_NAMED])) + (f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else "")
+        names = some([*map(str, paths)], _NAMED)
         lines.append(f"{len(paths):,} file{'' if len(paths) == 1 else 's'} {what}: {reason}: {names}")
     return lines

@@ -11,7 +11,7 @@ import pytest
 from jobs.answers import ask, questions
 from jobs.cli import entry
 from jobs.dashboard.encoding import encoded
-from jobs.dashboard.pages import pages
+from jobs.dashboard.pages import PAGES
 from tests.dashboard.serving import serving
 from tests.lakehouse.rows import DAY, finding, line, rebalance, transition, write
 
@@ -110,7 +110,7 @@ def test_without_a_lakehouse_there_is_a_sentence_and_later_the_rows(tmp_path):
         assert status == 200
         assert "no lakehouse" in json.loads(body)["problem"]
         assert served.json("version")["tables"] == {}
-        for page in pages():
+        for page in PAGES:
             assert served.get(page.path)[0] == 200
 
 
@@ -121,7 +121,7 @@ def test_an_empty_lakehouse_has_no_rows(served):
 
 
 def test_pages_load_nothing_from_elsewhere_and_run_no_script_in_them(served):
-    for page in pages():
+    for page in PAGES:
         status, headers, body = served.get(page.path)
         assert status == 200
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in headers["Content-Security-Policy"]
@@ -148,8 +148,10 @@ def test_a_page_elsewhere_cannot_give_its_name_to_this_machine(served):
 def test_it_loads_no_library_that_it_does_not_need(lakehouse):
     """DuckDB loads pandas and pyarrow with the first value that is bound, unless they are hidden from it: 80 MB, and half a second."""
     program = (
-        "import sys; from pathlib import Path; from jobs.answers.report import read_overview; from jobs.dashboard import app, first_page;"
-        f"store = app.Store(Path({str(lakehouse)!r})); store.ask('groups', {{'group': 'payments'}});"
+        "import sys; from pathlib import Path; from jobs.answers.report import read_overview;"
+        "from jobs.dashboard import app, first_page, queries;"
+        f"store = app.Store(Path({str(lakehouse)!r}));"
+        "store.reply(('ask',), lambda reader: queries.answer(reader, 'groups', {'group': 'payments'}));"
         "store.reply(('overview',), lambda reader: first_page.first_page(reader, read_overview(reader)));"
         "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy') if name in sys.modules])"
     )

@@ -21,7 +21,7 @@ _KNOWN: Final = (
     "a broker's group coordinator (`grep -i group server.log`), or of consumers: Java's client (also Connect, Streams, Spring, Logstash),"
     " librdkafka and its bindings, kafka-python, aiokafka, franz-go, sarama, kafka-go, KafkaJS"
 )
-WHAT_IS_READ: Final = f"it takes lines of {_KNOWN}, each with its date and time; `rebalance inspect` shows what a file holds"
+WHAT_IS_READ: Final = f"look for lines of {_KNOWN}, each with its date and time; `rebalance inspect` shows what a file holds"
 _NO_TIME: Final = (
     "a line needs a date and a time. Copy it with that of its container (`kubectl logs --timestamps`, `docker logs --timestamps`, `docker"
     " compose logs --timestamps`) or of the journal (`journalctl -o short-iso`), or let the log's own pattern have both; if both are there"

@@ -21,7 +21,7 @@ from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
-from jobs.common.text import printable, who
+from jobs.common.text import printable, some, who
 from jobs.common.times import duration, epoch_ms, instant
 
 LIMIT: Final = 20
@@ -95,7 +95,7 @@ class _View:
         brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
         others = [_OTHER_SOURCES[broker] for broker in cluster["brokers"] if broker in _OTHER_SOURCES]
         if brokers:
-            write(self.console, f"  Brokers {_some(brokers)}")
+            write(self.console, f"  Brokers {some(brokers, _NAMED)}")
         if others:
             write(self.console, f"  {'And' if brokers else 'From':7} {', '.join(others)}")
         if lines := cluster["lines"]:
@@ -164,7 +164,7 @@ class _View:
             found = list(rows)
             names = [self.name(row["cluster"], row["group_id"]) for row in found]
             what = "Quiet" if key_of(found[0]) in healthy else "Without a rebalance"
-            write(self.console, f"{what}, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {_some(names)}")
+            write(self.console, f"{what}, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {some(names, _NAMED)}")
 
     def rebalances(self) -> None:
         """Rebalances of each group in time order, the group that cost most first."""
@@ -241,10 +241,6 @@ def _fitting(layouts: Sequence[Columns]) -> Columns:
 
 def _state(row: Row) -> str:
     return row["state"] or ("consumer protocol" if row["protocol"] == "consumer" else _NOT_SEEN)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _number(value: int | None, absent: str = "-") -> str:

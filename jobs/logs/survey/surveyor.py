@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator_model.events import CLIENTS
+from jobs.common.text import some
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.files import DEFAULT_BROKER, LogFile
@@ -244,8 +245,7 @@ class Surveyor:
         brokers = sorted({broker for log, own in logs for broker in own.brokers if not log.is_client})
         containers = sorted({log.view.container for log, _ in logs if log.is_client} - {""})
         if containers or any(log.is_client and log.moments.has_lines for log, _ in logs):
-            more = f" and {len(containers) - _NAMED:,} more" if len(containers) > _NAMED else ""
-            brokers.append(f"{CLIENTS} ({', '.join(containers[:_NAMED])}{more})" if containers else CLIENTS)
+            brokers.append(f"{CLIENTS} ({some(containers, _NAMED)})" if containers else CLIENTS)
         if len(logs) > 1 and not any(log.view.share for log, _ in logs):
             self.notes.append(f"{origin} holds {len(logs)} logs, one after the other, of {', '.join(brokers)}")
         elif len(brokers) > 1:
