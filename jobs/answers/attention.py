@@ -338,24 +338,21 @@ def _most_first(counted: Counter[str]) -> list[str]:
     return sorted(counted, key=lambda name: (-counted[name], name))
 
 
-def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
-    """Entries for programs."""
-    return [
-        {
-            "severity": entry.severity,
-            "code": entry.code,
-            "cluster": entry.gravest["cluster"],
-            "groups": entry.groups,
-            "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
-            "incident": entry.incident,
-            "first_at": entry.first_at,
-            "last_at": entry.last_at,
-            **entry.bill._asdict(),
-            "refused": entry.refused._asdict() if entry.refused else None,
-            "message": entry.message,
-            "advice": entry.advice,
-            "findings": [row["id"] for row in entry.findings],
-            "followed_by": [row["id"] for row in entry.followed_by],
-        }
-        for entry in entries
-    ]
+def as_row(entry: AttentionEntry) -> Row:
+    """An entry for programs."""
+    return {
+        "severity": entry.severity,
+        "code": entry.code,
+        "cluster": entry.gravest["cluster"],
+        "groups": entry.groups,
+        "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
+        "incident": entry.incident,
+        "first_at": entry.first_at,
+        "last_at": entry.last_at,
+        **entry.bill._asdict(),
+        "refused": entry.refused._asdict() if entry.refused else None,
+        "message": entry.message,
+        "advice": entry.advice,
+        "findings": [row["id"] for row in entry.findings],
+        "followed_by": [row["id"] for row in entry.followed_by],
+    }

@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
-from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
+from jobs.answers.attention import AttentionEntry, as_row, attention
 from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
@@ -256,7 +256,7 @@ def to_json(report: Report, *, limit: int | None = None) -> str:
         {
             "since": report.since,
             "until": report.until,
-            "attention": attention_as_rows(report.attention[:limit]),
+            "attention": [as_row(entry) for entry in report.attention[:limit]],
             "not_judged": [gap.as_row() for gap in report.judgement.gaps],
             "clients_say": [one.as_row() for one in report.said[:limit]],
             "healthy": [{"cluster": cluster, "group_id": group} for cluster, group in report.judgement.healthy[:limit]],

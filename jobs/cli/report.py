@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from jobs.cli.output.not_understood import WHAT_IS_READ
 from jobs.cli.output.terminal import stdout, tell, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import LakehouseError, UserError
@@ -138,12 +139,9 @@ def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
     if not lines:
         return "Nothing to report: no line was read yet. `rebalance run --input LOGS --lakehouse LAKE --once` reads a folder of logs."
     bad = f"; {unreadable:,} could not be read{' (`rebalance ask quarantine` says why)' if kept else ''}" if unreadable else ""
-    needed = (
-        "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
-        if kept
-        else "Take more lines: those of the group coordinator in a broker's server.log (`grep -i group server.log`), or those of the"
-        " consumer in the application's log, from its start on and from just before the trouble."
-    )
+    needed = f"Take more lines: {WHAT_IS_READ}."
+    if kept:
+        needed = "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
     if not kept:  # an excerpt, in which nothing is no all-clear
         were = f"{many(lines, 'line')} {'was' if lines == 1 else 'were'} read"
         return f"No answer: {were}, and none that says something of a consumer group names it{bad}. {needed}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -156,24 +157,10 @@ def _number(given: Params, name: str, default: int) -> int:
 def _questions() -> list[dict[str, Any]]:
     """All questions: what each asks, answers and takes."""
     return [
-        {
-            "name": name,
-            "question": one.question,
-            "answer": one.answer,
-            "often": name in questions.FIFTEEN,
-            "parameters": [_parameter(name, each) for each in one.parameters],
-            "sql": one.text,
-        }
-        for name in questions.names()
-        for one in [questions.load(name)]
+        {**asdict(one), "often": one.name in questions.FIFTEEN, "parameters": [_parameter(one.name, each) for each in one.parameters]}
+        for one in map(questions.load, questions.names())
     ]
 
 
 def _parameter(question: str, one: questions.Parameter) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "default": one.default,
-        "meaning": one.meaning,
-        "choices": questions.CHOICES.get((question, one.name), ()),
-        "option": one.name in questions.OPTIONS,
-    }
+    return {**asdict(one), "choices": questions.CHOICES.get((question, one.name), ()), "option": one.name in questions.OPTIONS}

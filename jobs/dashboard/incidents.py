@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
-from jobs.answers.attention import SEVERITIES, AttentionEntry
+from jobs.answers.attention import SEVERITIES, AttentionEntry, as_row
 from jobs.answers.attention_words import AttentionWords, clients_of, cost_of
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.outages import HELD_UP, broker_name
@@ -55,26 +55,17 @@ class Incidents:
 
 
 def told(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
-    """An entry as data."""
-    return {
-        "id": (entry.incident or entry.gravest)["id"],  # of the row whose lines prove it
-        "ids": sorted(entry.ids),
-        "severity": entry.severity,
-        "code": entry.code,
-        "cluster": entry.gravest["cluster"],
-        "groups": entry.groups,
+    """An entry as data with its words. `id`: of the row whose lines prove it."""
+    return as_row(entry) | {
+        "id": (entry.incident or entry.gravest)["id"],
         "subject": words.subject(entry),
         "headline": headline(entry),
         "away": trouble(entry),
         "clients": clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
-        "first_at": entry.first_at,
-        "last_at": entry.last_at,
         "outcome": words.outcome(entry),
-        "times": len(entry.findings),
         "message": printable(entry.message, _MESSAGE),
         "advice": printable(" ".join(entry.advice), _MESSAGE),
         "cost": cost_of(entry.bill) if entry.bill.rebalances else "",
-        **entry.bill._asdict(),
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.dashboard.pages import pages
+from jobs.dashboard.pages import PAGES
 from jobs.demo.children import RebalanceCommand
 from jobs.lakehouse.reader import table_rows
 from tests.dashboard.serving import Served
@@ -64,5 +64,5 @@ def test_whichever_is_killed_the_other_goes_on(tmp_path):
             until(lambda: shown(served) > before, run, looking)
             run.kill()
             assert shown(served) == in_tables()
-            assert {page.path: served.get(page.path)[0] for page in pages()} == {page.path: 200 for page in pages()}
+            assert {page.path: served.get(page.path)[0] for page in PAGES} == {page.path: 200 for page in PAGES}
             assert looking.running

@@ -9,7 +9,7 @@ import pytest
 from jobs.answers import ask, questions
 from jobs.common.text import printable
 from jobs.common.times import duration
-from jobs.dashboard.pages import pages
+from jobs.dashboard.pages import PAGES
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, open_rebalance, rebalance, row, transition, write
@@ -74,7 +74,7 @@ def rebalance_id(served, group="payments"):
 def test_every_page_says_what_is_missing(browser, tmp_path):
     with serving(tmp_path / "none") as served:
         its = browsing.Reader(browser, served.url)
-        for page in pages():
+        for page in PAGES:
             its.open(page.path)
             assert len(its.text()) > 10, page.path
         its.open("/", cluster="c")

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from jobs.answers import ask, questions
 from jobs.common.times import duration
-from jobs.dashboard.pages import pages
+from jobs.dashboard.pages import PAGES
 from tests.dashboard import browsing
 from tests.dashboard.recorded import GrowingLakehouse
 from tests.dashboard.serving import serving
@@ -66,7 +66,7 @@ def addresses(served):
     states += [("/questions", {"name": "why"}), ("/findings", {"text": "nothing has this"})]
     few = {"limit": 8}  # axe looks at every cell
     deep = [("/group", of), ("/group", of | {"tab": "findings", "lanes": "clients"}), ("/rebalance", of | {"id": one["id"]})]
-    return [*((page.path, few) for page in pages()), *deep, *((path, few | values) for path, values in states)]
+    return [*((page.path, few) for page in PAGES), *deep, *((path, few | values) for path, values in states)]
 
 
 def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded):
@@ -171,7 +171,7 @@ def test_findings_are_in_the_cards_of_their_incidents(reader, recorded):
     for place, entry in enumerate(entries):
         shown = cards.nth(place).locator(".finding").evaluate_all("all => all.map(each => each.id.slice(8))")
         assert shown
-        assert set(shown) <= set(entry["ids"])
+        assert set(shown) <= {*entry["findings"], *entry["followed_by"]}
         assert entry["message"] in cards.nth(place).inner_text()
         assert its.page.locator(f"#finding-{shown[0]}").is_hidden(), "folded"
     assert its.page.locator(".finding").count() == len(asked(recorded, "findings", limit="1000"))

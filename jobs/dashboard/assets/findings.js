@@ -5,7 +5,7 @@ import { h, printable, put } from "./dom.js";
 import { evidenceLines } from "./evidence.js";
 import { count, duration, instant, many, who } from "./format.js";
 import { filters, folded, refusal } from "./filters.js";
-import { cardBody, cardTitle, look } from "./judged.js";
+import { cardBody, cardTitle, idsOf, look } from "./judged.js";
 import { symbol } from "./looks.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
@@ -56,7 +56,7 @@ const unfolded = new Map(); // by incident: whether its findings are shown
 
 /** The findings of each incident in its card, in the order of the incidents; then those of none. */
 function byIncident(rows, entries, article, open) {
-  const incidentOf = new Map(entries.flatMap((entry) => entry.ids.map((id) => [id, entry])));
+  const incidentOf = new Map(entries.flatMap((entry) => idsOf(entry).map((id) => [id, entry])));
   const of = (entry) => rows.filter((row) => incidentOf.get(row.id) === entry);
   const card = (entry) => {
     const its = of(entry);

@@ -2,7 +2,7 @@
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
-import { calm, cardBody, cardTitle, gaps, look, proof } from "./judged.js";
+import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
 import { idsChange, lookOfEnd } from "./lanes.js";
@@ -109,7 +109,7 @@ const SOON = 1000; // ms: a removal and its rebalance may be so far apart in two
 
 /** Shows a whole incident: what a broker did, its rebalances, and the silences before. */
 function show(entry, { findings, silences }) {
-  const members = new Set(findings.filter((row) => entry.ids.includes(row.id)).map((row) => row.member_id));
+  const members = new Set(findings.filter((row) => idsOf(entry).includes(row.id)).map((row) => row.member_id));
   const [first, last] = [Math.min(entry.first_at, entry.away?.from ?? Infinity), Math.max(entry.last_at, entry.away?.to ?? 0)];
   const its = silences.filter((row) => (entry.away || members.has(row.member_id)) && row.silent_from <= last && row.silent_until >= first - SOON);
   const { from, to } = around(Math.min(first, ...its.map((row) => row.silent_from)), Math.max(last, ...its.map((row) => row.silent_until)));

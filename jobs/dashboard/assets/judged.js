@@ -7,11 +7,14 @@ import { symbol } from "./looks.js";
 /** What the evidence allows to say of a time without entries. attention: of /api/attention. */
 export const calm = (attention) => h("p", { class: "lead" }, symbol(attention.all_clear ? "good" : "info"), attention.calm);
 
+/** The findings that an entry is made of. */
+export const idsOf = (entry) => [...entry.findings, ...entry.followed_by];
+
 /** The class of a card. */
 export const look = (entry) => `entry ${entry.severity.toLowerCase()}`;
 
 /** When an entry was, and how often. `begin`: shows its first time. */
-export const when = (entry, begin) => `${entry.times > 1 && !entry.away ? `${entry.times} times, ` : ""}${begin(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)} (${duration(entry.last_at - entry.first_at)})` : ""}${entry.outcome ? `, ${entry.outcome}` : ""}`;
+export const when = (entry, begin) => `${entry.findings.length > 1 && !entry.away ? `${entry.findings.length} times, ` : ""}${begin(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)} (${duration(entry.last_at - entry.first_at)})` : ""}${entry.outcome ? `, ${entry.outcome}` : ""}`;
 
 export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", subject, " ", h("small", {}, [when(entry, begin), entry.clients].filter(Boolean).join(", "))];
 

@@ -80,7 +80,7 @@ function about(question) {
     h("p", { class: "crumbs back" }, h("a", { href: state.link("/questions", { find: state.get("find"), cluster: state.get("cluster") }) }, "All questions")),
     h("h2", { class: "question", id: "question" }, question.question), h("p", { class: "prose" }, words(question.answer)),
     frame.form.form, frame.answer,
-    h("details", {}, h("summary", {}, "SQL"), h("pre", { class: "sql", tabindex: "0" }, question.sql)),
+    h("details", {}, h("summary", {}, "SQL"), h("pre", { class: "sql", tabindex: "0" }, question.text)),
   ];
 }
 

@@ -3,7 +3,7 @@ import { fetchJson } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
 import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
-import { cardBody, look } from "./judged.js";
+import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
@@ -41,7 +41,7 @@ export async function draw(main) {
   const end = row.ended_at + (row.first_fetch_ms ?? 0);
   const { requests, findings } = data;
   const { entries } = await fetchJson("attention", of);
-  const unended = isOpen(row) ? entries.filter((each) => each.ids.includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
+  const unended = isOpen(row) ? entries.filter((each) => idsOf(each).includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
   neighbours = { before: data.before, next: data.next };
   group = state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at));
   const people = membersOf(row, data.members, requests.rows);
