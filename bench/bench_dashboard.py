@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
 from jobs.lakehouse import tables  # noqa: E402 - a script: the project is not on the path before
-from schemas.tables import PROVISIONAL_TABLES  # noqa: E402
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES  # noqa: E402
 from schemas.tables import TABLES as FINAL_TABLES  # noqa: E402
 from tests.dashboard.browsing import CHROMIUM  # noqa: E402
 
@@ -35,7 +35,7 @@ BIG = "group-0"
 
 def make(lakehouse: Path, numbers: dict[str, int]) -> None:
     """Writes the lakehouse."""
-    schemas = FINAL_TABLES | PROVISIONAL_TABLES
+    schemas = FINAL_TABLES | PROVISIONAL_TABLES | FOLDED_TABLES
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name, number in numbers.items():
