@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from jobs.answers import questions
+from jobs.answers.as_json import for_browser
 from jobs.answers.ask import MOST_ROWS
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.report import read_overview
@@ -26,7 +27,6 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS
 from jobs.dashboard import families
-from jobs.dashboard.encoding import encoded
 from jobs.dashboard.first_page import attention, first_page, scope_of
 from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.present import evidence, health
@@ -44,16 +44,16 @@ def routes(store: Store) -> list[Route]:
     """The addresses of the API over one lakehouse."""
 
     def version(_: Request) -> Response:
-        return _json(Reply(encoded({"version": store.version(), "tables": store.versions()})), "")
+        return _json(Reply(for_browser({"version": store.version(), "tables": store.versions()})), "")
 
     answers: dict[str, Callable[[Store, Params, str], Reply]] = {
         "/api/ask/{name}": _ask,
         "/api/rows/{name}": _rows,
         **{f"/api/{name}": partial(_page, page=name) for name in _PAGES},
         "/api/evidence/{name}": lambda its, _, name: its.reply(("evidence", name), lambda _reader: evidence(its.folder, name)),
-        "/api/health": lambda its, _given, _name: Reply(encoded(health(its.folder, time.time_ns() // 1_000_000))),
-        "/api/questions": lambda _store, _given, _name: Reply(encoded(_questions())),
-        "/api/looks": lambda _store, _given, _name: Reply(encoded(families.as_rows())),
+        "/api/health": lambda its, _given, _name: Reply(for_browser(health(its.folder, time.time_ns() // 1_000_000))),
+        "/api/questions": lambda _store, _given, _name: Reply(for_browser(_questions())),
+        "/api/looks": lambda _store, _given, _name: Reply(for_browser(families.as_rows())),
     }
     limiter = CapacityLimiter(_AT_ONCE)
     exports = (Route(f"/api/export/{{name}}.{form}", _export(store, form, limiter)) for form in _FORMS)
@@ -66,7 +66,7 @@ def _endpoint(store: Store, answer: Callable[[Store, Params, str], Reply], limit
             given = _given(request)
             reply = await to_thread.run_sync(answer, store, given, request.path_params.get("name", ""), limiter=limiter)
         except LakehouseError as error:
-            reply = Reply(encoded({"problem": printable(str(error), 600)}))
+            reply = Reply(for_browser({"problem": printable(str(error), 600)}))
         except UserError as error:
             return _refused(error)
         return _json(reply, request.headers.get("if-none-match", ""))
@@ -92,17 +92,13 @@ def _export(store: Store, form: str, limiter: CapacityLimiter) -> Callable[[Requ
 def _given(request: Request) -> Params:
     """The values of the address that are there."""
     given = {name: value for name, value in request.query_params.items() if value}
-    _check(given)
+    if any(len(value) > _TEXT_CHARS for value in given.values()):
+        raise UserError("a value of the address is too long")
     return given
 
 
 def _refused(error: UserError) -> Response:
-    return Response(encoded({"problem": printable(str(error), 600)}), 400, media_type="application/json")
-
-
-def _check(given: Params) -> None:
-    if any(len(value) > _TEXT_CHARS for value in given.values()):
-        raise UserError("a value of the address is too long")
+    return Response(for_browser({"problem": printable(str(error), 600)}), 400, media_type="application/json")
 
 
 def _json(reply: Reply, known: str) -> Response:

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from jobs.answers.as_json import for_browser
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.evidence import prove_rows
 from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
 from jobs.common.text import printable
 from jobs.dashboard import families
-from jobs.dashboard.encoding import encoded
 from jobs.dashboard.first_page import attention, first_page
 from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.incidents import Incidents
@@ -115,7 +115,7 @@ def _evidence(lakehouse: Path, report: Report, inputs: Sequence[Path], pages: It
 
 def _in_script(value: Any) -> str:
     """JSON that cannot end the element it stands in."""
-    return encoded(value).decode().replace("<", "\\u003c")
+    return for_browser(value).decode().replace("<", "\\u003c")
 
 
 def _costliest(rebalances: Sequence[Row], limit: int) -> list[Row]:

@@ -19,11 +19,10 @@ from deltalake.exceptions import DeltaError
 
 from jobs.answers import ask, questions
 from jobs.answers.as_csv import as_csv
-from jobs.answers.as_json import as_json
+from jobs.answers.as_json import as_json, for_browser
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
 from jobs.common.text import printable
-from jobs.dashboard.encoding import encoded
 from schemas.names import PIPELINE_HEALTH, READABLE
 
 _KEPT_BYTES: Final = 24 << 20
@@ -110,7 +109,7 @@ class Store:
         if (reply := self._replies.get(key)) is not None:
             self._replies.move_to_end(key)
             return reply
-        reply = self._tried(lambda reader: Reply(encoded(compute(reader))))
+        reply = self._tried(lambda reader: Reply(for_browser(compute(reader))))
         self._keep(key, reply)
         return reply
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from jobs.answers import ask, questions
+from jobs.answers.as_json import for_browser
 from jobs.cli import entry
-from jobs.dashboard.encoding import encoded
 from jobs.dashboard.pages import PAGES
 from tests.dashboard.serving import serving
 from tests.lakehouse.rows import DAY, finding, line, rebalance, transition, write
@@ -36,7 +36,7 @@ def test_answers_are_those_of_the_named_questions(served, lakehouse):
         given = {"group": "payments"} if "group" in questions.load(name).names else {}
         answer = ask.BoundQuestion(lakehouse, questions.load(name), given).answer()
         told = served.json(f"ask/{name}", **given)
-        assert (told["columns"], told["rows"]) == (list(answer.columns), json.loads(encoded(answer.rows))), name
+        assert (told["columns"], told["rows"]) == (list(answer.columns), json.loads(for_browser(answer.rows))), name
 
 
 @pytest.mark.usefixtures("filled")

@@ -59,6 +59,11 @@ export function put(element, ...children) {
   }
 }
 
+/** A part of a page with a heading. look: its class; id: by which a link leads to it. */
+export function panel(title, note, body, look = "", id = null) {
+  return h("section", { class: `panel ${look}`.trim(), id }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), body);
+}
+
 /**
  * A table. columns: [{name, label, number, cell(row) -> node or text}]. It becomes a list of cards on a phone.
  * options: caption (for screen readers), empty (what is said without rows), key(row).

@@ -1,7 +1,7 @@
 // Clusters at a glance: what happened in a sentence, all groups over time, the incidents with advice; then states, charts, the worst groups, the pipeline.
 import { fetchJson } from "./api.js";
 import { columns } from "./chart.js";
-import { h, printable, put, table } from "./dom.js";
+import { h, panel, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many, who } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
 import { legend, swatch, symbol } from "./looks.js";
@@ -64,10 +64,6 @@ const SPAN_MS = { "1h": 3.6e6, "24h": 8.64e7, "7d": 6.048e8 };
 function drawn(attention, activity) {
   const lanes = attention.lanes.flatMap((lane) => [...lane.rebalances.map((row) => row.look), ...lane.findings.map((row) => row.severity.toLowerCase())]);
   return new Set([...lanes, ...activity.map((row) => row.look), ...(attention.entries.some((entry) => entry.away) ? ["away"] : [])]);
-}
-
-function panel(title, note, body, look = "", id = null) {
-  return h("section", { class: `panel ${look}`.trim(), id }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), body);
 }
 
 /** What happened, in a sentence; when, who, and what it cost. */

@@ -1,6 +1,6 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
 import { fetchJson } from "./api.js";
-import { h, printable, put, table } from "./dom.js";
+import { h, panel, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
 import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
 import { cardBody, idsOf, look } from "./judged.js";
@@ -51,16 +51,12 @@ export async function draw(main) {
   const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
   const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
   put(main, head(row), story(row, people), facts(row),
-    section("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited.")),
+    panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited.")]),
     h("div", { class: "grid2" },
-      section("What set it off", "", triggers(row, data, findings, data.steps)),
-      section("What to change", "", advice([...unended, ...findings], row)),
-      section("Partitions before and after", "", partitions(row, data.had, data.given, people))),
-    section("The log lines that prove it", "", evidence(ids, names)));
-}
-
-function section(title, note, ...children) {
-  return h("section", { class: "panel" }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), children);
+      panel("What set it off", "", triggers(row, data, findings, data.steps)),
+      panel("What to change", "", advice([...unended, ...findings], row)),
+      panel("Partitions before and after", "", partitions(row, data.had, data.given, people))),
+    panel("The log lines that prove it", "", evidence(ids, names)));
 }
 
 function head(row) {
