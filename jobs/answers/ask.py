@@ -52,6 +52,12 @@ class BoundQuestion:
         self.cut = len(answer.rows) > limit
         return Answer(answer.columns, answer.rows[:limit])
 
+    @property
+    def fixed(self) -> list[str]:
+        """Columns of which all rows have one value, however many there are: the only cluster, and the group that was asked for."""
+        one_cluster = "cluster" in self._given or len(_names(self._reader, "cluster")) == 1
+        return [*(["cluster"] if one_cluster else []), *(["group_id"] if "group" in self._given else [])]
+
     def provisional(self) -> int:
         """How many of the rebalances that the answer is made of may still be corrected, at any time."""
         if "rebalances_now" not in questions.views_of(self.question.text, questions.views()):

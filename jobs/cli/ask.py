@@ -84,7 +84,7 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
     elif form == "csv":
         click.echo(as_csv(answer), nl=False)
     elif answer.rows:
-        answer_text.render(answer, stdout())
+        answer_text.render(answer, stdout(), bound.fixed)
     if form == "table" and question.name == "why":
         _tell_rounds(lakehouse, answer)
     if not answer.rows:

@@ -123,6 +123,7 @@ def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -
         "columns": found.columns,
         "kinds": [_kind(row[index] for row in found.rows) for index in range(len(found.columns))],
         "rows": found.rows,
+        "fixed": bound.fixed,
         "cut": bound.cut,
         "provisional": bound.provisional(),
         "nothing": "" if found.rows else bound.why_nothing(),

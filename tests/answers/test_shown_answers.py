@@ -24,9 +24,9 @@ from tests.lakehouse.rows import DAY, HOSTILE, line, provisional, rebalance, tra
 pytestmark = pytest.mark.slow
 
 
-def table(answer, width=None):
+def table(answer, width=None, fixed=("cluster", "group_id")):
     out = io.StringIO()
-    answer_text.render(answer, Console(file=out, width=width or 80, force_terminal=width is not None, color_system=None))
+    answer_text.render(answer, Console(file=out, width=width or 80, force_terminal=width is not None, color_system=None), fixed)
     return out.getvalue()
 
 
@@ -38,6 +38,18 @@ def test_more_rows_than_the_limit_are_said(lakehouse, capsys):
     assert "Only the first 3" in err
     assert entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse), "--limit", "5"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_limit_hides_rows_and_no_columns(lakehouse, capsys):
+    write(lakehouse, line(at=90_000), *(rebalance(start=n, generation=n, group=f"g{n}") for n in range(5)))
+
+    def columns(*arguments):
+        assert entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse), *arguments]) == 0
+        return next(text.split() for text in capsys.readouterr().out.splitlines() if "generation" in text)
+
+    assert columns("--limit", "1") == columns("--limit", "5")
+    assert "group" in columns("--limit", "1")
+    assert [name for name in columns("--limit", "1") if name != "group"] == columns("--group", "g1")
 
 
 def test_a_provisional_row_is_shown_and_marked_until_its_final_one_is_there(lakehouse, capsys):
@@ -61,7 +73,7 @@ def test_a_provisional_row_is_shown_and_marked_until_its_final_one_is_there(lake
     write(lakehouse, rebalance(start=4_000, total=3_000, generation=2, cause="POLL_TIMEOUT", members_before=3, **joined), batch=2)
     shown, notes = asked("ask", "rebalances")
     assert "POLL_TIMEOUT" in shown
-    assert "waits for" not in shown
+    assert "DEPARTURE" not in shown
     assert "MEMBER_LEFT" not in shown
     assert notes == ""
 

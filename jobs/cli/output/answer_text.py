@@ -17,26 +17,23 @@ from jobs.common.times import duration, epoch_ms, instant
 _CELL: Final = 60  # characters of a cell in a table
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of", "line"})
 _PROSE_CELL: Final = 200
-_RARE: Final = frozenset({"waits_for", "protocol_type"})  # columns that are left out where no row has a value
-_COMMON: Final = ("cluster", "group_id")
 _IDS: Final = frozenset({"id", "last_id", "first_id", "removed_id"})
 _SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
 
 
-def render(answer: Answer, console: Console) -> None:
+def render(answer: Answer, console: Console, fixed: Sequence[str]) -> None:
     """Writes a table, or a block for each row where the terminal is too narrow.
 
-    Cluster, group and day stand above it, once, if they are the same in all rows.
+    `fixed`: columns that stand above it, once, since no row can have another value. So does the day, if it is that of all times.
     """
     day = _one_day(answer)
     values = dict(zip(answer.columns, zip(*answer.rows, strict=True), strict=True))
-    common = {name: values[name][0] for name in _COMMON if len(set(values.get(name, ()))) == 1 and values[name][0] is not None}
+    common = {name: values[name][0] for name in fixed if name in values}
     heading = [f"{_title(name)} {printable(value, _CELL)}" for name, value in common.items()]
     heading += [f"{day.isoformat()} UTC"] if day is not None else []
     if heading:
         write(console, ", ".join(heading), "dim")
-    empty = {name for name in _RARE if set(values.get(name, ())) == {None}}
-    shown = {name: own for name, own in values.items() if name not in common.keys() | empty}
+    shown = {name: own for name, own in values.items() if name not in common}
     columns = Columns([_alignment(name, own) + _title(name) for name, own in shown.items()], console)
     cells = [*zip(*([_cell(name, value, day) for value in own] for name, own in shown.items()), strict=True)]
     for row in cells:

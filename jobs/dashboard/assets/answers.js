@@ -9,7 +9,6 @@ export const MOST_ROWS = 2000;
 
 const SHORTER = [["client_id", "client"], ["client_host", "host"], ["group_id", "group"], ["member_id", "member"]];
 const PROSE = new Set(["message", "reason", "detail", "last_reason", "topics", "requests_of", "line"]);
-const RARE = new Set(["waits_for"]); // columns that are left out where no row has a value
 
 /** A column's name as a person reads it, as `rebalance ask` shows it: without a unit, since each cell has its unit. */
 export function heading(name) {
@@ -33,13 +32,11 @@ export function cell(name, kind, value, row) {
   return printable(text, PROSE.has(name) ? 200 : 60);
 }
 
-/** What all rows of an answer share, which stands above the table, once: their day, and of `names` the columns with one value. */
-export function shared(answer, names = ["cluster", "group_id"]) {
+/** What stands above the table, once: the day, if it is that of all times, and columns of which no row can have another value. */
+export function shared(answer) {
   const times = answer.columns.filter((_, index) => answer.kinds[index] === "time");
   const days = new Set(answer.rows.flatMap((row) => times.map((name) => row[name]).filter((at) => at !== null).map((at) => parts(at)[0])));
-  const [first] = answer.rows;
-  const common = first ? names.filter((name) => answer.columns.includes(name) && first[name] && answer.rows.every((row) => row[name] === first[name])) : [];
-  return { day: days.size === 1 ? [...days][0] : "", common };
+  return { day: days.size === 1 ? [...days][0] : "", common: answer.fixed.filter((name) => answer.columns.includes(name)) };
 }
 
 /** A time, without its day where that stands above. */
@@ -54,7 +51,7 @@ function above(answer, { day, common }) {
 /** The columns of an answer for `table`, all as they are but for what stands above. */
 export function plainColumns(answer, of) {
   return answer.columns.map((name, index) => ({ name, label: heading(name), kind: answer.kinds[index], number: answer.kinds[index] === "number" }))
-    .filter(({ name }) => !of.common.includes(name) && (!RARE.has(name) || answer.rows.some((row) => row[name] !== null)))
+    .filter(({ name }) => !of.common.includes(name))
     .map((column) => ({ ...column, class: PROSE.has(column.name) ? "prose" : null, cell: (row) => {
       const value = row[column.name];
       return column.kind === "time" && value !== null ? when(value, of) : cell(column.name, column.kind, value, row);

@@ -52,7 +52,7 @@ export async function draw(main) {
     limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
   try {
     const answer = await ask(name, values);
-    const of = shared(answer, ["cluster"]);
+    const of = shared(answer);
     put(frame.out, result(name, values, answer, { columns: view.columns(answer.rows, of), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf }));
   } catch (error) {
     if (!(error instanceof Problem) || error.transient) throw error;
