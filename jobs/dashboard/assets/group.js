@@ -1,4 +1,5 @@
 // A group: what happened, its timeline, and the same as tables.
+import { MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
@@ -14,7 +15,7 @@ const MOST = 5000;
 const CARDS = 2; // incidents above the timeline: more would push it off the screen
 const DETAIL = 4000; // rows of requests or heartbeats that one picture can still show
 const TICKS_MS = 600000; // in longer times one heartbeat cannot be told from the next
-const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings", "Findings"], ["steps", "Step by step"]];
+const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings", "Findings"], ...(state.saved ? [] : [["steps", "Step by step"]])];
 
 export const keys = [["drag", "zoom; with Shift: move"], ["← →", "move"], ["+ −", "zoom"], ["0", "the whole time"], ["n p", "next, previous rebalance"], ["Enter", "open the rebalance"]];
 export const title = () => printable(state.get("group"), 60) || "Group";
@@ -172,14 +173,7 @@ const TABLES = {
     { label: "Id", cell: (row) => h("code", {}, row.id) },
   ], first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }), more(findings)],
   steps: async (_, of) => {
-    const answer = await ask("timeline", { ...of, limit: SHOWN });
-    return [table([
-      { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
-      { label: "What", cell: (row) => row.what },
-      { label: "Gen.", number: true, cell: (row) => row.generation ?? "" },
-      { label: "Cause", cell: (row) => printable(row.cause, 60) },
-      { label: "Who", cell: (row) => (row.client_id || row.member_id ? who(row.client_id, row.client_host, row.member_id) : "") },
-      { label: "Detail", cell: (row) => printable(row.detail, 300) },
-    ], answer.rows, { caption: "What happened, step by step" }), answer.cut ? h("p", { class: "note" }, `The first ${SHOWN} steps: `, h("code", {}, "rebalance ask timeline"), " has all.") : null];
+    const values = { ...of, limit: Math.min(state.number("limit") ?? SHOWN, MOST_ROWS) };
+    return result("timeline", values, await ask("timeline", values), { caption: "What happened, step by step", about: true });
   },
 };
