@@ -35,10 +35,13 @@ def test_the_severity_of_what_a_broker_did_follows_from_what_it_cost(told, rows,
 
 
 def test_the_advice_is_that_of_the_group_that_was_without_its_coordinator_longest(told):
-    short = moved(100, "a", session_timeouts_ms=[10_000], unheard_ms=10_500) | {"advice": "above 10500"}
+    def advised(ms):
+        return {"advice": f"session.timeout.ms had to be above {ms}."}
+
+    short = moved(100, "a", session_timeouts_ms=[10_000], unheard_ms=10_500) | advised(10_500)
     undecided = moved(101, "b", session_timeouts_ms=[11_000], unheard_ms=None) | {"advice": "not known"}
-    (entry,), _ = told(short, moved(100, "c", session_timeouts_ms=[6_000], unheard_ms=12_000) | {"advice": "above 12000"}, undecided)
-    assert entry["advice"] == ["above 12000"]
+    (entry,), _ = told(short, moved(100, "c", session_timeouts_ms=[6_000], unheard_ms=12_000) | advised(12_000), undecided)
+    assert entry["advice"] == ["session.timeout.ms of c had to be above 12000."]
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,21 @@ def test_what_to_do_about_a_broker_follows_from_how_it_went_away(told, lines, re
     (advice,) = entry["advice"]
     assert advice.startswith(remedy)
     assert advice.endswith(f" {rest}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([logged("BROKER_UNREACHABLE", 94, "broker-2")], " while broker-1 was away: a write to __consumer_offsets waits for its replica"),
+        ([logged("BROKER_STOPPING", 94), logged("BROKER_STOPPED", 96)], ""),  # it had left all ISRs
+        ([logged("BROKER_EXPIRED", 94)], ""),  # it ran
+        ([logged("BROKER_UNREACHABLE", 94, "broker-2"), logged("BROKER_STARTED", 101)], ""),  # it was there again
+        ([logged("BROKER_UNREACHABLE", 99, "broker-2")], ""),  # it was still there
+        ([], ""),
+    ],
+)
+def test_why_other_brokers_were_held_up_is_said_where_the_lines_show_it(told, lines, why):
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    held_up = [moved(at, group, broker, broker) for at, group, broker in ((98, "b", "broker-2"), (102, "c", "broker-3"))]
+    (entry,), _ = told(moved(100, "a"), *held_up, there, *lines)
+    assert entry["message"].endswith(f"; 2 more groups had to wait for broker-2 and broker-3, which were held up{why}.")

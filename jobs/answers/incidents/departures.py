@@ -46,8 +46,13 @@ class Departure:
         _, text = self._told(broker)
         started_at = self.signs[0]["started_at"]
         if started_at is not None:
-            return f"{text}; it was back {duration(epoch_ms(started_at) - epoch_ms(self.began_at))} later."
+            return f"{text}; it was away for {duration(epoch_ms(started_at) - epoch_ms(self.began_at))}."
         return f"{text}." if self._has(e.BROKER_EXPIRED) else f"{text}; no line says that it started again."
+
+    def was_lost_at(self, at: datetime) -> bool:
+        """Whether it was away and had not shut down: then others wait for its replicas."""
+        started_at = self.signs[0]["started_at"]
+        return self.cause not in (SHUT_DOWN, "BROKER_EXPIRED") and self.began_at <= at and (started_at is None or at < started_at)
 
     @property
     def cause(self) -> str:

@@ -17,7 +17,8 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS, removed
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.departures import Departure, Departures
-from jobs.common.times import duration, epoch_ms
+from jobs.common.text import many
+from jobs.common.times import epoch_ms, instant
 
 HELD_UP: Final = "COORDINATOR_HELD_UP"
 """The cause of an incident in which no group left the broker."""
@@ -49,19 +50,19 @@ class Outage:
     def sentence(self) -> str:
         """What happened, for people."""
         parts = []
-        if self.left:
+        if self.left:  # at least these: a group of the consumer protocol that moved and lost no member has no finding
             targets = Counter(row["details"].get("to_broker") for row in self.left)
-            parts.append(f"{_groups(self.left)} moved from {broker_name(self.broker)} to {_brokers(targets)}")
+            parts.append(f"At least {many(_count(self.left), 'group')} moved from {broker_name(self.broker)} to {_brokers(targets)}")
             if self.returned:
                 back = _count(self.returned)
-                who = str(back) if back < _count(self.left) else "it" if back == 1 else "all"
-                since = self.departure.began_at if self.departure is not None else self.left[0]["occurred_at"]
-                parts[0] += f", and {who} came back within {duration(_at_ms(self.returned[-1]) - epoch_ms(since))}"
+                who = f"{back} of these" if back < _count(self.left) else "it" if back == 1 else "all these"
+                parts[0] += f", and {who} had moved back by {instant(_at_ms(self.returned[-1]))[11:19]} UTC"
         if self.held_up:
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
-            parts.append(f"{_groups(self.held_up, ' more' if self.left else '')} had to wait for {_brokers(others)}, which was held up")
-            if len(others) > 1:
-                parts[-1] = parts[-1].removesuffix("which was held up") + "which were held up"
+            waiting = many(_count(self.held_up), "more group" if self.left else "group")
+            parts.append(f"{waiting} had to wait for {_brokers(others)}, which {'were' if len(others) > 1 else 'was'} held up")
+            if self.departure is not None and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
+                parts[-1] += f" while {broker_name(self.broker)} was away: a write to __consumer_offsets waits for its replica"
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
         text = why + "; ".join(parts) + "."
@@ -129,11 +130,6 @@ def _distance_ms(times: list[int], at_ms: int) -> int:
 
 def _count(rows: Sequence[Row]) -> int:
     return len({row["group_id"] for row in rows})
-
-
-def _groups(rows: Sequence[Row], more: str = "") -> str:
-    count = _count(rows)
-    return f"{count}{more} group{'s' if count > 1 else ''}"
 
 
 def _brokers(counted: Counter[str | None]) -> str:

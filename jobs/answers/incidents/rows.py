@@ -17,6 +17,7 @@ from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import TIMES, Bill, RebalanceTimes
 from jobs.answers.incidents.departures import SHUT_DOWN, SIGNS, Departures
 from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
+from jobs.common.text import printable
 from jobs.common.times import epoch_ms
 
 _MOVED: Final = f"""
@@ -82,7 +83,10 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
 
 def _advice(outage: Outage) -> str:
     """The advice of a finding; where lines show why the broker went away, with what to do about that."""
-    advice = str(max(outage.left or outage.findings, key=_longest_session)["advice"])
+    worst = max(outage.left or outage.findings, key=_longest_session)
+    advice = str(worst["advice"])
+    if len({row["group_id"] for row in outage.findings}) > 1:
+        advice = advice.replace("session.timeout.ms", f"session.timeout.ms of {printable(worst['group_id'], 60)}", 1)
     if outage.departure is None:
         return advice
     remedy = outage.departure.remedy(broker_name(outage.broker))
