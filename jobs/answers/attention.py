@@ -61,6 +61,9 @@ class Refusals(NamedTuple):
 
     requests: int
     last_at: datetime
+    clients: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    pending_at: datetime | None = None  # when it last refused one that has not joined since; None: all have
 
 
 @dataclass
@@ -175,19 +178,18 @@ def attention(
 
     What a broker did to its groups explains more of what follows than what any client did.
 
-    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests` and `last_at`. Such a
-    finding is written when the client is first refused; it may ask for hours. `incidents`: rows of that table.
+    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests`, `last_at`, and whether
+    it `joined` later. Such a finding is written when the client is first refused; it may ask for hours. `incidents`: rows of that table.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
     entries = _folded(rows, incidents)
-    refusals = {_asking(row): Refusals(row["requests"], row["last_at"]) for row in refused}
+    refusals = {_asking(row): row for row in refused}
     for entry in entries:
         entry.bill = _bill(entry, times)
         if (within_ms := _within_ms(entry)) is not None:
             entry.rebalanced = times.span(entry.findings, within_ms)
-        known = [refusals[key] for key in {_asking(row) for row in (*entry.findings, *entry.followed_by)} if key in refusals]
-        if known:
-            entry.refused = Refusals(sum(one.requests for one in known), max(one.last_at for one in known))
+        asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
+        entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
     return sorted(entries, key=_order)
 
 
@@ -282,6 +284,12 @@ class _Causes:
         least_ms = 0 if within_ms is None else at_ms - within_ms
         before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
+
+
+def _refusals(rows: Sequence[Row]) -> Refusals | None:
+    clients, groups = (tuple(dict.fromkeys(row[name] or "?" for row in rows)) for name in ("client_id", "group_id"))
+    pending_at = max((row["last_at"] for row in rows if not row["joined"]), default=None)
+    return Refusals(sum(row["requests"] for row in rows), rows[-1]["last_at"], clients, groups, pending_at) if rows else None
 
 
 def _asking(row: Row) -> tuple[str | None, ...]:

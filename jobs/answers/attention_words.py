@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
+from coordinator_model.view.members import client_in
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
@@ -73,18 +74,18 @@ class AttentionWords:
     def outcome(self, entry: AttentionEntry) -> str:
         """Whether its trouble goes on where the lines end, or is over; empty where they do not show that.
 
-        It is over once a minute has passed without more of it. A client that is refused may only have stopped to ask, a broker may be away
-        although no line says so, and what happens again and again may happen once more.
+        It is over once a minute has passed without more of it. A client that is refused may only have stopped to ask, or was let in later,
+        a broker may be away although no line says so, and what happens again and again may happen once more.
         """
-        incident, refused = entry.incident, entry.refused
-        last_at = max(entry.last_at, incident["back_at"] or entry.last_at) if incident else refused.last_at if refused else entry.last_at
+        incident, pending_at = entry.incident, entry.refused and entry.refused.pending_at
+        last_at = max(entry.last_at, incident["back_at"] or entry.last_at) if incident else pending_at or entry.last_at
         is_quiet, is_storm = self._ends[entry.gravest["cluster"]] - last_at >= _QUIET, entry.code == REBALANCE_STORM.code
-        if entry.code == OPEN_REBALANCE or (not is_quiet and not incident and (refused or is_storm)):
+        if entry.code == OPEN_REBALANCE or (not is_quiet and not incident and (pending_at or is_storm)):
             return STILL_ON
         if incident:
             decided = incident["back_at"] is not None or incident["cause"] in (COORDINATOR_MOVED.code, HELD_UP, "BROKER_EXPIRED")
         else:
-            decided = not refused and entry.rebalanced is not None and (is_storm or len(entry.findings) == 1)
+            decided = not entry.refused and entry.rebalanced is not None and (is_storm or len(entry.findings) == 1)
         return OVER if decided and is_quiet else ""
 
     def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
@@ -105,13 +106,16 @@ class AttentionWords:
         several = len(entry.findings) > 1 and entry.incident is None
         yield "What", (self._worst(entry) if several else "") + entry.message
         if entry.incident is not None and len(entry.groups) > 1:
-            yield "Groups", some([printable(group, 60) for group in entry.groups], 2 * _NAMED)
+            yield "Groups", _folded(entry.groups)
+        if lost := entry.incident and entry.incident["members_lost"]:
+            yield "Removed", _folded(client_in(member, "") or member for member in lost)
         elif clients := clients_of(entry):
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
-        if entry.refused is not None:
-            requests, last_at = entry.refused
-            yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self.time(last_at)[:-4]}"
+        if refused := entry.refused:
+            whose = f" of {_folded(refused.clients)} in {_folded(refused.groups)}" if entry.incident else ""
+            later = "" if refused.pending_at else "; later ones were accepted"
+            yield "Refused", f"{many(refused.requests, 'join')}{whose}, the last at {self.time(refused.last_at)[:-4]}{later}"
         if entry.bill.rebalances:
             yield "Cost", cost_of(entry.bill)
 
@@ -150,8 +154,9 @@ class AttentionWords:
         for row in sorted(entry.followed_by, key=lambda row: row["occurred_at"]):
             by_code.setdefault(row["code"], []).append(row)
         if entry.incident is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
-            counts = [f"{code} ({len(rows)})" if len(rows) > 1 else code for code, rows in by_code.items()]
-            return [("Soon afterwards in these groups: " if entry.incident else "") + ", ".join(counts)] if counts else []
+            where = {code: f" in {_folded(row['group_id'] for row in rows)}" if entry.incident else "" for code, rows in by_code.items()}
+            counts = [f"{code}{f' ({len(rows)})' if len(rows) > 1 else ''}{where[code]}" for code, rows in by_code.items()]
+            return [("Soon afterwards: " if entry.incident else "") + "; ".join(counts)] if counts else []
         return [f"{self.time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 
@@ -167,6 +172,10 @@ def clients_of(entry: AttentionEntry) -> str:
     if len(clients) == 1 and not clients[0][0]:
         return who(*clients[0][:2], min(entry.members) if len(entry.members) == 1 else None)
     return some([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)
+
+
+def _folded(names: Iterable[str]) -> str:
+    return some([*dict.fromkeys(printable(name, 60) for name in names)], 2 * _NAMED)
 
 
 def cost_of(bill: Bill) -> str:

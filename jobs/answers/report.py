@@ -89,13 +89,15 @@ _FINDINGS: Final = f"""
 """  # noqa: S608 - no user's text
 _INCIDENTS: Final = "SELECT * FROM incidents ORDER BY began_at, cluster, broker, id"
 _REFUSED: Final = f"""
-    SELECT cluster, group_id, nullif(client_id, '') client_id, nullif(client_host, '') client_host,
-           CASE error_code {" ".join(f"WHEN {number} THEN '{code}'" for number, code in REFUSED_JOINS.items())} END code,
-           sum(lines)::BIGINT requests, max(occurred_at) last_at
-    FROM group_events
-    WHERE kind = 'JOIN_GROUP' AND error_code IN ({", ".join(map(str, REFUSED_JOINS))})
-          AND ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at BETWEEN $since AND $until
-    GROUP BY ALL
+    SELECT cluster, group_id, client_id, client_host, code, sum(lines)::BIGINT requests, max(occurred_at) last_at,
+           coalesce(max(joined_at) > max(occurred_at), false) joined
+    FROM (
+        SELECT cluster, group_id, nullif(client_id, '') client_id, nullif(client_host, '') client_host, lines, occurred_at,
+               CASE error_code {" ".join(f"WHEN {number} THEN '{code}'" for number, code in REFUSED_JOINS.items())} END code,
+               max(occurred_at) FILTER (error_code = 0) OVER (PARTITION BY cluster, group_id, client_id, client_host) joined_at
+        FROM group_events {_CHOSEN.format(at="occurred_at")} AND kind = 'JOIN_GROUP'
+    )
+    WHERE code IS NOT NULL GROUP BY ALL ORDER BY last_at, cluster, group_id, client_id, client_host, code
 """  # noqa: S608 - no user's text
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=timezone.utc)
 

@@ -58,8 +58,10 @@ def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_
             110,
             OVER,
         ),
-        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90))), 120, STILL_ON),
-        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90))), 150, ""),  # it may only have stopped to ask
+        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90), pending_at=at(90))), 120, STILL_ON),
+        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90))), 120, ""),  # it joined later
+        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90), pending_at=at(50))), 120, ""),  # so did the last one
+        (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90), pending_at=at(90))), 150, ""),  # it may have stopped
         (AttentionEntry([found(20)], outage(back=40)), 100, OVER),
         (AttentionEntry([found(20)], outage(back=40), rebalanced=(at(20), at(50))), 110, OVER),
         (AttentionEntry([found(20)], outage(back=40)), 99, ""),

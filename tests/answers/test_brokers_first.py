@@ -77,3 +77,12 @@ def test_why_other_brokers_were_held_up_is_said_where_the_lines_show_it(told, li
     held_up = [moved(at, group, broker, broker) for at, group, broker in ((98, "b", "broker-2"), (102, "c", "broker-3"))]
     (entry,), _ = told(moved(100, "a"), *held_up, there, *lines)
     assert entry["message"].endswith(f"; 2 more groups had to wait for broker-2 and broker-3, which were held up{why}.")
+
+
+def test_what_follows_names_its_clients_and_groups(told):
+    refused = {"kind": "JOIN_GROUP", "source": "request", "error_code": 81, "lines": 1, "client_host": None}
+    asking = [line(group, at=103_000 + n, client_id=f"{group}-{n}", **refused) for n, group in enumerate("aab")]
+    too_large = [found("GROUP_TOO_LARGE", 103, row["group_id"], client=row["client_id"], member=None) for row in asking]
+    _, shown = told(moved(100, "a"), moved(100, "b"), *asking, *too_large)
+    assert "Then    Soon afterwards: GROUP_TOO_LARGE (3) in a, b\n" in shown
+    assert "Refused 3 joins of a-0, a-1, b-2 in a, b, the last at 00:01:43\n" in shown

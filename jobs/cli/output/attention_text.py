@@ -20,6 +20,7 @@ _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _SENTENCES: Final = 600  # characters of a message or of advice
+_ORDER: Final = "What brokers did first, then what cost most. Unowned partition time: how long partitions had no owner, added up."
 _PROOFS: Final = "`rebalance evidence ID` shows the log lines of the finding with that id, with --entry those of the whole entry."
 _PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of the finding with that id."
 
@@ -69,6 +70,7 @@ class AttentionText:
 
     def _entries(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool) -> None:
         write(self._console, f"What needs attention ({counts_of(entries)}){self._day}", "bold")
+        self._wrapped(_ORDER, "    ", "    ")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:
@@ -85,7 +87,7 @@ class AttentionText:
         title.append(f"{entry.severity:<7}", style=_STYLES.get(entry.severity, ""))
         title.append(f"  {entry.code}  {self._words.subject(entry)}  {self._words.when(entry)}")
         others = len(entry.findings) + len(entry.followed_by) - 1
-        title.append(f"  {row['id']}" + (f" and {others} more" if others else ""), style="dim")
+        title.append(f" (id {row['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
         write(self._console, title)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
