@@ -70,7 +70,9 @@ POLL_TIMEOUT_OF_PAUSED: Final = Text(
     "stood still: the coordinator had heard nothing of it for {silence}.",
     "{pause}",
 )
-UNLESS_PAUSED: Final = " A process that stood still says the same: the heartbeats in kafka-request.log tell the two apart."
+UNLESS_PAUSED: Final = (
+    " If its whole process stood still for as long, find out what stopped it instead (a pause of the JVM or the container)."
+)
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT",
     "ERROR",
@@ -330,8 +332,8 @@ PAUSE: Final = (
     "pause of the JVM or the container, CPU limit, network)."
 )
 PAUSE_OR_STALL: Final = (
-    "Its process, or only its poll loop, stood still: the heartbeats in kafka-request.log tell the two apart. Look for a pause of "
-    "the JVM or the container, and for work between two polls that takes too long."
+    "Its process, or only its poll loop, stood still. Look for a pause of the JVM or the container, and for work between two polls that "
+    "takes too long."
 )
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,

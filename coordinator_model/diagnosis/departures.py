@@ -57,12 +57,17 @@ def hold_back_stall(g: Emitter, at_ms: int, member: ObservedMember, finding: dic
         g.emit(FINDINGS, **finding)
 
 
+def polls_again(g: Emitter, connection: str, event: Event) -> None:
+    """A line shows that the client of this connection, whose poll loop had stalled, polls again."""
+    for stall in [s for s in g.view.poll_stalls if s.connection == connection]:
+        g.view.poll_stalls.remove(stall)
+        _emit_with_gap(g, stall.finding, stall.limit_ms, stall.passed_ms, event)
+
+
 def on_join_without_id(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that departed, it shows a stalled poll loop."""
     view, connection = g.view, event.connection
-    for stall in [s for s in view.poll_stalls if s.connection == connection]:
-        view.poll_stalls.remove(stall)
-        _emit_with_gap(g, stall.finding, stall.limit_ms, stall.passed_ms, event)
+    polls_again(g, connection, event)
     for departure in [u for u in view.undecided if u.finding and u.connection == connection != ""]:
         _decide(g, departure, reasons.POLL_TIMEOUT)
         _emit_with_gap(g, departure.finding, departure.session["rebalance_timeout_ms"], departure.passed_ms, event)

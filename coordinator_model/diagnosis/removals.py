@@ -49,10 +49,15 @@ def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, 
     }
 
 
-def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None) -> dict[str, Any]:
-    """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
+def poll_timeout(
+    g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None, why: str = ""
+) -> dict[str, Any]:
+    """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345).
+
+    `why`: what kept it from polling, where its heartbeats do not decide that.
+    """
     limit_ms, quiet = member.rebalance_timeout_ms, silences.quiet(member)
-    why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
+    why = why or (silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms))
     words = {
         "departure": departure(is_static=bool(member.instance_id)),
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",

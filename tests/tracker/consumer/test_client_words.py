@@ -45,6 +45,32 @@ def test_two_lines_about_one_stall_are_one_finding():
     assert told(rows, "findings", "code", "member_id") == [("POLL_TIMEOUT", "b-1")]
 
 
+@pytest.mark.parametrize("who", [{}, {"client_id": ""}])
+def test_a_client_that_says_so_once_more_polls_again(who):
+    """librdkafka writes when the time is over; its application logs the error that the next poll returns, and names nobody."""
+    story = stalls(two().at(20_000), rebalance_timeout_ms=10_000).at(20_010).line(kinds.DEPARTED, "b-1").raised(3).at(21_000).computed(3)
+    rows = stalls(story.beat("a-1", 2, 3, ALL).at(26_773), **who).at(40_000).beat("a-1", 3, 3).rows()
+    assert told(rows, "findings", "code", "member_id", "occurred_at") == [("POLL_TIMEOUT", "b-1", 20_000)]
+    assert "did not call poll() for about 16.8 s; max.poll.interval.ms is 10000" in told(rows, "findings", "message")[0][0]
+
+
+@pytest.mark.parametrize("again_ms", [20_500, 30_000])
+def test_a_line_of_the_same_moment_or_perhaps_of_another_stall_shows_no_gap(again_ms):
+    story = stalls(two().at(20_000), rebalance_timeout_ms=10_000)
+    rows = stalls(story.at(again_ms), rebalance_timeout_ms=10_000).at(40_000).beat("a-1", 2, 2).rows()
+    assert told(rows, "findings", "code", "details") == [("POLL_TIMEOUT", '{"max_poll_interval_ms":10000}')]
+
+
+def test_heartbeats_that_went_on_show_that_no_process_stood_still():
+    story = two()
+    for at_ms in (5_000, 10_000, 15_000, 20_000):
+        story.at(at_ms).beat("b-1", 2, 2)
+    for one, at_ms, is_open in ((story, 20_010, False), (two(), 60_000, True)):
+        rows = stalls(one.at(at_ms), rebalance_timeout_ms=10_000).at(at_ms + 10_000).beat("a-1", 2, 2).rows()
+        advice = dict(told(rows, "findings", "code", "advice"))["POLL_TIMEOUT"]
+        assert ("process stood still" in advice) == is_open
+
+
 def test_words_of_an_unknown_client_or_of_one_of_two_are_about_no_member():
     rows = stalls(two().at(20_000), client_id="c").at(30_000).beat("a-1", 2, 2).rows()
     assert told(rows, "findings", "code", "member_id", "client_id") == [("POLL_TIMEOUT", None, "c")]

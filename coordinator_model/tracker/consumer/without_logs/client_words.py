@@ -10,27 +10,34 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import removals
+from coordinator_model.diagnosis import departures, removals, silences
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
-from coordinator_model.view.rows import FINDINGS, ref
+from coordinator_model.view.quiet import Quiet
+from coordinator_model.view.rows import ref
 
 FOLLOWS_MS: Final = 10_000
 TOLD_MS: Final = 60_000
 """A client writes one line when the time is over, and another one when it polls again: both are about one stall."""
+AGAIN_MS: Final = 1_000
+"""Two lines that come sooner after each other are about the same moment."""
 NAMES_KEPT: Final = 64
 
 
 def take(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """Takes a line of a client. Those that name neither a member nor a client alone are about nobody in particular."""
+    """Takes a line of a client. Those that name neither a member nor a client alone are about nobody in particular.
+
+    An application logs the error of its client without a name: it is that of the client which named itself in the same log before.
+    """
     if event.kind != kinds.CLIENT_POLL_TIMEOUT:
         return
     member, name = _member(view, event), event.client_id or event.member_id or event.instance_id
-    is_told = event.at_ms - view.stalls.get(name, -TOLD_MS) < TOLD_MS
-    view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name: event.at_ms}
+    log = f"{event.origin}\n"
+    is_told = event.at_ms - view.stalls.get(name or log, -TOLD_MS) < TOLD_MS
+    view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name or log: event.at_ms, log: event.at_ms}
     told = ObservedMember(event.member_id, client_id=event.client_id, client_host=event.client_host)
     if member is not None:
         member.stalled_ms = event.at_ms
@@ -38,8 +45,28 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
         told.rebalance_timeout_ms = member.rebalance_timeout_ms
     if event.rebalance_timeout_ms >= 0:
         told.rebalance_timeout_ms = event.rebalance_timeout_ms
-    if not is_told:
-        g.emit(FINDINGS, **removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
+    if is_told:
+        _polls_again(g, event, log, name)
+        return
+    told.connection = log + name
+    why = _why(member, event.at_ms, told.rebalance_timeout_ms)
+    finding = removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch, why=why)
+    departures.hold_back_stall(g, event.at_ms, told, finding)
+
+
+def _why(member: ConsumerMember | None, at_ms: int, limit_ms: int) -> str:
+    """Whether its heartbeats went on. That they had stopped is not for this line to say: its clock is another one."""
+    quiet = Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms) if member is not None else Quiet()
+    went_on = silences.why(quiet, at_ms - limit_ms, at_ms) == silences.STALLED
+    return silences.STALLED if went_on else silences.UNKNOWN
+
+
+def _polls_again(g: Emitter, event: Event, log: str, name: str) -> None:
+    """Takes a later line of a client whose stall is told: it wrote that one when it polled again, unless it can have stalled anew."""
+    held = [one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.limit_ms]
+    own = [one.connection for one in held if one.connection == log + name or (not name and one.connection.startswith(log))]
+    if len(own) == 1:
+        departures.polls_again(g, own[0], event)
 
 
 def cause_of_leave(member: ConsumerMember | None, at_ms: int) -> str:
