@@ -37,7 +37,7 @@ _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
-_FIGURES: Final = {
+FIGURES: Final = {
     catalogue.SESSION_TIMEOUT.code: "silent_ms",
     _UNANSWERED: "silent_ms",
     catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
@@ -83,7 +83,7 @@ class AttentionEntry:
 
         def grave(row: Row) -> tuple[int, int]:
             details = row["details"]
-            figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(_FIGURES.get(row["code"]))
+            figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(FIGURES.get(row["code"]))
             return figure or 0, epoch_ms(row["occurred_at"])
 
         broker = self.incident["broker"] if self.incident else None

@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.view.members import client_in
-from jobs.answers.attention import SEVERITIES, AttentionEntry
+from jobs.answers.attention import FIGURES, SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import Bill
@@ -120,10 +120,20 @@ class AttentionWords:
             yield "Cost", cost_of(entry.bill)
 
     def _worst(self, entry: AttentionEntry) -> str:
-        """Which of several findings the message is."""
-        row = entry.gravest
+        """Which of several findings the message is, and the other clients, each with its own figure."""
+        row, name = entry.gravest, FIGURES.get(entry.code, "")
+        figures = {one["id"]: one["details"].get(name) or 0 for one in entry.findings}
+        labels = {one: f" for {duration(ms)}" if ms and name.endswith("_ms") else "" for one, ms in figures.items()}
+        stands_out = [labels[one] or ms for one, ms in figures.items()].count(labels[row["id"]] or figures[row["id"]]) == 1
+        others = {one["client_id"]: one for one in sorted(entry.findings, key=lambda one: figures[one["id"]])}  # of each client, its worst
+        also = [
+            f"{printable(client, 60)} at {self.time(one['occurred_at'])[:-4]}{labels[one['id']]}"
+            for client, one in others.items()
+            if client and client != row["client_id"]
+        ]
         client = f"{printable(row['client_id'], 60)}, " if row["client_id"] else ""
-        return f"Worst of {len(entry.findings)} ({client}{self.time(row['occurred_at'])[:-4]}): "
+        more = f"; also {some(also, _NAMED)}" if also else ""
+        return f"{'Worst' if stands_out else 'One'} of {len(entry.findings)} ({client}{self.time(row['occurred_at'])[:-4]}{more}): "
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""

@@ -37,6 +37,20 @@ def outage(cause="BROKER_CRASHED", back=None):
     return {"broker": "b1", "cause": cause, "began_at": at(10), "back_at": back and at(back)}
 
 
+@pytest.mark.parametrize(
+    ("second_ms", "said"),
+    [
+        (17_755, "Worst of 3 (b, 06:00:31; also app-1 at 06:00:21 for 9.0 s)"),
+        (9_004, "One of 3 (b, 06:00:31; also app-1 at 06:00:21 for 9.0 s)"),
+        (None, "Worst of 3 (app-1, 06:00:21; also b at 06:00:31)"),
+    ],
+)
+def test_of_several_findings_each_client_is_named_with_its_figure(second_ms, said):
+    told = [(21, "app-1", 9_001), (31, "b", second_ms), (41, "app-1", 8_000)]
+    rows = [found(at, client=name) | {"id": str(at), "message": "!", "details": {"silent_ms": ms}} for at, name, ms in told]
+    assert dict(words(99).paragraphs(AttentionEntry(rows)))["What"] == f"{said}: !"
+
+
 def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_last():
     entry = AttentionEntry([found(21), found(31)], rebalanced=(at(11), at(33)))
     assert words(40).when(entry) == "2 times, 06:00:11 to 06:00:33"
