@@ -120,20 +120,14 @@ class AttentionWords:
             yield "Cost", cost_of(entry.bill)
 
     def _worst(self, entry: AttentionEntry) -> str:
-        """Which of several findings the message is, and the other clients, each with its own figure."""
-        row, name = entry.gravest, FIGURES.get(entry.code, "")
-        figures = {one["id"]: one["details"].get(name) or 0 for one in entry.findings}
-        labels = {one: f" for {duration(ms)}" if ms and name.endswith("_ms") else "" for one, ms in figures.items()}
-        stands_out = [labels[one] or ms for one, ms in figures.items()].count(labels[row["id"]] or figures[row["id"]]) == 1
-        others = {one["client_id"]: one for one in sorted(entry.findings, key=lambda one: figures[one["id"]])}  # of each client, its worst
-        also = [
-            f"{printable(client, 60)} at {self.time(one['occurred_at'])[:-4]}{labels[one['id']]}"
-            for client, one in others.items()
-            if client and client != row["client_id"]
-        ]
-        client = f"{printable(row['client_id'], 60)}, " if row["client_id"] else ""
-        more = f"; also {some(also, _NAMED)}" if also else ""
-        return f"{'Worst' if stands_out else 'One'} of {len(entry.findings)} ({client}{self.time(row['occurred_at'])[:-4]}{more}): "
+        """Which of several findings the message is, and when the other clients had theirs."""
+        row = entry.gravest
+        figures = [one["details"].get(FIGURES.get(entry.code)) or 0 for one in entry.findings]
+        which = "Worst" if figures.count(max(figures)) == 1 else "One"
+        named = {one["client_id"]: self.time(one["occurred_at"])[:-4] for one in (*entry.findings, row) if one["client_id"]}
+        own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "
+        also = some([f"{printable(client, 60)} at {time}" for client, time in named.items()], _NAMED)
+        return f"{which} of {len(figures)} ({own or ''}{self.time(row['occurred_at'])[:-4]}{f'; also {also}' if also else ''}): "
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""

@@ -90,7 +90,7 @@ def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest
     assert [(client["client_id"], client["findings"]) for client in entry["clients"]] == [("app-1", 2), ("app-2", 1)]
     assert (entry["rebalances"], entry["total_ms"], entry["unavailable_partition_ms"]) == (2, 4_000, 10_000)
     assert "POLL_TIMEOUT  payments  3 times, 00:00:10 to 00:01:30 (id " in shown
-    assert "What    Worst of 3 (app-2, 00:00:50; also app-1 at 00:00:10 for 9.0 s): POLL_TIMEOUT at 50." in shown
+    assert "What    Worst of 3 (app-2, 00:00:50; also app-1 at 00:01:30): POLL_TIMEOUT at 50." in shown
     assert "Who     app-1 (2), app-2" in shown
     assert "Cost    2 rebalances, 4.0 s of rebalancing, 10.0 s of unowned partition time (sum)" in shown
 
