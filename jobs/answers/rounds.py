@@ -60,22 +60,22 @@ def last_rounds(lakehouse: Path, ids: Sequence[str]) -> list[tuple[str, list[Row
     return [(row_id, by_id[row_id]) for row_id in ids if by_id.get(row_id)]
 
 
-def in_words(rounds: Sequence[Row], *, day: bool = True) -> list[str]:
-    """A sentence for each round. `day`: times have their day."""
-    return [_sentence(one, rounds[number + 1 : number + 2], day=day) for number, one in enumerate(rounds)]
+def in_words(rounds: Sequence[Row]) -> list[str]:
+    """A sentence for each round."""
+    return [_sentence(one, rounds[number + 1 : number + 2]) for number, one in enumerate(rounds)]
 
 
-def _sentence(one: Row, following: Sequence[Row], *, day: bool) -> str:
+def _sentence(one: Row, following: Sequence[Row]) -> str:
     client = who(one["client_id"], one["client_host"], one["member_id"], one["instance_id"])
     why = _WHY.get(one["cause"], printable(one["cause"], 40) + " of {who}").format(who="a member" if client == "-" else client)
-    told = [*_wait(one), *(f"; {_revocation(entry, day=day)}" for entry in json.loads(one.get("revocations") or "[]"))]
+    told = [*_wait(one), *(f"; {_revocation(entry)}" for entry in json.loads(one.get("revocations") or "[]"))]
     if one["reconciled_at"] is not None:
-        end = f". All members had the new assignment at {_time(epoch_ms(one['reconciled_at']), day=day)}."
+        end = f". All members had the new assignment at {instant(epoch_ms(one['reconciled_at']))}."
     elif following:
         end = f". Epoch {following[0]['epoch']} followed before all members had the new assignment."
     else:
         end = ". No line shows when all members had the new assignment."
-    return f"Epoch {one['epoch']} at {_time(epoch_ms(one['started_at']), day=day)}: {why}{''.join(told)}{end}"
+    return f"Epoch {one['epoch']} at {instant(epoch_ms(one['started_at']))}: {why}{''.join(told)}{end}"
 
 
 def _wait(one: Row) -> list[str]:
@@ -86,13 +86,9 @@ def _wait(one: Row) -> list[str]:
     return [f"; the group waited {duration(waited_ms)} for the assignment interval"] if waited_ms >= _WAIT_MS else []
 
 
-def _revocation(entry: Mapping[str, Any], *, day: bool) -> str:
+def _revocation(entry: Mapping[str, Any]) -> str:
     member = who(entry["client_id"], None, entry["member_id"])
     partitions = "1 partition" if entry["partitions"] == 1 else f"{entry['partitions']} partitions"
     took = duration(entry["ended_at"] - entry["told_at"]) if entry["ended_at"] is not None else ""
     given_up = _GIVEN_UP.get(entry["end"], "it was gone {took} later").format(took=took)
-    return f"{member} was told to give up {partitions} at {_time(entry['told_at'], day=day)}, {given_up}"
-
-
-def _time(at_ms: int, *, day: bool) -> str:
-    return instant(at_ms) if day else instant(at_ms)[11:]
+    return f"{member} was told to give up {partitions} at {instant(entry['told_at'])}, {given_up}"
