@@ -319,21 +319,19 @@ def _report(
     g: Emitter, text: catalogue.Text, burst: list[PastRebalance], client: tuple[str, str, str], words: dict[str, Any], /, **details: Any
 ) -> None:
     span_ms = burst[-1].started_ms - burst[0].started_ms
-    total_ms = sum(past.total_ms for past in burst)
     unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
-    without_owner = f", {seconds(sum(unavailable))} of unowned partition time (sum)" if sum(unavailable) else ""
     emit(
         g,
         text,
         burst[0].started_ms,
         client,
         [past.sign for past in burst if past.sign is not None],
-        words | {"span": seconds(span_ms), "bill": f", {seconds(total_ms)} of rebalancing{without_owner}"},
+        words | {"span": seconds(span_ms)},
         generation=burst[0].generation,
         rebalances=len(burst),
         span_ms=span_ms,
-        total_ms=total_ms,
+        total_ms=sum(past.total_ms for past in burst),
         unavailable_partition_ms=sum(unavailable) if unavailable else None,
         partitions_moved=sum(moved) if moved else None,
         **details,

@@ -29,7 +29,7 @@ SESSION_TIMEOUT: Final = Text(
     "ERROR",
     "The coordinator removed the member: it received no heartbeat {silence}{limit}.",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
-    "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.{usual}",
+    "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
     row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
     evidence="C R L",
     figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
@@ -87,7 +87,8 @@ INCONSISTENT_PROTOCOL: Final = Text(
     "ERROR",
     "The client cannot join: it has no assignor in common with the members, or another protocol type (INCONSISTENT_GROUP_PROTOCOL). "
     "It offers {offers}{used}.",
-    "Give the client {strategy}. To change the group's, roll all clients twice: first with both strategies, then with the new one.",
+    "Give the client {strategy}. To move the whole group to another strategy, restart "
+    "its clients one by one, twice: first with both strategies, then with the new one alone.",
     row="A client has no assignor in common with the group, speaks the classic protocol where the group follows the consumer protocol, or "
     "speaks the consumer protocol to a broker that does not have it; one row per client",
     evidence="C R",
@@ -141,7 +142,7 @@ SLOW_JOINER: Final = Text(
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
     "WARNING",
-    "{count} members were restarted one after the other: {rebalances} rebalances in {span}{bill}.",
+    "{count} members were restarted one after the other: {rebalances} rebalances in {span}.",
     "Give every consumer a group.instance.id (static membership) and a session.timeout.ms longer than a restart{longest}: then a "
     "rolling restart causes no rebalance at all.",
     row="Three or more members were closed or killed one after the other, and as many joined. One row covers all their rebalances, with "
@@ -152,7 +153,7 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}{bill}.",
+    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}.",
     "{remedy} Until then the group rebalances again and again, and its partitions stand still each time.",
     row="Clients come back, leave or ask for a rebalance three times each or more, or new members come in the place of others that had not "
     "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
@@ -165,8 +166,7 @@ REBALANCE_STORM: Final = Text(
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
     "ERROR",
-    "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: "
-    "{what}{bill}.",
+    "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: {what}.",
     "No client is at fault. {remedy}",
     row="The coordinator could not write assignments to `__consumer_offsets`, and all members joined again; one row for failures that "
     "follow one another within a minute each",
@@ -205,8 +205,10 @@ UNKNOWN_MEMBER: Final = Text(
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
     "ERROR",
-    "Another member{owner} took group.instance.id {instance_id}. The coordinator fenced this one, which stops consuming.",
-    "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
+    "Another member{owner} came with group.instance.id {instance_id}. It took the place of this one, the victim, which the coordinator "
+    "fenced: it stops consuming.",
+    "Give every running consumer its own group.instance.id: change that of the one that came, unless it is to replace this one. Then stop "
+    "the old process before its replacement starts.",
     row="Two clients share one `group.instance.id`",
     evidence="C R L",
     figures=("instance_id", "holder"),
@@ -236,8 +238,8 @@ ZOMBIE_COMMIT: Final = Text(
 )
 BE_IDEMPOTENT: Final = "Make its processing idempotent."
 IN_A_TRANSACTION: Final = (
-    "Abort the transaction, and read its records again. Give sendOffsetsToTransaction() what consumer.groupMetadata() returns then, for "
-    "each transaction anew."
+    "Abort the transaction, and read its records again. Call consumer.groupMetadata() anew in each transaction, right before "
+    "sendOffsetsToTransaction(), which takes its result."
 )
 """For a commit of a transactional producer (KIP-447): the broker refuses it, and the transaction writes nothing."""
 MODEL_DIVERGENCE: Final = Text(
@@ -337,8 +339,8 @@ PAUSE_OR_STALL: Final = (
 )
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,
-    silences.STALLED: "Its heartbeats went on: only its poll loop stalled. Make its work between two polls shorter (max.poll.records), "
-    "and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
+    silences.STALLED: "Its heartbeats went on: only its poll loop stalled. Make its work between two polls shorter (max.poll.records): the "
+    "group waits for it, up to max.poll.interval.ms{limit}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
 STILL_RAN: Final = "The client still ran after the group had removed it, and others may have had its partitions meanwhile. "

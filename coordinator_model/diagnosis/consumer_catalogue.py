@@ -18,7 +18,7 @@ SESSION_TIMEOUT: Final = Text(
     "The coordinator removed the member: it received no heartbeat {silence}{limit}.",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit).{stop} "
     "To survive a pause, the member needs a session timeout above the length of the pause: set {kind}.session.timeout.ms of the group "
-    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.{usual}",
+    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.",
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
@@ -45,8 +45,8 @@ STUCK_RECONCILING: Final = Text(
     figures=("waited_ms", "rebalance_timeout_ms"),
 )
 GIVES_UP_LATE: Final = (
-    "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter, and"
-    " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that."
+    "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter: "
+    "the group waits for it, up to max.poll.interval.ms{limit}."
 )
 ASSIGNMENT_DELAYED: Final = Text(
     "ASSIGNMENT_DELAYED",
@@ -193,13 +193,13 @@ GROUP_TOO_LARGE: Final = Text(
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
     "WARNING",
-    "{count} members were restarted one after the other: {rebalances} rebalances in {span}{bill}.",
+    "{count} members were restarted one after the other: {rebalances} rebalances in {span}.",
     "Give every consumer a group.instance.id: then close() leaves for a while only (epoch -2), and a restart causes no rebalance if it is "
     "shorter than the session timeout of the group{longest}: " + _SESSION_SETTING,
 )
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}{bill}.",
+    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}.",
     "{remedy} Until then partitions move again and again, and stand still each time.",
 )

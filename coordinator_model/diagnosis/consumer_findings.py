@@ -46,7 +46,7 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else None
         limit = f" (session.timeout.ms {member.session_timeout_ms})" if is_classic else " (session timeout of the group)"
         words = {
-            **silence(silent_ms, gap_ms),
+            "silence": silence(silent_ms),
             "kind": view.group_type or "consumer",
             "stop": f" {catalogue.CALL_CLOSE}" if not member.instance_id else "",  # a static one says that it leaves for a while
             "limit": limit if is_classic or silent_ms is not None else "",
@@ -83,7 +83,7 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
     what = "it had to give partitions up first" if held else "it sent no heartbeat"
     silent = not held or 2 * member.longest_gap_ms >= waited_ms
-    remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(current=current(member.rebalance_timeout_ms))
+    remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(limit=current(member.rebalance_timeout_ms).rstrip(","))
     words = {"waited": seconds(waited_ms), "what": what, "remedy": remedy}
     signs = [sign for one in episode.rounds for sign in one.signs]
     epoch = episode.rounds[-1].epoch

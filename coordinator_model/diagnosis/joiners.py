@@ -92,7 +92,7 @@ def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: in
     """What to change, where all members that were waited for had the same reason."""
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
     found = {silences.why(quiet, rebalance.started_ms, until[m]) if quiet is not None else silences.UNKNOWN for m, quiet in members.items()}
-    return catalogue.SLOW_TO_JOIN[found.pop() if len(found) == 1 else silences.UNKNOWN].format(current=current(limit_ms))
+    return catalogue.SLOW_TO_JOIN[found.pop() if len(found) == 1 else silences.UNKNOWN].format(limit=current(limit_ms).rstrip(","))
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

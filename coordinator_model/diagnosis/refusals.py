@@ -128,7 +128,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
         if event.kind == TXN_OFFSET_COMMIT:
             act = catalogue.IN_A_TRANSACTION
         words = {
-            "after": f" after its removal ({ended.kind})" if ended is not None else "",
+            "after": f" after its removal ({_REMOVED_FOR.get(ended.kind, ended.kind)})" if ended is not None else "",
             "generation": f"generation {g.view.generation}" if g.view.generation > event.generation else "a later generation",
             "remedy": _remedy(g, ended),
             "act": act,
@@ -153,13 +153,19 @@ def _poll_limit(member: ObservedMember | EndedMembership | None) -> int | None:
     return or_none(member.rebalance_timeout_ms) if member is not None else None
 
 
+_REMOVED_FOR: Final = {reasons.JOIN_TIMEOUT: "it had not rejoined in time"}
+"""Why a member was removed, where no finding has the name of that end."""
+
+
 def removal(end_kind: str, since_ms: int | None) -> str:
     """Why a member id is unknown: how that membership had ended, empty if no line shows it, and how long before."""
     if not end_kind:
         return "the group has no member with this id"
     before = f" {seconds(since_ms)} before" if since_ms is not None and since_ms >= 0 else ""
     return (
-        f"the member had left the group{before}" if end_kind == reasons.LEFT else f"the group had removed the member{before} ({end_kind})"
+        f"the member had left the group{before}"
+        if end_kind == reasons.LEFT
+        else f"the group had removed the member{before} ({_REMOVED_FOR.get(end_kind, end_kind)})"
     )
 
 

@@ -20,18 +20,15 @@ def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[
         "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "stop": catalogue.STATIC_STOP if member.instance_id else catalogue.CALL_CLOSE,
-        **silence(silent_ms, gap_ms),
+        "silence": silence(silent_ms),
     }
     details = {"session_timeout_ms": or_none(limit_ms), "silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
     return row(g, catalogue.SESSION_TIMEOUT, at_ms, member.client(), signs, words, **details)
 
 
-def silence(silent_ms: int | None, gap_ms: int) -> dict[str, str]:
-    """How long a member was silent until it was removed, and before, in words."""
-    return {
-        "silence": f"for {seconds(silent_ms)}" if silent_ms is not None else "within the session timeout",
-        "usual": f" Its longest silence before was {seconds(gap_ms)}." if gap_ms >= 0 else "",
-    }
+def silence(silent_ms: int | None) -> str:
+    """How long a member was silent until it was removed, in words."""
+    return f"for {seconds(silent_ms)}" if silent_ms is not None else "within the session timeout"
 
 
 def departure(*, is_static: bool) -> str:

@@ -24,6 +24,10 @@ NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "info"}
 
 EXPLAINED: Final = {
     "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
+    "METADATA_CHANGED": "topics that the group reads got partitions, came or went: the members share them out again",
+    "SUBSCRIPTION_CHANGED": "a member subscribed to other topics than before",
+    "MEMBER_REJOINED": "a member of the group joined again by itself, as after enforceRebalance()",
+    "ADMIN_REMOVED": "an administrator removed a member, as kafka-consumer-groups.sh or Admin does",
     "SUPERSEDED": "the next rebalance began before this one had ended",
 }
 """Words for rebalances that Kafka's documentation does not have."""
@@ -42,6 +46,9 @@ _SETTINGS: Final = {
     **dict.fromkeys(("UNKNOWN_MEMBER", "ZOMBIE_COMMIT"), _SESSION),
 }
 """By the code of a finding: the setting that was too short, and the figures of its value and of what it took."""
+
+_MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash or SIGKILL"}
+"""What a code that is only counted tells of the clients."""
 
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
@@ -159,8 +166,9 @@ class AttentionWords:
             by_code.setdefault(row["code"], []).append(row)
         if entry.incident is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
             where = {code: f" in {_folded(row['group_id'] for row in rows)}" if entry.incident else "" for code, rows in by_code.items()}
-            counts = [f"{code}{f' ({len(rows)})' if len(rows) > 1 else ''}{where[code]}" for code, rows in by_code.items()]
-            return [("Soon afterwards: " if entry.incident else "") + "; ".join(counts)] if counts else []
+            counts = [f"{code} ({len(rows)}{_MEANS.get(code, '')})" if len(rows) > 1 else code for code, rows in by_code.items()]
+            texts = [count + where[code] for code, count in zip(by_code, counts, strict=True)]
+            return [("Soon afterwards: " if entry.incident else "") + "; ".join(texts)] if counts else []
         return [f"{self.time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 

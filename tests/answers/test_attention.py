@@ -155,7 +155,7 @@ def test_the_sessions_that_end_in_a_storm_or_a_rolling_restart_belong_to_it(told
     ]
     storms = next(entry for entry in entries if entry["code"] == "REBALANCE_STORM")
     assert (storms["rebalances"], storms["total_ms"], storms["unavailable_partition_ms"]) == (11, 30_000, 90_000)
-    assert "Then    SESSION_TIMEOUT (3); UNKNOWN_MEMBER" in shown
+    assert "Then    SESSION_TIMEOUT (3: silent without close(), as after a crash or SIGKILL); UNKNOWN_MEMBER" in shown
     assert "Who     m1, m2, m3" in shown
 
 

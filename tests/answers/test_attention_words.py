@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from jobs.answers.attention import AttentionEntry, Refusals
-from jobs.answers.attention_words import OVER, STILL_ON, AttentionWords, clients_of
+from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, clients_of
 from jobs.common.text import who
 from jobs.common.times import epoch_ms, instant
 
@@ -120,3 +120,8 @@ def test_a_client_is_named_without_what_tells_nothing_apart():
         "a@::1f",
         "a@localhost.de",
     ]
+
+
+def test_words_of_a_table_are_explained_in_short():
+    assert {"METADATA_CHANGED", "SUBSCRIPTION_CHANGED", "MEMBER_REJOINED", "ADMIN_REMOVED", "REVOCATION_FOLLOW_UP"} < set(EXPLAINED)
+    assert all(len(words) < 110 for words in EXPLAINED.values())

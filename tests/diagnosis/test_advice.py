@@ -42,7 +42,7 @@ def told(rows: list[Row], code: str) -> tuple[dict[str, Any], dict[str, Any]]:
 @where_requests_are_seen
 def test_a_session_timeout_names_the_setting_and_what_was_usual(evidence: str) -> None:
     row, details = told(Group("a", "b").live(60_000).session_ends("b").live(120_000).seen(evidence), "SESSION_TIMEOUT")
-    assert "session.timeout.ms, now 10000, above the length of the pause. Its longest silence before was 3 s." in row["advice"]
+    assert "session.timeout.ms, now 10000, above the length of the pause." in row["advice"]
     assert (details["session_timeout_ms"], details["longest_gap_before_ms"]) == (10_000, 3_000)
 
 
@@ -188,14 +188,14 @@ def test_who_holds_a_static_name_is_told(evidence: str, host: str, owner: str) -
     group = Group("a", "b", static=True).live(60_000)
     group.at(60_001).heartbeat("i-a-old", 1, Error.FENCED_INSTANCE_ID, **{**group["a"].who(), "client_id": "other", "client_host": host})
     row, details = told(group.live(90_000).seen(evidence), "FENCED_INSTANCE")
-    assert f"Another member ({owner}) took group.instance.id i-a." in row["message"]
+    assert f"Another member ({owner}) came with group.instance.id i-a." in row["message"]
     assert details == {"holder": group["a"].member, "instance_id": "i-a"}
 
 
 @where_requests_are_seen
 def test_a_slow_joiner_is_told_its_limit(evidence: str) -> None:
     rows = Group("a", "b", "c", session_ms=45_000).live(60_000).comes("d", asks={"b": 8_000}).live(120_000).seen(evidence)
-    assert "lower max.poll.interval.ms, now 30000, to what it really needs" in told(rows, "SLOW_JOINER")[0]["advice"]
+    assert "the group waits for it, up to max.poll.interval.ms, now 30000." in told(rows, "SLOW_JOINER")[0]["advice"]
 
 
 # clients that may not join
@@ -255,8 +255,7 @@ def test_a_rolling_restart_has_its_bill_and_how_long_a_restart_took(evidence: st
     assert 5_000 <= details["longest_restart_ms"] <= 5_500
     assert f"which took up to {details['longest_restart_ms'] / 1_000:.1f} s here" in row["advice"]
     assert "group.instance.id" in row["advice"]
-    assert "of rebalancing" in row["message"]
-    assert "unowned partition time" in row["message"]
+    assert "of rebalancing" not in row["message"]  # the report has the bill beside it
 
 
 def test_a_bill_without_assignments_has_no_partitions() -> None:
@@ -300,7 +299,7 @@ def test_nobody_is_to_blame_for_topics_that_change(evidence: str) -> None:
         group.rejoins(group.leader.split("-")[0], "cached metadata has changed").live(group.now + 10_000)
     row, details = told(group.live(400_000).seen(evidence), "REBALANCE_STORM")
     assert (row["client_id"], details["clients"], details["common_causes"]) == (None, [], ["METADATA_CHANGED"])
-    assert row["message"].startswith("The group rebalanced 6 times in 50.8 s: mostly METADATA_CHANGED (6), ")
+    assert row["message"].startswith("The group rebalanced 6 times in 50.8 s: mostly METADATA_CHANGED (6).")
     assert row["advice"].startswith("Topics or partitions that the group reads come and go")
 
 
@@ -391,6 +390,6 @@ def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str,
     group.at(group.now).request(kinds.TXN_OFFSET_COMMIT, old.member, generation=generation, error_code=error, **who)
     row, details = told(group.live(150_000).seen(evidence), "ZOMBIE_COMMIT")
     assert details["api"] == "TXN_OFFSET_COMMIT"
-    assert "Give sendOffsetsToTransaction() what consumer.groupMetadata() returns then" in row["advice"]
+    assert "Call consumer.groupMetadata() anew in each transaction" in row["advice"]
     assert "onPartitionsRevoked" not in row["advice"]
     assert "idempotent" not in row["advice"]

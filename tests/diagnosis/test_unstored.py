@@ -39,4 +39,4 @@ def test_a_write_that_times_out_is_a_matter_of_the_replicas(evidence):
     rows = cannot_store(Error.REBALANCE_IN_PROGRESS, "REQUEST_TIMED_OUT", times=1, took=5_001).seen(evidence)
     told = finding(rows, "ASSIGNMENT_NOT_STORED")
     assert (json.loads(told["details"])["errors"], "min.insync.replicas" in told["advice"]) == (["REQUEST_TIMED_OUT"], True)
-    assert "to join again: one rebalance, " in told["message"]
+    assert "to join again: one rebalance." in told["message"]
