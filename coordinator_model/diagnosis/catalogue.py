@@ -44,13 +44,17 @@ SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
 )
 """SESSION_TIMEOUT where a coordinator before 2.1 names no member."""
 CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
+IF_RESTARTED: Final = "If it was restarted, session.timeout.ms must be longer than a restart."
+RESTARTED: Final = "It was back {away} after it was last heard: if that was a restart, session.timeout.ms must be above {away_ms}."
 STATIC_STOP: Final = (
-    "A static member does not leave when it is closed. If it was restarted, session.timeout.ms must be longer than a restart. If it is to "
-    "go for good, let it leave with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
+    f"A static member does not leave when it is closed. {IF_RESTARTED} If it is to go for good, let it leave with "
+    "CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
     "(Admin.removeMembersFromConsumerGroup)."
 )
+BACK: Final = " Its client was back {back} later, under a new member id."
+NOT_BACK: Final = " It had not come back {waited} later."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
-"""Follows the message of SESSION_TIMEOUT: a session starts anew with its coordinator."""
+"""These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",

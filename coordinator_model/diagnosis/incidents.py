@@ -124,7 +124,7 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
     """Writes what has waited long enough. `flush`: nothing more will come."""
     view = g.view
     while view.pending_findings and (flush or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
-        _decide(g, view.pending_findings.pop(0), clock)
+        _decide(g, view.pending_findings.pop(0), clock, now_ms)
     running = view.incident
     if running is not None and (flush or running.last_ms + OVER_MS < now_ms):
         view.incident = None
@@ -132,7 +132,7 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
             _report(g, running)
 
 
-def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> None:
+def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, now_ms: int) -> None:
     """Writes a finding that was held back, unless a broker was the reason: then its member was lost to that, or was no silent one."""
     if _is_near_miss(pending):
         running = g.view.incident
@@ -147,6 +147,7 @@ def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> N
         for sign in refs(pending.row["evidence"])[:1]:
             _keep(incident, sign)
     elif not pending.given_up:
+        pending.row = _with_return(g, pending, now_ms)
         g.emit(FINDINGS, **_with_election(g, pending))
 
 
@@ -296,6 +297,25 @@ def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
     """The finding of a session timeout, with the time since its broker became the coordinator of this group where that may matter."""
     since_ms = pending.at_ms - g.view.loaded_ms
     return removals.with_election(pending.row, since_ms) if g.view.loaded_ms >= 0 and 0 <= since_ms <= SPAN_MS else pending.row
+
+
+def _with_return(g: Emitter, pending: PendingFinding, now_ms: int) -> dict[str, Any]:
+    """The finding with whether its client came back under a new id. What one was refused under its old id tells more (refusals.py)."""
+    view, at_ms = g.view, pending.at_ms
+    old = view.ended_membership(pending.member_id)
+    if old is None or old.back_ms >= 0 or not (old.instance_id or old.client_id) or old.client_id in not_admitted(g):
+        return pending.row
+    own = (old.instance_id, "" if old.instance_id else old.client_id)
+    known = [(one.instance_id, one.client()[1], one.joined_ms) for one in view.members.values()]
+    known += [("", client_in(member_id, ""), issued_ms) for member_id, issued_ms in view.pending.items()]
+    known += [(one.instance_id, one.client_id, one.at_ms - max(one.lasted_ms, 0)) for one in view.ended if one.at_ms > at_ms]
+    came_ms = min((since_ms for instance, client, since_ms in known if (instance, "" if instance else client) == own), default=NEVER)
+    unnamed = view.untold or view.unnamed
+    if came_ms < at_ms or (came_ms == NEVER and (unnamed or now_ms - at_ms < HINDSIGHT_MS)):
+        return pending.row  # several have its name, or it is too early to know
+    seen_ms = pending.seen_ms if pending.seen_ms > view.moved_ms else -1  # else by another clock
+    back_ms, away_ms = (came_ms - at_ms, came_ms - seen_ms if seen_ms >= 0 else -1) if came_ms < NEVER else (-1, -1)
+    return removals.with_return(pending.row, HINDSIGHT_MS, back_ms, away_ms)
 
 
 def not_admitted(g: Emitter) -> set[str]:
