@@ -22,6 +22,7 @@ class Text(NamedTuple):
     """The keys of its details (figures.py)."""
 
 
+_ENDED: Final = ("removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms")
 _BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms", "partitions_moved")
 
 SESSION_TIMEOUT: Final = Text(
@@ -32,7 +33,7 @@ SESSION_TIMEOUT: Final = Text(
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
     row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
     evidence="C R L",
-    figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
+    figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before", "back_ms", "away_ms"),
 )
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
@@ -52,7 +53,7 @@ STATIC_STOP: Final = (
     "(Admin.removeMembersFromConsumerGroup)."
 )
 BACK: Final = " Its client was back {back} later, under a new member id."
-NOT_BACK: Final = " It had not come back {waited} later."
+NOT_BACK: Final = " It had not come back when this was told."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
 """These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
@@ -141,7 +142,7 @@ SLOW_JOINER: Final = Text(
     row="The group waited 5 s or more for a live member that rejoined last, for static members that did not return, or for members that "
     "were removed at the rebalance timeout; one row names them all",
     evidence="C (removed) R",
-    figures=("join_ms", "max_poll_interval_ms", "waited_for"),
+    figures=("join_ms", "max_poll_interval_ms", "session_timeout_ms", "waited_for"),
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -204,7 +205,7 @@ UNKNOWN_MEMBER: Final = Text(
     "{remedy}",
     row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
     evidence="R L",
-    figures=("api", "removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms", "removed_before_ms", "times"),
+    figures=(*_ENDED, "api", "removed_before_ms", "sync_ms", "times"),
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
@@ -225,20 +226,7 @@ ZOMBIE_COMMIT: Final = Text(
     "The application continued to work after it had lost its partitions. {act} {remedy}",
     row="The coordinator refused a commit of an old generation, or of a member that it had removed",
     evidence="R L",
-    figures=(
-        "api",
-        "error_code",
-        "sent_generation",
-        "group_generation",
-        "removed",
-        "removed_ms_ago",
-        "silent_ms",
-        "session_timeout_ms",
-        "max_poll_interval_ms",
-        "sent_epoch",
-        "removed_before_ms",
-        "times",
-    ),
+    figures=(*_ENDED, "api", "removed_before_ms", "times", "error_code", "sent_generation", "group_generation", "sent_epoch"),
 )
 BE_IDEMPOTENT: Final = "Make its processing idempotent."
 IN_A_TRANSACTION: Final = (
@@ -341,6 +329,7 @@ PAUSE_OR_STALL: Final = (
     "Its process, or only its poll loop, stood still. Look for a pause of the JVM or the container, and for work between two polls that "
     "takes too long."
 )
+SESSION_WENT_ON: Final = " The wait ended before its session did ({session}): so there is no SESSION_TIMEOUT."
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,
     silences.STALLED: "Its heartbeats went on: only its poll loop stalled. Make its work between two polls shorter (max.poll.records): the "
@@ -352,6 +341,7 @@ MISSED_A_REBALANCE: Final = (
     "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
     "what delayed it: a stalled poll loop or a paused process."
 )
+LATE_SYNC: Final = ". It came {took} after the join phase: that needed max.poll.interval.ms{current} above {sync_ms}"
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "Its assignor took too long, or its process stopped. Use a faster assignor, or fewer partitions and members, or raise "
     "max.poll.interval.ms{current} above the time that the assignment takes."

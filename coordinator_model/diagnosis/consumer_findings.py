@@ -196,16 +196,8 @@ def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
             "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
         }
         details = {"removed_before_ms": after_ms, "sent_epoch": event.generation, **figures}
-        emit(
-            g,
-            text,
-            event.at_ms,
-            (event.member_id, event.client_id, event.client_host),
-            [ref(event)],
-            words,
-            generation=view.epoch,
-            **details,
-        )
+        client = (event.member_id, event.client_id, event.client_host)
+        emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
 def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import NOBODY, details_json, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -306,16 +306,21 @@ def _with_return(g: Emitter, pending: PendingFinding, now_ms: int) -> dict[str, 
     if old is None or old.back_ms >= 0 or not (old.instance_id or old.client_id) or old.client_id in not_admitted(g):
         return pending.row
     own = (old.instance_id, "" if old.instance_id else old.client_id)
-    known = [(one.instance_id, one.client()[1], one.joined_ms) for one in view.members.values()]
-    known += [("", client_in(member_id, ""), issued_ms) for member_id, issued_ms in view.pending.items()]
+    known = [(one.instance_id, one.client_name(), one.joined_ms) for one in view.members.values()]
     known += [(one.instance_id, one.client_id, one.at_ms - max(one.lasted_ms, 0)) for one in view.ended if one.at_ms > at_ms]
     came_ms = min((since_ms for instance, client, since_ms in known if (instance, "" if instance else client) == own), default=NEVER)
-    unnamed = view.untold or view.unnamed
-    if came_ms < at_ms or (came_ms == NEVER and (unnamed or now_ms - at_ms < HINDSIGHT_MS)):
+    if came_ms < at_ms or (came_ms == NEVER and (view.untold or view.unnamed or now_ms - at_ms < HINDSIGHT_MS)):
         return pending.row  # several have its name, or it is too early to know
-    seen_ms = pending.seen_ms if pending.seen_ms > view.moved_ms else -1  # else by another clock
-    back_ms, away_ms = (came_ms - at_ms, came_ms - seen_ms if seen_ms >= 0 else -1) if came_ms < NEVER else (-1, -1)
-    return removals.with_return(pending.row, HINDSIGHT_MS, back_ms, away_ms)
+    if came_ms == NEVER:
+        return pending.row | {"message": pending.row["message"] + catalogue.NOT_BACK}
+    is_known = pending.seen_ms > view.moved_ms  # else by another clock
+    details = {**json.loads(pending.row["details"]), "back_ms": came_ms - at_ms, "away_ms": came_ms - pending.seen_ms if is_known else None}
+    restarted = catalogue.RESTARTED.format(away=seconds(came_ms - pending.seen_ms), **details) if is_known else catalogue.IF_RESTARTED
+    return pending.row | {
+        "message": pending.row["message"] + catalogue.BACK.format(back=seconds(came_ms - at_ms)),
+        "advice": pending.row["advice"].replace(catalogue.IF_RESTARTED, restarted),
+        "details": details_json(details),
+    }
 
 
 def not_admitted(g: Emitter) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, silences
-from coordinator_model.diagnosis.findings import NOBODY, current, emit, seconds
+from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS, not_admitted
 from coordinator_model.states import State
 from coordinator_model.view import reasons
@@ -63,36 +63,39 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         return
     late = absent or [m for m in (_last_to_join(rebalance),) if m]
     if late:
-        why = f"{'it is' if len(late) == 1 else 'they are'} static and did not rejoin" if absent else "it rejoined last"
         members = [g.view.members.get(member_id) for member_id in late]
         limit_ms = max(member.rebalance_timeout_ms if member is not None else -1 for member in members)
+        stays = (
+            "it did not rejoin before {}; it is static, and stays a member",
+            "they did not rejoin before {}; they are static, and stay members",
+        )
+        why = stays[len(late) > 1].format("the rebalance timeout" + (f" ({seconds(limit_ms)})" if limit_ms >= 0 else ""))
         client = NOBODY if len(late) > 1 else members[0].client() if members[0] is not None else (late[0], "", "")
         quiet = {m: silences.quiet(member) if member is not None else None for m, member in zip(late, members, strict=True)}
-        _emit(g, rebalance, client, why, rebalance.evidence, limit_ms, quiet)
+        _emit(g, rebalance, client, why if absent else "it rejoined last", rebalance.evidence, limit_ms, quiet)
 
 
 def _emit(
-    g: Emitter,
-    rebalance: Rebalance,
-    client: tuple[str, str, str],
-    why: str,
-    signs: list[Ref],
-    limit_ms: int,
-    members: dict[str, Quiet | None],
+    g: Emitter, rebalance: Rebalance, client: Client, why: str, signs: list[Ref], limit_ms: int, members: dict[str, Quiet | None]
 ) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     whom = "this member" if len(members) == 1 else f"{len(members)} members"
     waited = f"{seconds(waited_ms)} " if waited_ms >= SLOW_MS else ""
-    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
+    known = [g.view.members.get(member_id) or g.view.ended_membership(member_id) for member_id in members]
+    session_ms = max((one.session_timeout_ms for one in known if one is not None), default=-1)
+    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms, session_ms)}
     details = {"join_ms": waited_ms if waited else None, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
+    details["session_timeout_ms"] = or_none(session_ms)
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 
 
-def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int) -> str:
+def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int, session_ms: int) -> str:
     """What to change, where all members that were waited for had the same reason."""
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
     found = {silences.why(quiet, rebalance.started_ms, until[m]) if quiet is not None else silences.UNKNOWN for m, quiet in members.items()}
-    return catalogue.SLOW_TO_JOIN[found.pop() if len(found) == 1 else silences.UNKNOWN].format(limit=current(limit_ms).rstrip(","))
+    why = found.pop() if len(found) == 1 else silences.UNKNOWN
+    session = catalogue.SESSION_WENT_ON.format(session=seconds(session_ms)) if why == silences.PAUSED and session_ms >= 0 else ""
+    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms).rstrip(",")) + session
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

@@ -9,7 +9,7 @@ from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import current, emit, first_time, seconds
 from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.errors import Error
-from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
+from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, ObservedMember
@@ -109,6 +109,10 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
             "removal": removal(ended.kind, event.received_ms - ended.at_ms) if ended else removal("", None),
             "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended),
         }
+        if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and ended.rebalance_timeout_ms >= 0:
+            took_ms = details["sync_ms"] = ended.rebalance_timeout_ms + event.received_ms - ended.at_ms
+            limit = current(ended.rebalance_timeout_ms)
+            words["removal"] += catalogue.LATE_SYNC.format(took=seconds(took_ms), sync_ms=took_ms, current=limit)
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
 

@@ -46,25 +46,10 @@ def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, 
     }
 
 
-def with_return(finding: dict[str, Any], waited_ms: int, back_ms: int, away_ms: int) -> dict[str, Any]:
-    """A finding of `session_timeout` once it is known that the client was back so long after its removal, or not back yet (-1).
-
-    `away_ms`: from when it was last heard until it was back; -1: not known.
-    """
-    said = catalogue.BACK.format(back=seconds(back_ms)) if back_ms >= 0 else catalogue.NOT_BACK.format(waited=seconds(waited_ms))
-    restart = catalogue.RESTARTED.format(away=seconds(away_ms), away_ms=away_ms) if away_ms >= 0 else catalogue.IF_RESTARTED
-    return {**finding, "message": finding["message"] + said, "advice": finding["advice"].replace(catalogue.IF_RESTARTED, restart)}
-
-
-def poll_timeout(
-    g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None, why: str = ""
-) -> dict[str, Any]:
-    """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345).
-
-    `why`: what kept it from polling, where its heartbeats do not decide that.
-    """
+def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None) -> dict[str, Any]:
+    """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
     limit_ms, quiet = member.rebalance_timeout_ms, silences.quiet(member)
-    why = why or (silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms))
+    why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
     words = {
         "departure": departure(is_static=bool(member.instance_id)),
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",

@@ -10,11 +10,13 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
 from tests.diagnosis.narrated import (
+    BOTH,
     LOG,
     REQUESTS,
     Group,
     causes,
     ends,
+    finding,
     findings,
     in_any_evidence,
     where_requests_are_seen,
@@ -185,6 +187,17 @@ def test_a_member_that_joins_and_does_not_sync_is_told(evidence, client):
     assert findings(rows) == [("SYNC_TIMEOUT", client)]
     assert causes(rows) == ["MEMBER_JOINED", "SYNC_TIMEOUT"]
     assert (client, "SYNC_TIMEOUT") in ends(rows)
+
+
+def test_a_sync_that_comes_late_shows_how_long_the_assignment_took():
+    group = never_syncs("a")
+    removed = finding(group.seen(BOTH), "SYNC_TIMEOUT")
+    group.is_at(removed["occurred_at"] + 10_000).request(
+        kinds.SYNC_GROUP, removed["member_id"], took=0, error_code=Error.UNKNOWN_MEMBER_ID, client_id="a"
+    )
+    message = finding(group.is_at(150_000).seen(BOTH), "UNKNOWN_MEMBER")["message"]
+    assert "(SYNC_TIMEOUT). It came 40 s after the join phase: " in message
+    assert message.endswith("max.poll.interval.ms, now 30000, above 40000.")
 
 
 def test_a_leader_that_does_not_sync_is_seen_in_the_requests_of_those_who_waited():

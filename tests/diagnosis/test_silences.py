@@ -49,6 +49,7 @@ def test_who_stood_still_and_rejoins_last_is_not_told_to_poll_faster(evidence: s
     rows = group.live(120_000).seen(evidence)
     assert findings(rows) == [("SLOW_JOINER", "b")]
     assert (PAUSE in advice(rows, "SLOW_JOINER"), "max.poll" in advice(rows, "SLOW_JOINER")) == (True, False)
+    assert "The wait ended before its session did (45 s): so there is no SESSION_TIMEOUT." in advice(rows, "SLOW_JOINER")
 
 
 @where_requests_are_seen

@@ -143,7 +143,10 @@ def test_a_static_leader_that_stayed_away() -> None:
     story = done(Story().at(0).log_preparing(3, JOINED.format("b-1"), "b-1").at(60_000).log(kinds.LEADER_NOT_REJOINED, **gone), 60_001, 4)
     assert told(story) == [("SLOW_JOINER", GONE)]
     (row,) = table(story.rows(until=300_000), "findings")
-    assert row["message"] == "The group waited 1 min for this member: it is static and did not rejoin."
+    assert (
+        row["message"]
+        == "The group waited 1 min for this member: it did not rejoin before the rebalance timeout; it is static, and stays a member."
+    )
     assert told(done(Story().at(0).log(kinds.LEADER_NOT_REJOINED, **gone), 1, 4)) == [("SLOW_JOINER", GONE)]
 
 

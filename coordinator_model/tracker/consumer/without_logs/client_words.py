@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import departures, removals, silences
+from coordinator_model.diagnosis import departures, removals
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
-from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import ref
 
 FOLLOWS_MS: Final = 10_000
@@ -42,29 +41,17 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     if member is not None:
         member.stalled_ms = event.at_ms
         told = ObservedMember(member.member_id, client_id=member.client_id or event.client_id, client_host=member.client_host)
-        told.rebalance_timeout_ms = member.rebalance_timeout_ms
+        told.rebalance_timeout_ms, told.heartbeats = member.rebalance_timeout_ms, 2
+        told.seen_ms = told.beat_ms = max(member.heard_ms, member.tried_ms)
+        told.first_beat_ms = told.beat_ms - member.longest_gap_ms - FOLLOWS_MS if member.longest_gap_ms >= 0 else told.beat_ms
     if event.rebalance_timeout_ms >= 0:
         told.rebalance_timeout_ms = event.rebalance_timeout_ms
-    if is_told:
-        _polls_again(g, event, log, name)
-        return
     told.connection = log + name
-    why = _why(member, event.at_ms, told.rebalance_timeout_ms)
-    finding = removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch, why=why)
-    departures.hold_back_stall(g, event.at_ms, told, finding)
-
-
-def _why(member: ConsumerMember | None, at_ms: int, limit_ms: int) -> str:
-    """Whether its heartbeats went on. That they had stopped is not for this line to say: its clock is another one."""
-    quiet = Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms) if member is not None else Quiet()
-    went_on = silences.why(quiet, at_ms - limit_ms, at_ms) == silences.STALLED
-    return silences.STALLED if went_on else silences.UNKNOWN
-
-
-def _polls_again(g: Emitter, event: Event, log: str, name: str) -> None:
-    """Takes a later line of a client whose stall is told: it wrote that one when it polled again, unless it can have stalled anew."""
-    held = [one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.limit_ms]
-    own = [one.connection for one in held if one.connection == log + name or (not name and one.connection.startswith(log))]
+    if not is_told:
+        departures.hold_back_stall(g, event.at_ms, told, removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
+        return
+    held = [one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.limit_ms]  # later it can have stalled anew
+    own = [one.connection for one in held if one.connection == told.connection or (not name and one.connection.startswith(log))]
     if len(own) == 1:
         departures.polls_again(g, own[0], event)
 
