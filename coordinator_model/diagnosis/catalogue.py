@@ -53,7 +53,7 @@ STATIC_STOP: Final = (
     "(Admin.removeMembersFromConsumerGroup)."
 )
 BACK: Final = " Its client was back {back} later, under a new member id."
-NOT_BACK: Final = " It had not come back when this was told."
+NOT_BACK: Final = " It had not come back ten seconds later."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
 """These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(

@@ -21,7 +21,7 @@ def back(group: Group, client: str, ms: int, **how: Any) -> Group:
     [
         (lambda: back(Group("a", "b").live(60_000), "b", 5_000), " Its client was back 5.1 s later, under a new member id."),
         (lambda: back(Group("a", "b", static=True).live(60_000), "b", 5_000, instance="i-b"), " Its client was back 5.1 s later, under"),
-        (lambda: back(Group("a", "b").live(60_000), "b", 15_000), " It had not come back when this was told."),
+        (lambda: back(Group("a", "b").live(60_000), "b", 15_000), " It had not come back ten seconds later."),
         (lambda: back(Group("a", "b").live(60_000), "b", 4_000).leaves("b"), " Its client was back 4.1 s later"),
     ],
 )
