@@ -40,12 +40,12 @@ def outage(cause="BROKER_CRASHED", back=None):
 @pytest.mark.parametrize(
     ("second_ms", "said"),
     [
-        (17_755, "Worst of 3 (b, 06:00:31; also app-1 at 06:00:21 for 9.0 s)"),
-        (9_004, "One of 3 (b, 06:00:31; also app-1 at 06:00:21 for 9.0 s)"),
+        (17_755, "Worst of 3 (b, 06:00:31; also app-1 at 06:00:41)"),
+        (9_001, "One of 3 (b, 06:00:31; also app-1 at 06:00:41)"),
         (None, "Worst of 3 (app-1, 06:00:21; also b at 06:00:31)"),
     ],
 )
-def test_of_several_findings_each_client_is_named_with_its_figure(second_ms, said):
+def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said):
     told = [(21, "app-1", 9_001), (31, "b", second_ms), (41, "app-1", 8_000)]
     rows = [found(at, client=name) | {"id": str(at), "message": "!", "details": {"silent_ms": ms}} for at, name, ms in told]
     assert dict(words(99).paragraphs(AttentionEntry(rows)))["What"] == f"{said}: !"
