@@ -116,7 +116,8 @@ class AttentionEntry:
     @property
     def groups(self) -> list[str]:
         """Its groups, that of most findings first."""
-        return _most_first(Counter(row["group_id"] for row in self._all))
+        counted = Counter(row["group_id"] for row in self._all)
+        return sorted(counted, key=lambda name: (-counted[name], name))
 
     @property
     def clients(self) -> list[tuple[str | None, str | None, int]]:
@@ -340,10 +341,6 @@ def _order(entry: AttentionEntry) -> tuple[object, ...]:
 
 def _rank(severity: str) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-
-
-def _most_first(counted: Counter[str]) -> list[str]:
-    return sorted(counted, key=lambda name: (-counted[name], name))
 
 
 def as_row(entry: AttentionEntry) -> Row:

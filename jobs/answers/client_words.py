@@ -58,10 +58,6 @@ class Said(NamedTuple):
     until: datetime  # when it said so last
     left_out: int  # lines of the group before this one that are not told
 
-    def as_row(self) -> Row:
-        """For programs."""
-        return self._asdict()
-
 
 def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Judgement) -> list[Said]:
     """The first and the last lines of each group that only clients name, in the order of time."""

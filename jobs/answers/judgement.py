@@ -146,10 +146,6 @@ class Gap(NamedTuple):
     why: str
     next: str  # what to fetch, or to do, so that it can be
 
-    def as_row(self) -> Row:
-        """For programs."""
-        return {**self._asdict(), "groups": list(self.groups)}
-
 
 @dataclass(frozen=True)
 class Judgement:

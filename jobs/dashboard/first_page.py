@@ -35,12 +35,8 @@ def scope_of(given: Mapping[str, str]) -> Scope:
 def attention(overview: Overview) -> dict[str, Any]:
     """What needs attention, as `rebalance report` says it."""
     entries = overview.attention
-    several = len(overview.clusters) > 1
-
-    def name_of(cluster: str, name: str) -> str:
-        return (f"{printable(cluster, 30)}/" if several else "") + printable(name, 60)
-
-    words = AttentionWords(lambda at: instant(epoch_ms(at)), name_of, overview.ends)
+    form = "{}/{}" if len(overview.clusters) > 1 else "{1}"
+    words = AttentionWords(lambda at: instant(epoch_ms(at)), lambda *of: form.format(*(printable(name, 60) for name in of)), overview.ends)
     return {
         "entries": [told(entry, words) for entry in entries[:_ENTRIES]],
         "all": len(entries),

@@ -102,16 +102,10 @@ LANES: Final = """
 """
 """Rebalances of some groups: of each those that cost most."""
 
-_WORDS: Final = {"OF_GROUP": _GROUP, "A_REBALANCE": _REBALANCE, "A_REQUEST": _OF_REQUEST}
-
-
-def _whole(text: str) -> str:
-    for word, meaning in _WORDS.items():
-        text = text.replace(word, meaning)
-    return text
-
-
-QUERIES: Final[Mapping[str, str]] = {name: _whole(text) for name, text in _SHORT.items()}
+QUERIES: Final[Mapping[str, str]] = {
+    name: text.replace("OF_GROUP", _GROUP).replace("A_REBALANCE", _REBALANCE).replace("A_REQUEST", _OF_REQUEST)
+    for name, text in _SHORT.items()
+}
 """By name, as the pages ask for them: /api/rows/NAME."""
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from jobs.answers.as_json import for_browser
-from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.answers.duckdb_views import Key, QuestionReader, key_of
 from jobs.answers.evidence import prove_rows
 from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
@@ -75,7 +75,9 @@ def _pages(reader: QuestionReader, report: Report, limit: int) -> dict[str, Any]
         held[f"group?{of}"] = group_page(reader, cluster, group)
         held[f"attention?{of}"] = attention(_about(report, incidents, (cluster, group)))
         held[f"ask/silences?{of}"] = answer(reader, "silences", {"cluster": cluster, "group": group})
-    for row in _costliest([row for row in report.rebalances if key_of(row) in set(chosen)], limit):
+    own = [row for row in report.rebalances if key_of(row) in set(chosen)]
+    own.sort(key=lambda row: (row["startup"], -(row["unavailable_partition_ms"] or 0), -(row["total_ms"] or 0)))
+    for row in own[:limit]:
         held[f"rebalance?id={row['id']}"] = rebalance_page(reader, row["id"])
     return held
 
@@ -116,10 +118,6 @@ def _evidence(lakehouse: Path, report: Report, inputs: Sequence[Path], pages: It
 def _in_script(value: Any) -> str:
     """JSON that cannot end the element it stands in."""
     return for_browser(value).decode().replace("<", "\\u003c")
-
-
-def _costliest(rebalances: Sequence[Row], limit: int) -> list[Row]:
-    return sorted(rebalances, key=lambda row: (row["startup"], -(row["unavailable_partition_ms"] or 0), -(row["total_ms"] or 0)))[:limit]
 
 
 @cache

@@ -10,7 +10,7 @@ import * as state from "./state.js";
 import { around } from "./timeline.js";
 import { stateSwatch } from "./timeline_draw.js";
 
-const SPANS = [["1h", "1 hour"], ["24h", "24 hours"], ["7d", "7 days"], ["", "all"]];
+const SPANS = [["1h", "1 hour", 3.6e6], ["24h", "24 hours", 8.64e7], ["7d", "7 days", 6.048e8], ["", "all", 0]];
 const FIRST = 8; // incidents that are listed unless all are asked for
 
 export const title = () => "Clusters at a glance";
@@ -28,7 +28,7 @@ export async function draw(main) {
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
   const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
-  const spans = SPANS.filter(([value]) => !state.saved && (!value || SPAN_MS[value] < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at))));
+  const spans = SPANS.filter(([, , length]) => !state.saved && length < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at)));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
   put(main,
     data.shown?.since || data.shown?.until ? h("p", { class: "crumbs" }, `From ${data.shown.since ? instant(data.shown.since, 0) : "the beginning"} to ${data.shown.until ? instant(data.shown.until, 0) : "the end"}`) : null,
@@ -57,8 +57,6 @@ function said(data) {
   return h("details", { class: "gaps", open: !data.entries.length }, h("summary", {}, data.clients_say),
     groups.map((group) => [h("h3", {}, printable(group, 60)), h("ul", {}, data.said.filter((one) => one.group_id === group).map((one) => h("li", {}, one.text)))]));
 }
-
-const SPAN_MS = { "1h": 3.6e6, "24h": 8.64e7, "7d": 6.048e8 };
 
 /** What the legend explains: all that is drawn in lanes and columns. */
 function drawn(attention, activity) {

@@ -9,7 +9,6 @@ import * as state from "./state.js";
 const ROWS = 50;
 const LOW = 40; // percent of session.timeout.ms below which a healthy member stays, as sql/heartbeats.sql says
 
-export const keys = [["g m", "this page"], ["Tab", "through tabs, filters and rows"]];
 export const title = () => "Members and clients";
 
 const GROUP = { name: "group", label: "Group", placeholder: "all" };
