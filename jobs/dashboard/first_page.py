@@ -66,13 +66,15 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         return shown
     given = {"cluster": overview.scope.cluster, "until": iso(overview.until) if overview.until else None}
     # The questions count back 24 h unless they are told otherwise.
-    begin = overview.since or min(row["first_at"] for row in overview.clusters)
-    worst = asked(reader, "worst", {**given, "since": iso(begin), "limit": str(_LANES)})
+    since = iso(overview.since or min(row["first_at"] for row in overview.clusters))
+    few = {**given, "group": overview.scope.group, "since": since, "limit": str(_FEW)}
+    worst = asked(reader, "worst", {**given, "since": since, "limit": str(_LANES)})
+    worst["rows"] = [row for row in worst["rows"] if overview.scope.group in (None, row["group_id"])]
     lanes, rebalances = _lanes(reader, overview, worst["rows"])
     span = period(overview, rebalances)
     step = next((1_000 * each for each in _SECONDS if (span["to"] - span["from"]) / (1_000 * each) <= _COLUMNS), 1_000 * _SECONDS[-1])
-    since = iso(EPOCH + timedelta(milliseconds=span["from"] // step * step))
-    activity = {**given, "group": overview.scope.group, "since": since, "step": f"{step}ms"}
+    first_step = iso(EPOCH + timedelta(milliseconds=span["from"] // step * step))
+    activity = {**given, "group": overview.scope.group, "since": first_step, "step": f"{step}ms"}
     return {
         **shown,
         "states": asked(reader, "states", given)["rows"],
@@ -81,8 +83,7 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "step": step,
         "activity": [{**row, "look": families.look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
         "worst": {**worst, "rows": worst["rows"][:_WORST]},
-        "culprits": asked(reader, "culprits", {**given, "since": iso(begin), "limit": str(_FEW)}),
-        "deploys": asked(reader, "deploys", {**given, "since": iso(begin), "limit": str(_FEW)}),
+        **{name: asked(reader, name, few) for name in ("culprits", "deploys")},
         "missing": [printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)],
         "shown": {name: at and epoch_ms(at) for name, at in (("since", overview.since), ("until", overview.until))},
     }

@@ -254,6 +254,15 @@ def test_the_time_that_was_asked_for_is_shown(lakehouse):
     assert page.answers["overview"]["period"] == {"from": DAY + 18_000, "to": DAY + 25_000}
 
 
+def test_the_page_of_one_group_says_nothing_of_others(lakehouse):
+    incident(lakehouse)
+    write(lakehouse, line(group="orders"), rebalance(group="orders", start=30_000, client_id="other"), batch=1)
+    overview = page_of(lakehouse, group="payments").answers["overview"]
+    assert {lane["group_id"] for lane in overview["lanes"]} == {row["group_id"] for row in overview["worst"]["rows"]} == {"payments"}
+    assert [row["client_id"] for row in overview["culprits"]["rows"]] == ["app-1"]
+    assert "orders" not in json.dumps([overview["entries"], overview["activity"], overview["deploys"]])
+
+
 def test_the_same_tables_give_the_same_page(lakehouse):
     incident(lakehouse)
     assert page_of(lakehouse).source == page_of(lakehouse).source
