@@ -20,7 +20,7 @@ _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _SENTENCES: Final = 600  # characters of a message or of advice
-_ORDER: Final = "What brokers did first, then what cost most. Unowned partition time: how long partitions had no owner, added up."
+_ORDER: Final = "First what brokers did, then what cost most. Unowned partition time: how long partitions had no owner, added up."
 _PROOFS: Final = "`rebalance evidence ID` shows the log lines of the finding with that id, with --entry those of the whole entry."
 _PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of the finding with that id."
 
