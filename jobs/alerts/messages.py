@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from jobs.alerts.finding import COLUMNS, Finding
-from jobs.answers.attention_words import NOUNS
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, some, who
@@ -114,7 +113,7 @@ def _headline(findings: Sequence[Finding]) -> str:
     clusters = sorted({finding.cluster for finding in findings})
     groups = {(finding.cluster, finding.group_id) for finding in findings}
     counts = Counter((-finding.gravity, finding.severity) for finding in findings)
-    kinds = ", ".join(many(count, NOUNS.get(severity, severity)) for (_, severity), count in sorted(counts.items()))
+    kinds = ", ".join(many(count, severity.lower()) for (_, severity), count in sorted(counts.items()))
     where = f"group {_code(findings[0].group_id)}" if len(groups) == 1 else f"{len(groups)} groups"
     cluster = f" of {_code(clusters[0])}" if len(clusters) == 1 else f" of {len(clusters)} clusters"
     return f"*{kinds}* in {where}{cluster}"

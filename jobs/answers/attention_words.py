@@ -19,10 +19,8 @@ from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
 from jobs.common.times import duration
 
-NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "info"}
-"""What an entry of each severity is called."""
-
 EXPLAINED: Final = {
+    "COORDINATOR_MOVED": "another broker took the group over, or the group waited for its own broker, which was held up",
     "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
     "METADATA_CHANGED": "topics that the group reads got partitions, came or went: the members share them out again",
     "SUBSCRIPTION_CHANGED": "a member subscribed to other topics than before",
@@ -30,7 +28,7 @@ EXPLAINED: Final = {
     "ADMIN_REMOVED": "an administrator removed a member, as kafka-consumer-groups.sh or Admin does",
     "SUPERSEDED": "the next rebalance began before this one had ended",
 }
-"""Words for rebalances that Kafka's documentation does not have."""
+"""Words for rebalances that are not plain."""
 
 CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here)"
 
@@ -175,7 +173,7 @@ class AttentionWords:
 def counts_of(entries: Sequence[AttentionEntry]) -> str:
     """How many entries there are of each severity."""
     counted = Counter(entry.severity for entry in entries)
-    return ", ".join(many(counted[name], NOUNS[name]) for name in SEVERITIES if counted[name])
+    return ", ".join(many(counted[name], name.lower()) for name in SEVERITIES if counted[name])
 
 
 def clients_of(entry: AttentionEntry) -> str:

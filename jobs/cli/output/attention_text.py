@@ -55,8 +55,7 @@ class AttentionText:
             if one.left_out:
                 write(self._console, f"    … {many(one.left_out, 'line')} in between")
             self._wrapped(self._words.said(one), "    ", " " * 6)
-        if len(said) > limit:
-            write(self._console, f"  … and {len(said) - limit} more: --limit {len(said)} shows all")
+        self._more(len(said), limit)
         write(self._console)
 
     def _gaps(self, gaps: Sequence[Gap], limit: int) -> None:
@@ -64,8 +63,7 @@ class AttentionText:
         for gap in gaps[:limit]:
             self._wrapped(self._words.gap(gap), "  ", "    ")
             self._paragraph("Next", gap.next)
-        if len(gaps) > limit:
-            write(self._console, f"  … and {len(gaps) - limit} more: --limit {len(gaps)} shows all")
+        self._more(len(gaps), limit)
         write(self._console)
 
     def _entries(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool) -> None:
@@ -73,13 +71,17 @@ class AttentionText:
         self._wrapped(_ORDER, "    ", "    ")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
-        if len(entries) > limit:
-            write(self._console, f"    … and {len(entries) - limit} more: --limit {len(entries)} shows all")
-        if settings := self._words.settings(entries):
-            write(self._console, f"    {TOO_SHORT}:")
-            for text in settings[:limit]:
-                write(self._console, f"      {text}")
+        self._more(len(entries), limit)
         write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
+        if settings := self._words.settings(entries):
+            write(self._console, f"\n{TOO_SHORT} ({len(settings)})", "bold")
+            for text in settings[:limit]:
+                write(self._console, f"  {text}")
+            self._more(len(settings), limit)
+
+    def _more(self, count: int, limit: int) -> None:
+        if count > limit:
+            write(self._console, f"  … and {count - limit} more: --limit {count} shows all")
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:
         row = entry.gravest
