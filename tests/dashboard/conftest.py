@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.dashboard.browsing import browsing
+from tests.dashboard import browsing
 from tests.dashboard.serving import serving
 from tests.lakehouse.rows import empty_lakehouse
 
@@ -14,7 +14,7 @@ from tests.lakehouse.rows import empty_lakehouse
 @pytest.fixture(scope="session")
 def browser():
     """One Chromium for all tests of this process."""
-    with browsing() as found:
+    with browsing.browsing() as found:
         yield found
 
 
@@ -28,6 +28,20 @@ def serve():
     """Serves a lakehouse until the test ends. Readers need it too: a page that is still open complains of a server that is gone."""
     with ExitStack() as stack:
         yield lambda lakehouse: stack.enter_context(serving(lakehouse))
+
+
+@pytest.fixture
+def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
+    """Opens tabs at an address, each of which is closed at the end: what went wrong in it is an error."""
+    readers = []
+
+    def new(url, **context):
+        readers.append(browsing.Reader(browser, url, **context))
+        return readers[-1]
+
+    yield new
+    for each in readers:
+        each.close()
 
 
 @pytest.fixture

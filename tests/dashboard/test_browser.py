@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
@@ -21,16 +22,9 @@ OTHER = MEMBER.replace("app-1", "app-2")
 
 
 @pytest.fixture
-def reader(browser, served):
-    readers = []
-
-    def new(**context):
-        readers.append(browsing.Reader(browser, served.url, **context))
-        return readers[-1]
-
-    yield new
-    for each in readers:
-        each.close()
+def reader(reader, served):
+    """Tabs of the dashboard over the lakehouse of the test."""
+    return partial(reader, served.url)
 
 
 def request(kind, at, until, member, generation=2, **values):

@@ -35,16 +35,9 @@ def recorded(tmp_path_factory):
 
 
 @pytest.fixture
-def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
-    readers = []
-
-    def new(served, **context):
-        readers.append(browsing.Reader(browser, served.url, **context))
-        return readers[-1]
-
-    yield new
-    for each in readers:
-        each.close()
+def reader(reader):
+    """Tabs of a dashboard that is served."""
+    return lambda served, **context: reader(served.url, **context)
 
 
 def asked(served, name, **given):

@@ -39,19 +39,6 @@ def recorded(tmp_path_factory):
         yield SimpleNamespace(url=served.url, served=served, report=report, page=page)
 
 
-@pytest.fixture
-def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
-    readers = []
-
-    def new(url, **context):
-        readers.append(browsing.Reader(browser, url, **context))
-        return readers[-1]
-
-    yield new
-    for each in readers:
-        each.close()
-
-
 def fits(page, selector):
     """Whether all of it lies on the first screen."""
     script = """(all, room) => all.map(each => each.getBoundingClientRect())

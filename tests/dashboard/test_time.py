@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
@@ -18,16 +19,9 @@ AGAIN = MEMBER.replace("d5592b52", "0abc1234")
 
 
 @pytest.fixture
-def reader(browser, served):
-    readers = []
-
-    def new(**context):
-        readers.append(browsing.Reader(browser, served.url, **context))
-        return readers[-1]
-
-    yield new
-    for each in readers:
-        each.close()
+def reader(reader, served):
+    """Tabs of the dashboard over the lakehouse of the test."""
+    return partial(reader, served.url)
 
 
 def story(lakehouse, *more):
