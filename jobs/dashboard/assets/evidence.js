@@ -7,7 +7,7 @@ const BEGIN = 25; // of a long line: its time
 const FIELDS = String.raw`\(reason: (?:[^()]|\([^)]*\))*\)|"reason":"[^"]*"|"?[Gg]eneration(?:Id)?"?[ :=]+-?\d+|"?(?:member|group)?[Ee]poch"?[ :=]+-?\d+|"errorCode":-?[1-9]\d*|"requestApiKeyName":"\w+"|\b[A-Z]\w*Exception\b|\b(?:ERROR|FATAL)\b`;
 
 /** lines: of /api/evidence; names: of the group, its members and clients, as they are in the tables. */
-export const evidenceLines = (lines, names) => lines.map((line) => [
+const evidenceLines = (lines, names) => lines.map((line) => [
   h("p", { class: "place" }, `${line.source} ${line.place}`, line.file && !line.place.includes(line.file) ? ` (now in ${line.file})` : ""),
   line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : marked(line.text, names),
 ]);

@@ -2,7 +2,7 @@
 import { MOST_ROWS, exportLink } from "./answers.js";
 import { ask, fetchJson, Problem, rows as fetchRows } from "./api.js";
 import { h, printable, put } from "./dom.js";
-import { evidenceLines } from "./evidence.js";
+import { linesOf } from "./evidence.js";
 import { count, duration, instant, many, who } from "./format.js";
 import { filters, folded, refusal } from "./filters.js";
 import { cardBody, cardTitle, idsOf, look } from "./judged.js";
@@ -105,14 +105,13 @@ function finding(row, unfolded, several) {
 }
 
 async function details(row) {
-  const [{ rows: [whole] }, evidence] = await Promise.all([fetchRows("finding", { id: row.id, limit: 1 }), fetchJson(`evidence/${row.id}`)]);
+  const [{ rows: [whole] }, lines] = await Promise.all([fetchRows("finding", { id: row.id, limit: 1 }), linesOf([row.id], [row.group_id, row.member_id, row.client_id])]);
   const figures = Object.entries(whole?.details ?? {}).filter(([, value]) => !EMPTY.has(JSON.stringify(value)));
   return [
     h("h3", {}, "What to change"), h("p", {}, printable(whole?.advice ?? "-", 1200)),
     figures.length ? [h("h3", {}, "Figures"), h("dl", { class: "figures" }, figures.map(([name, value]) => h("div", {}, h("dt", {}, printable(name.replace(/_ms(?=_|$)/, "").replaceAll("_", " "), 60)), h("dd", {}, figure(name, value)))))] : null,
     h("h3", {}, "Evidence"),
-    evidence.problem ? h("p", { class: "note" }, evidence.problem) : null,
-    evidenceLines(evidence.lines, [row.group_id, row.member_id, row.client_id]),
+    lines,
     h("p", { class: "note" }, "The same in a terminal: ", h("code", {}, `rebalance evidence ${row.id} --lakehouse DIR`)),
   ];
 }
