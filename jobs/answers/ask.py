@@ -37,12 +37,12 @@ _PROVISIONAL: Final = _COUNT.format(rows="rebalances_waiting AS r WHERE true")
 class BoundQuestion:
     """A question with a value for each of its parameters, and the lakehouse that answers it."""
 
-    def __init__(self, lakehouse: Path | QuestionReader, question: Question, given: Mapping[str, str]) -> None:
-        """`lakehouse`: its folder, or a reader of it. `given`: what was typed, by parameter."""
+    def __init__(self, lakehouse: Path | QuestionReader, question: Question, given: Mapping[str, str | None]) -> None:
+        """`lakehouse`: its folder, or a reader of it. `given`: what was typed, by parameter; None: nothing was."""
         self.question = question
         self._reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
-        self._given = given
-        self.values = values(question, given, newest(self._reader, given.get("cluster")))
+        self._given = {name: text for name, text in given.items() if text is not None}
+        self.values = values(question, self._given, newest(self._reader, given.get("cluster")))
         self.cut = False  # whether there are more rows than `limit`
 
     def answer(self) -> Answer:
@@ -115,8 +115,9 @@ def _shown(time: datetime) -> str:
 
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
-    time = reader.ask(_SPAN, {"cluster": cluster}).rows[0][2]
-    return time if isinstance(time, datetime) else EPOCH
+    if cluster not in reader.newest:
+        reader.newest[cluster] = reader.ask(_SPAN, {"cluster": cluster}).rows[0][2] or EPOCH
+    return reader.newest[cluster]
 
 
 def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[str, Any]:

@@ -334,9 +334,8 @@ def _order(entry: AttentionEntry) -> tuple[object, ...]:
     cost = (-(entry.bill.unavailable_partition_ms or 0), -entry.bill.total_ms)
     has_cost = max(entry.bill.unavailable_partition_ms or 0, entry.bill.total_ms) >= _COST_MS
     is_note, is_broker = entry.severity == SEVERITIES[-1], entry.incident is not None and severity == 0
-    by_severity = 0 if has_cost else severity
     place = (first["occurred_at"], first["cluster"], first["group_id"], first["code"])
-    return (is_note, not is_broker, not has_cost, by_severity, *cost, severity, *place)
+    return (is_note, not is_broker, not has_cost, 0 if has_cost else severity, *cost, severity, *place)
 
 
 def _rank(severity: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +56,7 @@ class QuestionReader(TableReader):
     def __init__(self, folder: Path, *, keeps: bool = False) -> None:
         super().__init__(folder, tables=())
         self._keeps = keeps
+        self.newest: dict[str | None, datetime] = {}  # the newest time, by cluster: nearly every question asks for it
         self._views: set[str] = set()
         self.connection.execute((questions.SQL / "duckdb" / "macros.sql").read_text(encoding="utf-8"))
 

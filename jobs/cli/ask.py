@@ -66,12 +66,11 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
         return 0
     if lakehouse is None:
         raise QuestionError(f"give --lakehouse DIR to ask {name}, or --show to see its SQL")
-    given = {parameter: value for parameter, value in typed.items() if value is not None}
-    _answer(question, lakehouse, given | _assignments(others), form)
+    _answer(question, lakehouse, typed | _assignments(others), form)
     return 0
 
 
-def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str) -> None:
+def _answer(question: Question, lakehouse: Path, given: Mapping[str, str | None], form: str) -> None:
     from jobs.answers.as_csv import as_csv
     from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
@@ -96,7 +95,7 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
         click.echo(f"{those} provisional: lines that are still to come may correct their rows (`rebalance ask rebalances`).", err=True)
 
 
-def _not_judged(lakehouse: Path, given: Mapping[str, str]) -> str:
+def _not_judged(lakehouse: Path, given: Mapping[str, str | None]) -> str:
     """That an answer without rows is no all-clear, if that is so."""
     from jobs.answers.report import Scope, read_overview
 

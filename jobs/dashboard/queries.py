@@ -110,8 +110,8 @@ QUERIES: Final[Mapping[str, str]] = {
 
 
 def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
-    """The answer of a named question, as pages take it. `cut`: there are more rows than `limit`; `nothing`: why there are none."""
-    bound = BoundQuestion(reader, questions.load(name), {key: value for key, value in given.items() if value})
+    """The answer of a named question, with all that its own page shows. `cut`: there are more rows than `limit`."""
+    bound = BoundQuestion(reader, questions.load(name), given)
     found = bound.answer()
     return {
         "columns": found.columns,
@@ -124,6 +124,13 @@ def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -
     }
 
 
+def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """Its `rows` by column name, `cut`, and why there is `nothing`: a page asks many, and shows no more of each."""
+    bound = BoundQuestion(reader, questions.load(name), given)
+    rows = bound.answer().by_name()
+    return {"rows": rows, "cut": bound.cut, "nothing": "" if rows else bound.why_nothing()}
+
+
 def _kind(values: Iterable[Any]) -> str:
     """What a column holds: `time`, `number`, `list` or `text`."""
     first = next((value for value in values if value is not None), None)
@@ -132,12 +139,6 @@ def _kind(values: Iterable[Any]) -> str:
     if isinstance(first, (int, float)) and not isinstance(first, bool):
         return "number"
     return "list" if isinstance(first, (list, dict)) else "text"
-
-
-def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
-    """The same with `rows` by column name."""
-    found = answer(reader, name, given)
-    return {**found, "rows": [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]}
 
 
 def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: Any) -> dict[str, Any]:
