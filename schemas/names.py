@@ -23,6 +23,12 @@ TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBAL
 READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL, INCIDENTS)
 """The tables that questions read."""
 
+# Applications: who writes tables. Data files and Delta's transactions have these names.
+INGEST: Final = "rebalance-ingest"
+INGEST_TOPIC: Final = "rebalance-ingest-topic"
+TRACK: Final = "rebalance-track"
+REPLAY: Final = "rebalance-replay"
+
 TIME: Final = "occurred_at"
 """The column with the time of a row of `group_events`."""
 TIMES: Final = ("ended_at", TIME)

@@ -1,14 +1,13 @@
 """What a receiver has not got yet: rows of `findings`, and those about open rebalances, in the order in which track wrote them.
 
-The table is the queue, read commit by commit, without Spark. A place in it is a commit and a row of that. Only commits that added rows
-count; those of `rebalance maintain` move rows. `maintain` keeps the commits and files that a receiver has not got (`unsent_from`).
+The table is the queue, read file by file, without Spark: track writes one file in each micro-batch. A place in it is a micro-batch and a
+row of that. `rebalance maintain` leaves the files alone that a receiver has not got (jobs/lakehouse/followers.py).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, takewhile
@@ -18,7 +17,6 @@ from urllib.parse import unquote
 
 import msgspec
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from jobs.alerts.finding import COLUMNS, Finding, wanted_by, with_brokers
@@ -26,9 +24,12 @@ from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
 from jobs.common.times import milliseconds
-from jobs.lakehouse import delta_log
+from jobs.lakehouse import tables
+from jobs.lakehouse.added_files import LAST
+from jobs.lakehouse.delta_files import data_files
+from jobs.lakehouse.followers import NewFile, files_after
 from jobs.lakehouse.reader import table_rows
-from schemas.names import FINDINGS, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, REBALANCES_PROVISIONAL, TRACK
 
 _ROWS: Final = 1_000
 """Rows of a file that are in memory at a time."""
@@ -37,9 +38,9 @@ _NOTE_SECONDS: Final = 30.0  # between two notes of progress without a message
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """All rows before row `row` of a commit."""
+    """All rows before row `row` of a micro-batch of track."""
 
-    commit: int
+    batch: int
     row: int = 0
 
 
@@ -47,7 +48,7 @@ class Place:
 class Progress:
     """How far a receiver is. It stands in a file, so that the next process goes on there."""
 
-    table: str  # id of the Delta table: another one begins with its first commit
+    table: str  # id of the Delta table: another one begins with its first micro-batch
     done: Place  # what is before it was sent, or need not be
     sending: Place | None = None  # the end of the message that may have been posted already
     newest_ms: int = 0  # newest time of a finding before `done`
@@ -60,13 +61,13 @@ class Queue:
     def __init__(self, table: Path, notes: Path, receiver: ReceiverSettings, max_age_ms: int, warn: Callable[[str], None]) -> None:
         self.waiting = 0  # findings
         self.old = 0  # those that are left out because they were too old when they were found
-        self._folder, self._log = table, table / delta_log.LOG
+        self._folder = table
         self._file = notes / f"{receiver.name}.json"
         self._receiver, self._max_age_ms, self._warn = receiver, max_age_ms, warn
         self._of_open = table.name == REBALANCES_PROVISIONAL
-        self._inode, self._id = 0, ""  # of the table; empty while there is none
+        self._id = ""  # of the table; empty while there is none
         self._progress, self._is_noted = Progress("", Place(0)), False  # a table that is made from now on is new as a whole
-        self._oldest = self._counted = Place(0)  # where the table begins now; what is before it was counted
+        self._counted = Place(0)  # what is before it was counted
         self._is_gone, self._noted_s = False, 0.0
 
     def start(self) -> None:
@@ -114,14 +115,10 @@ class Queue:
 
     def _open(self) -> bool:
         """Goes to the right place in the table if it is another one than before. False: there is no table yet."""
-        inode = 0
-        with suppress(OSError):
-            inode = self._log.stat().st_ino
-        if inode not in {0, self._inode} and DeltaTable.is_deltatable(str(self._folder)):
-            table_id = str(DeltaTable(str(self._folder)).metadata().id)
-            if table_id != self._id:
-                self._begin(table_id)
-            self._inode, self._id = inode, table_id
+        found = tables.version_of(self._folder)
+        if found is not None and found[0] != self._id:
+            self._begin(found[0])
+            self._id = found[0]
         return bool(self._id)
 
     def _begin(self, table_id: str) -> None:
@@ -129,42 +126,41 @@ class Queue:
 
         Findings of times that were told out of the other one are left out.
         """
-        commits, newest_ms = delta_log.versions(self._folder), self._progress.newest_ms
+        newest_ms = self._progress.newest_ms
         if not self._is_noted:
-            self._note(Progress(table_id, Place(commits[-1] + 1)))
+            last = tables.last_version(self._folder, TRACK)
+            self._note(Progress(table_id, Place(0 if last is None else last + 1)))
         elif self._progress.table != table_id:
             self._note(Progress(table_id, Place(0), newest_ms=newest_ms, told_until_ms=newest_ms))
-        self.waiting, self._oldest = 0, Place(commits[0])
-        self._counted = max(self._progress.done, self._oldest)
-        if self._progress.done < self._oldest:
+        self.waiting, self._counted = 0, self._progress.done
+        merged = [file.path for file in data_files(tables.opened(self._folder)) if file.batch is None]
+        batches = (row["batch_id"] for row in table_rows(self._folder, ["batch_id"], files=merged)) if merged else ()
+        if max(batches, default=-1) >= self._progress.done.batch:
             self._tell_gone()
 
     def _rows(self, start: Place) -> Iterator[tuple[Place, Finding | None]]:
-        """What commits added for this receiver, from a place on, each with the place behind it. None: the end of a commit."""
-        place = max(start, self._oldest)
-        while (self._log / f"{place.commit:020d}.json").exists():
+        """What came for this receiver, from a place on, each with the place behind it. None: the end of a micro-batch."""
+        with tables.kept(self._folder).current() as table:
+            files = files_after(table, {TRACK: [start.batch - 1, LAST]}, (TRACK,))
+        for new in files:
+            batch = new.file.batch_id
             try:
-                yield from self._rows_of(place)
+                yield from self._rows_of(new, start.row if batch == start.batch else 0)
             except FileNotFoundError:
                 self._tell_gone()
-            place = Place(place.commit + 1)
-            yield place, None
+            yield Place(batch + 1), None
 
-    def _rows_of(self, start: Place) -> Iterator[tuple[Place, Finding]]:
-        """What one commit added for it, from a row on. FileNotFoundError: it was deleted since."""
+    def _rows_of(self, new: NewFile, first: int) -> Iterator[tuple[Place, Finding]]:
+        """What one micro-batch added for it, from a row on. FileNotFoundError: it was deleted since."""
         columns = None if self._of_open else [*COLUMNS, "occurred_at"]
-        rows = (
-            (row, written_ms)
-            for path, written_ms in delta_log.commit_of(self._folder, start.commit).appended_at
-            for batch in pq.ParquetFile(self._folder / unquote(path)).iter_batches(_ROWS, columns=columns, use_threads=False)
-            for row in batch.to_pylist()
-        )
-        for number, (row, written_ms) in enumerate(rows, 1):
-            if number <= start.row or (self._of_open and not row["alarm"]):
+        file = pq.ParquetFile(self._folder / unquote(new.path))
+        rows = (row for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False) for row in batch.to_pylist())
+        for number, row in enumerate(rows, 1):
+            if number <= first or (self._of_open and not row["alarm"]):
                 continue
             one, until_ms = Finding.of(row), self._progress.told_until_ms
             if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms):
-                place, is_old = Place(start.commit, number), one.occurred_ms < written_ms - self._max_age_ms
+                place, is_old = Place(new.file.batch_id, number), one.occurred_ms < new.written_ms - self._max_age_ms
                 self.old += is_old and place > self._counted
                 if not is_old:
                     yield place, one

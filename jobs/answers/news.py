@@ -23,7 +23,7 @@ from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.times import EPOCH
-from jobs.lakehouse import delta_log
+from jobs.lakehouse import tables
 from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.parquet import is_plain
 from jobs.lakehouse.reader import create_view
@@ -147,7 +147,7 @@ class News:
         self._scope = {"cluster": cluster, "group": group}
         self._typed = since
         self._since: datetime | None = None  # not known yet
-        self._logs: dict[str, delta_log.Listing | None] = {}  # as they were at the last look
+        self._logs: dict[str, tuple[str, int] | None] = {}  # as they were at the last look
         self._files: dict[str, int] = {}  # the files that were there, and when each was written, epoch ms
         self._batches: dict[str, int] = {}  # the newest micro-batch that was seen of each table
         self._told: dict[_Key, NewsItem] = {}  # what was told last is the last
@@ -156,14 +156,14 @@ class News:
 
     def take(self) -> list[NewsItem]:
         """What came since the last call, in the order of time. LakehouseError: the tables cannot be read."""
-        logs = {name: delta_log.listing(self._lakehouse / name) for name in (*_LATELY_MS, INCIDENTS)}
+        logs = {name: tables.version_of(self._lakehouse / name) for name in (*_LATELY_MS, INCIDENTS)}
         if logs == self._logs:
             return []
         if any(log is None or log[:1] != (self._logs.get(name) or ())[:1] for name, log in logs.items()):
             self._files, self._batches = {}, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
         seen, self._logs = self._logs, {}
         try:
-            if delta_log.listing(self._lakehouse / GROUP_EVENTS) is None:
+            if tables.version_of(self._lakehouse / GROUP_EVENTS) is None:
                 return []
             if self._typed is not None and self._since is None:
                 now = newest(QuestionReader(self._lakehouse), self._scope["cluster"])

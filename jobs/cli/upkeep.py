@@ -18,7 +18,7 @@ from jobs.common.settings import load
 if TYPE_CHECKING:
     from jobs.lakehouse.maintain import MaintainedTable
 
-_COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files deleted", ">freed", ">commits deleted")
+_COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files deleted", ">freed")
 
 
 @options.command(
@@ -71,7 +71,7 @@ def maintain(lakehouse: Path, *, dry_run: bool, **ages: Any) -> int:
 
 def _cells(done: MaintainedTable) -> tuple[str, ...]:
     if done.left_alone:
-        return done.table, "-", "-", "-", "-", "-", "-"
+        return done.table, "-", "-", "-", "-", "-"
     return (
         done.table,
         f"{done.rows_removed:,}",
@@ -79,7 +79,6 @@ def _cells(done: MaintainedTable) -> tuple[str, ...]:
         _change(*map(decimal, done.size)),
         f"{done.deleted:,}",
         decimal(done.deleted_bytes),
-        f"{done.commits_deleted:,}",
     )
 
 

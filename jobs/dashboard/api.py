@@ -44,7 +44,8 @@ def routes(store: Store) -> list[Route]:
     """The addresses of the API over one lakehouse."""
 
     def version(_: Request) -> Response:
-        return _json(Reply(for_browser({"version": store.version(), "tables": store.versions()})), "")
+        numbers = {name: number for name, (_, number) in store.versions().items()}
+        return _json(Reply(for_browser({"version": store.version(), "tables": numbers})), "")
 
     answers: dict[str, Callable[[Store, Params, str], Reply]] = {
         "/api/ask/{name}": _ask,

@@ -23,13 +23,13 @@ from jobs.answers.as_json import as_json, for_browser
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
 from jobs.common.text import printable
+from jobs.lakehouse import tables
 from schemas.names import PIPELINE_HEALTH, READABLE
 
 _KEPT_BYTES: Final = 24 << 20
 _MEMORY: Final = "110MB"  # of DuckDB: what does not fit goes to a temporary folder
 _MORE_MEMORY: Final = "1GB"  # for an answer that does not do with that
 _FRESH_S: Final = 0.5  # browsers that ask within this time share a look at the folders
-_TICK_NS: Final = 2_000_000_000  # two changes of a folder within the tick of its file system show the same time
 _TRIES: Final = 2  # `rebalance maintain` may delete a file that was about to be read
 
 _C: Final = ctypes.CDLL(None) if os.name == "posix" else None
@@ -65,30 +65,15 @@ class Store:
         self._spill = TemporaryDirectory(prefix="rebalance-dashboard-")
         self._replies: OrderedDict[tuple[Any, ...], Reply] = OrderedDict()
         self._kept = 0
-        self._seen: tuple[float, dict[str, int]] = (-1.0, {})
-        self._listed: dict[str, tuple[int, int | None]] = {}  # by table: when its log last changed, and the version
+        self._seen: tuple[float, dict[str, tuple[str, int]]] = (-1.0, {})
 
-    def versions(self) -> dict[str, int]:
-        """The newest version of each table that is there, by the names of the files in its log: no file is opened."""
+    def versions(self) -> dict[str, tuple[str, int]]:
+        """The newest version of each table that is there."""
         seen_at, found = self._seen
         if time.monotonic() - seen_at > _FRESH_S:
-            tables = ((name, self._version_of(name)) for name in (*READABLE, PIPELINE_HEALTH))
-            found = {name: version for name, version in tables if version is not None}
+            versions = ((name, tables.version_of(self.folder / name)) for name in (*READABLE, PIPELINE_HEALTH))
+            found = {name: version for name, version in versions if version is not None}
             self._seen = (time.monotonic(), found)
-        return found
-
-    def _version_of(self, name: str) -> int | None:
-        """The newest version of a table. A log is listed again only after its folder has changed: it may hold thousands of files."""
-        log = self.folder / name / "_delta_log"
-        try:
-            changed_ns = log.stat().st_mtime_ns
-        except OSError:
-            return None
-        known = self._listed.get(name)
-        if known is not None and known[0] == changed_ns and time.time_ns() - changed_ns > _TICK_NS:
-            return known[1]
-        found = _newest_version(log)
-        self._listed[name] = (changed_ns, found)
         return found
 
     def version(self) -> str:
@@ -182,12 +167,3 @@ def _give_back() -> None:
     trim = getattr(_C, "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def _newest_version(log: Path) -> int | None:
-    """The newest version in the log of a Delta table, by the names of its files. None: there is no table."""
-    try:
-        names = [name for name in os.listdir(log) if name.endswith(".json") and name[:20].isdigit()]  # noqa: PTH208 - Path takes thrice as long
-    except OSError:
-        return None
-    return int(max(names)[:20]) if names else None

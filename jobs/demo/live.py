@@ -30,7 +30,7 @@ from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
-from jobs.lakehouse import delta_log, reader
+from jobs.lakehouse import reader, tables
 from schemas.names import INPUT_LINES, REBALANCES
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class _Demo:
         self._lakehouse = folder / "lakehouse"
         self._state = folder / "ship.json"
         self._news = News(self._lakehouse)
-        self._input: delta_log.Listing | None = None  # the log of what the pipeline has read
+        self._input: tuple[str, int] | None = None  # the log of what the pipeline has read
         self._works = False  # whether the pipeline has told a first rebalance
         self._told = 0  # rebalances that have their final row
         self._commands: list[RebalanceCommand] = []
@@ -244,7 +244,7 @@ class _Demo:
         self._looked = time.monotonic()
         for item in self._news.take():
             self._show(item)
-        if (log := delta_log.listing(self._lakehouse / INPUT_LINES)) != self._input:
+        if (log := tables.version_of(self._lakehouse / INPUT_LINES)) != self._input:
             self._input, self._read = log, reader.account(self._lakehouse)["lines_read"]
 
     def _show(self, item: NewsItem) -> None:

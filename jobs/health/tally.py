@@ -67,6 +67,7 @@ class Tally:
             for cluster, count in batch.divergences.items():
                 self._counters["rebalance_divergences_total"][cluster,] += count
             self._batches[query, batch.batch_id] = BatchCounts(
+                input_rows=sum(summary["rows"] for summary in batch.summaries.values()),
                 output_rows=sum(batch.rows.values()),
                 late_events=sum(summary["new_late_events"] for summary in batch.summaries.values()),
                 divergences=sum(batch.divergences.values()),

@@ -32,7 +32,6 @@ from jobs.health.metrics import families
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import Tally
 from jobs.lakehouse.folder import Lakehouse
-from schemas import names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +89,7 @@ class Watch(Collector):
         self._once = once
         self._warn = warn
         self._table = HealthTable(house.folder)
-        self._backlog = Backlog(house.spool / "slices", house.folder / names.GROUP_EVENTS)
+        self._backlog = Backlog(house)
         self._queries: dict[str, _QueryState] = {}
         self._unread_bytes: Callable[[], int | None] = lambda: None
         self.away: Callable[[], str | None] = lambda: None

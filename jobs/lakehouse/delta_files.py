@@ -1,39 +1,35 @@
 """Replaces files of a Delta table by files with the same rows, sorted so that readers skip most of them, or with fewer rows.
 
-delta-rs's own OPTIMIZE blocks Spark's commits for as long as it runs, and its z-order rewrites the whole table each time. Here files are
-first written beside the table; then one commit takes the old ones out and the new ones in. A killed process leaves files that no commit
-names; `unneeded` finds them when they are old.
+delta-rs's own OPTIMIZE rewrites files that track has not read yet, and its z-order the whole table each time. Here files are written
+first; then one commit takes the old ones out and the new ones in. A killed process leaves files that no commit names.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import (
     CommitProperties,
     DeltaTable,
     PostCommitHookProperties,
     Transaction,
-    WriterProperties,
-    write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.common.errors import UserError
 from jobs.common.files import sync
-from jobs.lakehouse.delta_log import commits
+from jobs.lakehouse import tables
+from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile, Layout, batch_file
 from jobs.lakehouse.parquet import rows_of_files
 
 FILE_BYTES: Final = 64 << 20
@@ -46,6 +42,7 @@ _ASCENDING: Final = ("position", "correlation_id", "received_at", "occurred_at",
 """Columns of group_events whose numbers grow, or nearly: their differences take half the bytes of the numbers."""
 _IDS: Final = ("member_id", "connection")
 """Columns of group_events with long values of which one is like the one before."""
+_ENCODINGS: Final = dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED") | dict.fromkeys(_IDS, "DELTA_BYTE_ARRAY")
 _LEVEL: Final = 9
 """Of compression, for rows that are written once and kept for months."""
 _MEMORY: Final = "512MB"
@@ -68,6 +65,7 @@ class DataFile:
     rows: int | None
     oldest: datetime | None
     newest: datetime | None
+    batch: BatchFile | None  # which micro-batch wrote it; None: another process put it together of several
 
 
 def data_files(table: DeltaTable, time_column: str | None = None) -> list[DataFile]:
@@ -80,6 +78,7 @@ def data_files(table: DeltaTable, time_column: str | None = None) -> list[DataFi
             entry.get("num_records"),
             entry.get(f"min.{time_column}"),
             newest + STATISTICS_CUT if (newest := entry.get(f"max.{time_column}")) is not None else None,
+            batch_file(unquote(entry["path"])),
         )
         for entry in pa.table(table.get_add_actions(flatten=True)).to_pylist()
     ]
@@ -110,20 +109,20 @@ def read(table: DeltaTable, folder: Path, paths: Sequence[str], spill: Path, *, 
 
 def count(folder: Path, files: Sequence[DataFile], condition: str, spill: Path) -> int:
     """How many rows of some files meet a condition."""
-    source = rows_of_files(DeltaTable(str(folder)), folder, [file.path for file in files])
+    source = rows_of_files(tables.opened(folder), folder, [file.path for file in files])
     rows: list[tuple[int]] = connection(spill).execute(f"SELECT count(*) FROM ({source}) WHERE {condition}").fetchall()  # noqa: S608
     return rows[0][0]
 
 
 def rewrite(
-    folder: Path, files: Sequence[DataFile], scratch: Path, *, order: str, keep: str | None = None, row_group: int = ROW_GROUP
+    folder: Path, files: Sequence[DataFile], spill: Path, *, order: str, keep: str | None = None, row_group: int = ROW_GROUP
 ) -> int:
     """Rewrites some files of a table in this order and replaces them; returns how many rows were dropped.
 
     `keep`: a condition; rows that do not meet it are dropped. ChangedError: the files left the table meanwhile; nothing was changed.
     """
-    table = DeltaTable(str(folder))
-    before = sum(file.rows if file.rows is not None else count(folder, [file], "true", scratch / "_spill") for file in files)
+    table = tables.opened(folder)
+    before = sum(file.rows if file.rows is not None else count(folder, [file], "true", spill) for file in files)
 
     def changed(after: int) -> bool:
         if after > before or (keep is None and after != before):
@@ -131,76 +130,65 @@ def rewrite(
         return after != before
 
     rest = f"{f'WHERE {keep}' if keep else ''} ORDER BY {order}"
-    rows = read(table, folder, [file.path for file in files], scratch / "_spill", rest=rest)
-    return before - substitute(folder, files, rows, scratch, changed=changed, row_group=row_group)
+    rows = read(table, folder, [file.path for file in files], spill, rest=rest)
+    return before - substitute(folder, files, rows, changed=changed, row_group=row_group)
 
 
 def substitute(
     folder: Path,
     files: Sequence[DataFile],
     rows: Iterator[pa.RecordBatch],
-    scratch: Path,
     *,
-    changed: Callable[[int], bool],
+    changed: Callable[[int], bool | None],
     row_group: int = ROW_GROUP,
 ) -> int:
-    """Writes rows beside a table, and replaces some of its files by them in one commit; returns how many rows there are.
+    """Writes rows beside the files of a table, and replaces some of these by them in one commit; returns how many rows there are.
 
-    `changed` gets that number, and says whether they are other rows than before; it may raise: then the table stays as it was.
+    `changed` gets that number, and says whether they are other rows than before. It may raise, or say None: then the table stays as it was.
     ChangedError: the files left the table meanwhile; nothing was changed.
     """
-    shutil.rmtree(scratch, ignore_errors=True)
-    table = DeltaTable(str(folder))
-    copy = DeltaTable.create(str(scratch), schema=table.schema(), configuration=table.metadata().configuration)
-    properties = WriterProperties(compression="ZSTD", max_row_group_size=row_group)
-    reader = pa.RecordBatchReader.from_batches(arrow_schema(table), rows)
-    write_deltalake(copy, reader, mode="append", target_file_size=FILE_BYTES, writer_properties=properties)
-    added = [action["add"] for commit in commits(scratch, 1) for action in commit.actions if "add" in action]
-    after: int = sum(json.loads(add["stats"])["numRecords"] for add in added)
-    changes = changed(after)
-    for add in added:
-        written = scratch / unquote(add["path"])
-        _pack(written, row_group)
-        sync(written)
-        written.rename(folder / written.name)
-        add["size"] = (folder / written.name).stat().st_size
-    sync(folder)
-    actions = [AddAction(add["path"], add["size"], {}, add["modificationTime"], changes, add["stats"]) for add in added]
-    replace(folder, files, actions, changes=changes)
-    shutil.rmtree(scratch, ignore_errors=True)
+    added: list[AddedFile] = []
+    try:
+        added.extend(_written(folder, rows, row_group))
+        after = sum(file.rows for file in added)
+        changes = changed(after)
+        if changes is not None:
+            for file in added:
+                sync(folder / file.name)
+            sync(folder)
+            replace(folder, files, added, changes=changes)
+            added = []
+    finally:
+        for file in added:
+            (folder / file.name).unlink(missing_ok=True)
     return after
 
 
-def _pack(file: Path, row_group: int) -> None:
-    """Writes a file of group_events again, with differences in place of values. delta-rs cannot do so in lists."""
-    rows = pq.ParquetFile(file)
-    columns = [rows.metadata.schema.column(number).path for number in range(rows.metadata.num_columns)]
-    if not {*_ASCENDING, *_IDS} <= set(columns):
-        return
-    packed = file.with_suffix(".packed")
-    with pq.ParquetWriter(
-        packed,
-        rows.schema_arrow,
-        compression="zstd",
-        compression_level=_LEVEL,
-        use_dictionary=[column for column in columns if column not in (*_ASCENDING, *_IDS)],
-        column_encoding={**dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"), **dict.fromkeys(_IDS, "DELTA_BYTE_ARRAY")},
-    ) as writer:
-        for number in range(rows.num_row_groups):
-            writer.write_table(rows.read_row_group(number, use_threads=False), row_group_size=row_group)
-    packed.replace(file)
+def _written(folder: Path, batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[AddedFile]:
+    writer: AddedFileWriter | None = None
+    for batch in batches:
+        if writer is None:
+            of_events = {name.partition(".")[0] for name in _ENCODINGS} <= set(batch.schema.names)
+            writer = AddedFileWriter(folder, f"{uuid4()}.parquet", Layout(_LEVEL, row_group, _ENCODINGS if of_events else {}))
+        writer.write(pa.Table.from_batches([batch]))
+        if writer.size >= FILE_BYTES and (file := writer.close()) is not None:
+            yield file
+            writer = None
+    if writer is not None and (file := writer.close()) is not None:
+        yield file
 
 
-def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *, changes: bool) -> None:
+def replace(folder: Path, removed: Sequence[DataFile], added: Sequence[AddedFile], *, changes: bool) -> None:
     """One commit that replaces files. `changes`: whether it drops rows. ChangedError: nothing was changed."""
     changed = ChangedError(f"{folder} was changed by another program meanwhile; run the command again")
-    table = DeltaTable(str(folder))
+    table = tables.opened(folder)
     if not {file.path for file in removed} <= {file.path for file in data_files(table)}:
         raise changed
     now = int(time.time() * 1_000)
+    new = [AddAction(file.name, file.size, {}, now, changes, file.stats) for file in added]
     out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
     try:
-        _commit(table, [*out, *added], CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=_TRIES))
+        _commit(table, [*out, *new], CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=_TRIES))
     except CommitFailedError:
         raise changed from None
 
@@ -208,7 +196,7 @@ def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *
 def mark(folder: Path, marks: Mapping[str, int]) -> None:
     """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
     transactions = [Transaction(name, number) for name, number in marks.items()]
-    _commit(DeltaTable(str(folder)), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))
+    _commit(tables.opened(folder), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))
 
 
 def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:
@@ -219,22 +207,3 @@ def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction], properti
         commit_properties=properties,
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
     )
-
-
-def unneeded(folder: Path, *, hours: int, orphan_hours: int, needed: set[str]) -> list[Path]:
-    """Files that no reader needs: those replaced so many hours ago, and those that no commit names and that are `orphan_hours` old.
-
-    `needed`: paths that a reader of the commits has still to read.
-    """
-    table = DeltaTable(str(folder))
-    replaced = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
-    orphans = table.vacuum(retention_hours=orphan_hours, dry_run=True, enforce_retention_duration=False, full=True)
-    kept = {unquote(path) for path in (*needed, *(file.path for file in data_files(table)))}
-    paths = {folder / unquote(path) for path in (*replaced, *orphans) if unquote(path) not in kept}
-    return sorted(path for path in paths if path.suffix == ".parquet" and path.parent == folder and path.exists())
-
-
-def delete(path: Path) -> None:
-    """Deletes a data file and the checksum that Spark keeps beside it."""
-    path.unlink(missing_ok=True)
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

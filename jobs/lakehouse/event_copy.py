@@ -1,11 +1,9 @@
 """Copies group_events into a new lakehouse in the order in which the model has to see them, however the old files are ordered.
 
-First it copies what the table held when the copy began, batch by batch as ingest wrote them (`rebalance maintain` mixes batches in its
-files; the rows tell them apart). Then it copies what was appended since, commit by commit. A commit of the new table is one file of
-whole batches and records how far the copy is, so that a killed copy continues there and nothing is copied twice.
-
-Commits also carry over the last version that ingest wrote (`SetTransaction`): after the swap, the new table recognises a batch that ingest
-runs again.
+It copies what the table holds, batch by batch as ingest wrote them (`rebalance maintain` mixes batches in its files; the rows tell them
+apart), and looks again, until there is nothing new. A commit of the new table is one file of whole batches and notes for each query up to
+which batch the copy is, so that a killed copy continues there and nothing is copied twice. The notes are those of ingest itself: after the
+swap, the new table recognises a batch that ingest runs again.
 """
 
 from __future__ import annotations
@@ -14,21 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
-from jobs.lakehouse import delta_files, delta_log
+from jobs.lakehouse import delta_files, tables
+from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
 from jobs.lakehouse.delta_files import arrow_schema
 from jobs.lakehouse.parquet import rows_of_files
+from schemas.names import INGEST, INGEST_TOPIC, REPLAY
 
-_ONE_FILE: Final = 1 << 40  # bytes: no file reaches them, so a commit has one file
-_SNAPSHOT: Final = "rebalance-replay-snapshot"  # version of the old table that the copy began with
-_BATCHES: Final = "rebalance-replay-batches"  # number of batches of that version that were copied
-_COMMITS: Final = "rebalance-replay-commits"  # last version of the old table that was copied
+EXPIRED_UNTIL: Final = "rebalance-expired-until"
+"""Up to when `rebalance maintain` deleted old events, epoch ms: a transaction of the table."""
+_SOURCE: Final = "rebalance-replay-source"
 # The origin of shipped lines contains a digest (jobs/kafka/shipper.py). The two ingest queries number their batches independently.
 _SHIPPED: Final = r"regexp_matches(origin, '@[0-9a-f]{12}\.[^/]*$')"
 
@@ -66,44 +63,42 @@ class EventCopy:
         self._new = new
         self._spill = spill
         self._limits = limits or CopyLimits()
-        table = DeltaTable(str(new))
+        table = tables.opened(new)
         self._schema = arrow_schema(table)
         # The id of the old table tells its events from those of another lakehouse.
-        table_id = str(DeltaTable(str(old)).metadata().id)
-        self._snapshot, self._batches, self._commits = (f"{name} {table_id}" for name in (_SNAPSHOT, _BATCHES, _COMMITS))
-        if self._mark(self._snapshot) is None:
+        events = tables.opened(old)
+        source, expired = f"{_SOURCE} {events.metadata().id}", events.transaction_version(EXPIRED_UNTIL) or 0
+        known = table.transaction_version(source)
+        if known is None:
             if table.file_uris():
                 raise UserError(f"{new.parent} has events that are not from {old.parent}: give a new folder")
-            self._append(None, {self._snapshot: DeltaTable(str(old)).version()})
+            tables.commit(table, [], {source: expired})
+        elif known != expired:
+            raise UserError(f"`rebalance maintain` deleted events of {old.parent} during the replay: begin again in a new folder")
 
     def run(self) -> Iterator[CopyProgress]:
         """Copies what is missing; yields the progress after each commit."""
-        version = self._mark(self._snapshot)
-        if self._mark(self._commits) is None and version is not None:
-            yield from self._copy_snapshot(version)
-        yield from self._copy_commits(self._mark(self._commits) or 0)
+        while True:
+            old, new = tables.opened(self._old), tables.opened(self._new)
+            copied = {False: _written(new, INGEST), True: _written(new, INGEST_TOPIC)}
+            source = rows_of_files(old, self._old, [file.path for file in delta_files.data_files(old)])
+            plan = [batch for batch in _plan(source, self._spill) if batch.batch_id > copied[batch.shipped]]
+            if not plan:
+                marks = {app_id: _written(old, app_id) for app_id in (INGEST, INGEST_TOPIC)}
+                if any(version > _written(new, app_id) for app_id, version in marks.items()):  # batches of which no event is left
+                    self._append(None, marks)
+                return
+            done = new.count()
+            total = done + sum(batch.rows for batch in plan)
+            for chunk in self._chunks(self._read(source, plan)):
+                taken = plan[: chunk["number"][-1].as_py() + 1]
+                self._append(chunk, {INGEST_TOPIC if batch.shipped else INGEST: batch.batch_id for batch in taken})
+                done += len(chunk)
+                yield CopyProgress(done, total)
 
-    def _copy_snapshot(self, version: int) -> Iterator[CopyProgress]:
-        try:
-            table = DeltaTable(str(self._old), version=version)
-        except DeltaError:
-            raise self._too_late() from None
-        paths = [file.path for file in delta_files.data_files(table)]
-        self._check_files(paths)
-        source = rows_of_files(table, self._old, paths)
-        plan = _plan(source, self._spill)
-        total = sum(batch.rows for batch in plan)
-        first = self._mark(self._batches) or 0
-        done = sum(batch.rows for batch in plan[:first])
-        for chunk in self._chunks(self._read(source, plan, first)):
-            self._append(chunk, {self._batches: chunk["number"][-1].as_py() + 1})
-            done += len(chunk)
-            yield CopyProgress(done, total)
-        self._append(None, {**delta_log.transactions(self._old, version), self._commits: version})
-
-    def _read(self, source: str, plan: Sequence[_Batch], first: int) -> Iterator[pa.Table]:
-        """The rows of the plan's batches from this one on, in order, each row with the number of its batch in the plan."""
-        connection = delta_files.connection(self._spill)
+    def _read(self, source: str, plan: Sequence[_Batch]) -> Iterator[pa.Table]:
+        """The rows of the plan's batches, in order, each row with the number of its batch in the plan."""
+        first, connection = 0, delta_files.connection(self._spill)
         while first < len(plan):
             last, rows = first, plan[first].rows
             while last + 1 < len(plan) and rows + plan[last + 1].rows <= self._limits.range_rows:
@@ -138,48 +133,22 @@ class EventCopy:
         if pending:
             yield pa.concat_tables(pending)
 
-    def _copy_commits(self, done: int) -> Iterator[CopyProgress]:
-        """Copies what was appended since. Commits that sort rows or delete old ones add nothing."""
-        table = DeltaTable(str(self._old))
-        present, total = delta_log.versions(self._old), table.count()
-        if present[-1] > done and present[0] > done + 1:
-            raise self._too_late()
-        pending: list[pa.Table] = []
-        marks: dict[str, int] = {}
-        for commit in delta_log.commits(self._old, done + 1):
-            if commit.version > present[-1]:  # came meanwhile: for the next call
-                break
-            paths = commit.appended
-            self._check_files(paths)
-            if paths:
-                pending.append(pa.Table.from_batches(delta_files.read(table, self._old, paths, self._spill), arrow_schema(table)))
-            marks |= commit.transactions | {self._commits: commit.version}
-            if sum(map(len, pending)) >= self._limits.chunk_rows or commit.version == present[-1]:
-                self._append(pa.concat_tables(pending) if pending else None, marks)
-                pending, marks = [], {}
-                yield CopyProgress(DeltaTable(str(self._new)).count(), total)
-
     def _append(self, rows: pa.Table | None, marks: Mapping[str, int]) -> None:
-        """One commit, one file: track reads a number of files per batch, and whole commits only if a commit is one file."""
-        properties = CommitProperties(app_transactions=[Transaction(name, version) for name, version in marks.items()])
-        write_deltalake(
-            str(self._new),
-            self._schema.empty_table() if rows is None else _fitted(rows, self._schema),
-            mode="append",
-            target_file_size=_ONE_FILE,
-            writer_properties=WriterProperties(compression="ZSTD"),
-            commit_properties=properties,
-        )
+        """One commit, one file: a batch is whole in it."""
+        table = tables.opened(self._new)
+        chunk = _written(table, REPLAY) + 1
+        files: list[AddedFile] = []
+        if rows is not None:
+            writer = AddedFileWriter(self._new, BatchFile(REPLAY, chunk, 0).new_name())
+            writer.write(_fitted(rows, self._schema))
+            files = [file for file in [writer.close()] if file is not None]
+        tables.commit(table, files, {REPLAY: chunk, **{app_id: version for app_id, version in marks.items() if version >= 0}})
 
-    def _mark(self, name: str) -> int | None:
-        return DeltaTable(str(self._new)).transaction_version(name)
 
-    def _check_files(self, paths: Sequence[str]) -> None:
-        if not all((self._old / unquote(path)).exists() for path in paths):
-            raise self._too_late()
-
-    def _too_late(self) -> UserError:
-        return UserError(f"{self._old.parent} was maintained during the replay, which now lacks events: begin again in a new folder")
+def _written(table: DeltaTable, app_id: str) -> int:
+    """The last version that an application wrote; -1: it wrote none."""
+    version = table.transaction_version(app_id)
+    return -1 if version is None else version
 
 
 def _plan(source: str, spill: Path) -> list[_Batch]:

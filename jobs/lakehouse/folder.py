@@ -180,6 +180,19 @@ def mark_ended(lakehouse: Lakehouse, settings: Settings) -> None:
     write_whole(lakehouse.layout, msgspec.json.encode(_Layout(settings.shards, MODEL_VERSION, ended=True)))
 
 
+def is_ended(lakehouse: Lakehouse) -> bool:
+    """Whether the lakehouse was made at once, and is never continued."""
+    try:
+        return msgspec.json.decode(lakehouse.layout.read_bytes(), type=_Layout).ended
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+def present(folder: Path) -> list[str]:
+    """The tables that a lakehouse has, whoever made them."""
+    return sorted(path.parent.name for path in folder.glob("*/_delta_log"))
+
+
 def take_complete_mark(lakehouse: Lakehouse) -> bool:
     """Removes the mark that the last run processed all of its input; returns whether there was one. The end of a run sets it again."""
     complete = lakehouse.complete.exists()

@@ -2,36 +2,33 @@
 
 For each table it first deletes rows that are older than `keep`, and provisional rows that a newer or the final row replaces. In
 group_events it thins heartbeats that are older than `thin_after` (jobs/lakehouse/thinning.py). Then it
-merges small files into larger ones, sorted as queries ask for rows. Then it deletes files that were replaced long ago. Last, the log gets
-a checkpoint, and loses the commits that it makes unnecessary.
+merges small files into larger ones, sorted as queries ask for rows. Last it deletes files that were replaced long ago.
 
-Each step is one commit, or deletes what no reader needs: it may be killed anywhere, and the next call continues. It adds no row, and
-removes none before the pipeline has read it: track reads the commits of group_events one after the other and skips those made here.
-Files and commits that track has not read are kept, however old.
+Each step is one commit, or deletes what no reader needs: it may be killed anywhere, and the next call continues. Who follows a table knows
+its files by the micro-batch that wrote them, so a file is left alone until all of them have read it, however old it is.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
-
-from deltalake import DeltaTable
+from urllib.parse import unquote
 
 from jobs.common.errors import UserError
-from jobs.lakehouse import delta_files, delta_log, locks, thinning
+from jobs.lakehouse import delta_files, followers, locks, tables, thinning
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
-from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.event_copy import EXPIRED_UNTIL
+from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.parquet import is_plain, rows_of_files
 from jobs.lakehouse.reader import check_events
 from jobs.lakehouse.thinning import Thinned
-from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL, TIME, TIMES
+from schemas.names import GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL, TIME, TIMES
 
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
@@ -59,7 +56,6 @@ class Policy:
     keep_events: timedelta | None = None  # of group_events, if it differs
     thin_after: timedelta | None = None  # heartbeats of quiet times lose their single times and lines
     grace: timedelta = LONGEST_GRACE  # for which replaced files stay, for readers that began before
-    log_grace: timedelta = timedelta(days=1)  # for which commits stay that a checkpoint made unnecessary
     row_group: int = ROW_GROUP
 
     def of(self, table: str) -> timedelta | None:
@@ -78,7 +74,6 @@ class MaintainedTable:
     size: tuple[int, int] = (0, 0)  # bytes, before and after
     deleted: int = 0  # files that were replaced earlier
     deleted_bytes: int = 0
-    commits_deleted: int = 0
     left_alone: str = ""  # why nothing was done
 
 
@@ -96,39 +91,9 @@ def maintain(
     with locks.held(house.maintain_lock, f"another `rebalance maintain` or a replay is working with the lakehouse {folder}: wait for it"):
         shutil.rmtree(house.scratch, ignore_errors=True)
         newest = _newest(folder / GROUP_EVENTS) or now
-        names = {path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")}
-        for name in sorted(names, key=lambda name: (name != REBALANCES_PROVISIONAL, name)):  # before final rows go
+        for name in sorted(present(folder), key=lambda name: (name != REBALANCES_PROVISIONAL, name)):  # before final rows go
             show(name)
             yield _Table(house, name, policy, min(newest, now), dry_run=dry_run).work()
-
-
-def unread_from(checkpoint: Path) -> int:
-    """The first commit of group_events that track may still ask for: 0 if it has read none.
-
-    When a query restarts, Spark plans its last batch again, and so reads from the end of the batch before it.
-    """
-    return _end_of_batch(checkpoint, 1)
-
-
-def untracked_from(checkpoint: Path) -> int:
-    """The first commit of group_events of which track may not have written all rows yet: 0 if it has read none."""
-    return _end_of_batch(checkpoint, 0)
-
-
-def unsent_from(alerts: Path) -> int:
-    """The first commit of a table that some receiver of its alerts has not got yet; the greatest number if there is no receiver."""
-    places = (json.loads(path.read_bytes()) for path in alerts.glob("*.json"))
-    return min((int(place["done"]["commit"]) for place in places), default=sys.maxsize)
-
-
-def _end_of_batch(checkpoint: Path, back: int) -> int:
-    """The commit in which the last finished batch of track ended, or one so many batches before it; 0 if there are not so many."""
-    done = sorted((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()), reverse=True)
-    try:
-        lines = (checkpoint / "offsets" / str(done[back])).read_text(encoding="utf-8").splitlines()
-        return int(json.loads(lines[-1])["reservoirVersion"])
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return 0
 
 
 class _Table:
@@ -140,7 +105,7 @@ class _Table:
         self._policy = policy
         self._dry_run = dry_run
         self._scratch = house.scratch / name
-        nullable = {field.name: field.nullable for field in DeltaTable(str(self._folder)).schema().fields}
+        nullable = {field.name: field.nullable for field in tables.opened(self._folder).schema().fields}
         self._time = next((column for column in TIMES if column in nullable), None)
         # A row without a time is kept, and the bounds of a file say nothing about it.
         self._bounded = self._time is not None and not nullable[self._time] and name != REBALANCES_PROVISIONAL
@@ -150,24 +115,21 @@ class _Table:
         self._thin_before = newest - policy.thin_after if thins and policy.thin_after is not None else None
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
-        unsent = {FINDINGS: unsent_from(house.alerts), REBALANCES_PROVISIONAL: unsent_from(house.open_alerts)}
-        self._unread_from = ({GROUP_EVENTS: unread_from(house.track_checkpoint)} | unsent).get(name, sys.maxsize)
-        self._untracked_from = untracked_from(house.track_checkpoint)
+        self._followed = followers.of_table(house, name)
 
     def work(self) -> MaintainedTable:
-        if not is_plain(DeltaTable(str(self._folder))):
+        if not is_plain(tables.opened(self._folder)):
             return MaintainedTable(self._name, left_alone="another program changed how it is stored")
         before = self._files()
         removed = self._drop_replaced() if self._name == REBALANCES_PROVISIONAL else 0
-        removed += self._expire(self._files())  # then: nothing brings a row back whose end is too old
+        removed += self._expire(self._free())  # then: nothing brings a row back whose end is too old
         thinned = self._thin(self._thin_before) if self._thin_before is not None else None
         if not self._dry_run:
-            for portion in _portions([file for file in self._files() if file.size < _SMALL]):
+            for portion in _portions([file for file in self._free() if file.size < _SMALL]):
                 if len(portion) > 1:
                     self._rewrite(portion)
         after = self._files()
-        deleted = list(self._vacuum())
-        grace = self._policy.log_grace.total_seconds()
+        deleted = self._vacuum()
         return MaintainedTable(
             self._name,
             removed,
@@ -176,11 +138,14 @@ class _Table:
             (sum(file.size for file in before), sum(file.size for file in after)),
             len(deleted),
             sum(deleted),
-            delta_log.tidy(self._folder, unread_from=self._unread_from, older_than_s=grace, dry_run=self._dry_run),
         )
 
     def _files(self) -> list[DataFile]:
-        return delta_files.data_files(DeltaTable(str(self._folder)), self._time)
+        return delta_files.data_files(tables.opened(self._folder), self._time)
+
+    def _free(self) -> list[DataFile]:
+        """The files that everybody has read who follows the table."""
+        return [file for file in self._files() if not any(follower.waits_for(file) for follower in self._followed)]
 
     def _rewrite(self, files: Sequence[DataFile], keep: str | None = None) -> int:
         return delta_files.rewrite(self._folder, files, self._scratch, order=self._order, keep=keep, row_group=self._policy.row_group)
@@ -201,6 +166,8 @@ class _Table:
         removed = sum(file.rows or 0 for file in whole)
         if self._dry_run:
             return removed + sum(counts.values())
+        if self._name == GROUP_EVENTS and (whole or counts):
+            delta_files.mark(self._folder, {EXPIRED_UNTIL: _ms(oldest)})
         if whole:
             delta_files.replace(self._folder, whole, [], changes=True)
         for portion in _portions(list(counts)):
@@ -212,23 +179,20 @@ class _Table:
 
         Two marks tell which files another call need not read again: up to when rows were thinned, and when that was.
         """
-        table = DeltaTable(str(self._folder))
+        table = tables.opened(self._folder)
         until, at = (table.transaction_version(mark) or 0 for mark in (_THINNED_UNTIL, _THINNED_AT))
         # Rows that track has still to write may name any heartbeat that they are made of.
-        untracked = {path for commit in delta_log.commits(self._folder, self._untracked_from) for path in commit.added}
         files = [
             file
-            for file in self._files()
-            if file.path not in untracked
-            and (file.oldest is None or file.oldest < before)
-            and (file.newest is None or _ms(file.newest) >= until or file.written_ms > at)
+            for file in self._free()
+            if (file.oldest is None or file.oldest < before) and (file.newest is None or _ms(file.newest) >= until or file.written_ms > at)
         ]
         done = Thinned()
         for portion in _portions(sorted(files, key=lambda file: (file.oldest is not None, file.oldest, file.path))):
             done = done + thinning.thin(
                 self._folder, portion, before, self._scratch, row_group=self._policy.row_group, dry_run=self._dry_run
             )
-        if files and not self._dry_run:
+        if files and not self._dry_run and (any(done) or _ms(before) > until):
             delta_files.mark(self._folder, {_THINNED_UNTIL: _ms(before), _THINNED_AT: int(time.time() * 1_000)})
         return done
 
@@ -246,26 +210,27 @@ class _Table:
         )
         replaced = f"(CASE WHEN {_OF_OPEN} THEN {open_before} ELSE {ended} END)"
         removed = 0
-        for portion in _portions(self._files()):
+        for portion in _portions(self._free()):
             rows = delta_files.count(self._folder, portion, replaced, self._scratch)
             removed += rows if self._dry_run or not rows else self._rewrite(portion, f"NOT {replaced}")
         return removed
 
     def _rows_of(self, folder: Path) -> str:
-        table = DeltaTable(str(folder))
+        table = tables.opened(folder)
         return rows_of_files(table, folder, [file.path for file in delta_files.data_files(table)])
 
-    def _vacuum(self) -> Iterator[int]:
-        """Deletes files that no reader needs; yields the bytes of each."""
-        needed: set[str] = set()
-        if self._unread_from < sys.maxsize:  # somebody follows the commits of this table
-            needed = {path for commit in delta_log.commits(self._folder, self._unread_from) for path in commit.added}
-        hours = _hours(self._policy.grace)
-        for path in delta_files.unneeded(self._folder, hours=hours, orphan_hours=max(hours, _hours(_ORPHAN_AGE)), needed=needed):
-            size = path.stat().st_size
-            if not self._dry_run:
-                delta_files.delete(path)
-            yield size
+    def _vacuum(self) -> list[int]:
+        """Deletes files that no reader needs; returns the bytes of each: those replaced long ago, and those that no commit names."""
+        table, hours = tables.opened(self._folder), _hours(self._policy.grace)
+        present = {path.name: path.stat().st_size for path in self._folder.glob("*.parquet")}
+        gone: set[str] = set()
+        for retention, full in ((hours, False), (max(hours, _hours(_ORPHAN_AGE)), True)):
+            delete = partial(table.vacuum, retention, full=full, enforce_retention_duration=False)
+            found = set(map(unquote, delete(dry_run=True))) & present.keys()  # it names also what was deleted earlier
+            gone |= found
+            if found and not self._dry_run:
+                delete(dry_run=False)
+        return [present[name] for name in gone]
 
 
 def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
@@ -282,7 +247,7 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 
 def _newest(events: Path) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
-    table = DeltaTable(str(events))
+    table = tables.opened(events)
     bounds = [file.newest for file in delta_files.data_files(table, TIME) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
 

@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, PROMPT_MS, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.lakehouse import delta_files
+from jobs.lakehouse import delta_files, tables
 from jobs.lakehouse.delta_files import DataFile, arrow_schema
 from jobs.lakehouse.parquet import quoted, rows_of_files, schema_fields
 from schemas.names import TIMES
@@ -72,12 +71,11 @@ class Thinned(NamedTuple):
         return Thinned(*map(add, self, other)) if isinstance(other, Thinned) else NotImplemented
 
 
-def thin(folder: Path, files: Sequence[DataFile], before: datetime, scratch: Path, *, row_group: int, dry_run: bool) -> Thinned:
+def thin(folder: Path, files: Sequence[DataFile], before: datetime, spill: Path, *, row_group: int, dry_run: bool) -> Thinned:
     """Replaces some files of group_events by files in which heartbeats before a time are thinned; says how many.
 
     ChangedError: the files left the table meanwhile; nothing was changed.
     """
-    spill = scratch / "_spill"
     around = _surroundings(folder, files, spill)
     counted = [Thinned()]
 
@@ -89,14 +87,13 @@ def thin(folder: Path, files: Sequence[DataFile], before: datetime, scratch: Pat
         for _ in rows:
             pass
     else:
-        delta_files.substitute(folder, files, rows, scratch, changed=lambda _: any(counted[0]), row_group=row_group)
+        delta_files.substitute(folder, files, rows, changed=lambda _: any(counted[0]) or None, row_group=row_group)
     return counted[0]
 
 
 def _sorted_rows(folder: Path, files: Sequence[DataFile], before: datetime, spill: Path) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """The rows of some files of group_events, by group and member: those that stay, and those whose heartbeats may be thinned."""
-    # delta-rs calls this while it writes: it must not be called back then.
-    table = DeltaTable(str(folder))
+    table = tables.opened(folder)
     schema, source = arrow_schema(table), rows_of_files(table, folder, [file.path for file in files])
     candidate = (
         f"coalesce({_ACCEPTED} AND source = '{REQUEST_SOURCE}' AND {_WHOLE} AND beat_count > 0 AND group_id IS NOT NULL "
@@ -260,7 +257,7 @@ def _surroundings(folder: Path, files: Sequence[DataFile], spill: Path) -> Surro
 
 def _unusual(folder: Path, since: datetime, until: datetime, spill: Path) -> dict[tuple[str, str], Numbers]:
     """When something unusual happened in each group, within a time."""
-    table = DeltaTable(str(folder))
+    table = tables.opened(folder)
     every = delta_files.data_files(table, "occurred_at")
     near = [file.path for file in every if (file.newest or until) >= since and (file.oldest or since) <= until]
     query = (
@@ -275,7 +272,7 @@ def _evidence(lakehouse: Path, since: datetime, spill: Path) -> dict[str, Number
     """The lines that newer rows of other tables name, by log."""
     found: dict[str, list[int]] = {}
     for folder in sorted(path.parent for path in lakehouse.glob("*/_delta_log")):
-        table = DeltaTable(str(folder))
+        table = tables.opened(folder)
         columns = dict(schema_fields(table))
         time = next((name for name in TIMES if name in columns), None)
         if "evidence" not in columns or time is None:

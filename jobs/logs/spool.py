@@ -6,16 +6,14 @@ that was read, and an END for every broker in the last slice of an input that en
 A slice of a large backlog consists of stretches (stretches.py), which other processes read. Their lines lie in files of their own, in
 `parts/`, and the slice has a PART for each.
 
-Every line arrives exactly once. A slice is written as `_pending/slice-N.parquet`; then `state.json`, which holds how far each log was
-read, is replaced and names N as pending; then the file is moved to `slices/`. A start finishes the move that the state
-names and deletes what it does not. A file in `slices/` never changes; one that is missing there was consumed. Its parts are deleted
-after it.
+Every line arrives exactly once. First a slice is written; then `state.json`, which holds how far each log was read, is replaced and names N
+as the newest; then the slice is published (slice_files.py). A start publishes the slice that the state names and deletes what it does not.
+A slice that is missing was taken. Its parts are deleted after it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -29,11 +27,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.common.files import sync, write_whole
+from jobs.common.files import write_whole
 from jobs.logs.files import LogFile, discover
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import FOREVER
+from jobs.logs.slice_files import SliceFiles
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
@@ -44,13 +43,8 @@ from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
 from schemas.names import CLOCK, END, PART
 
-SLICES: Final = "slices"  # the folder that Spark watches
-PARTS: Final = "parts"
-PENDING: Final = "_pending"
-STATE: Final = "state.json"
 STATE_VERSION: Final = 1
 
-_FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
 _FIRST_LINES: Final = 100_000  # of the first slice of a backlog
 _GROWTH: Final = 4  # times the lines of a slice: those of the next
 _STRETCHED: Final = 8
@@ -73,12 +67,12 @@ class SpoolSettings(SlicerSettings):
     """How logs are read, cut and handed over."""
 
     beats_apart: int = 5_000  # so many rows of heartbeats get a file of their own
-    max_pending: int | None = None  # wait while slices/ has more files than this (Spark keeps the last one or two)
+    max_pending: int | None = None  # wait while more slices than this wait for ingest (the last one or two are those at work)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_pending is not None and self.max_pending < 2:
-            raise ValueError("max_pending must be 2 or more: Spark deletes a slice only after it has read the next")
+            raise ValueError("max_pending must be 2 or more: a slice is deleted only when the next one is begun")
 
 
 @dataclass(frozen=True)
@@ -107,16 +101,11 @@ class Spool(SurveyedSlicer):
         super().__init__(lambda: find(inputs), settings or SpoolSettings())
         self.settings: SpoolSettings
         self.inputs = inputs
-        self.folder = folder
-        self.slices_folder = folder / SLICES
-        self.parts_folder = folder / PARTS
+        self.files = SliceFiles(folder)
         self._in_order_until = NEVER  # up to where stretches were tried in vain
-        self._pending = folder / PENDING
         self._next_number = 1
         self._ended = False
-        self.slices_folder.mkdir(parents=True, exist_ok=True)
-        self.parts_folder.mkdir(exist_ok=True)
-        self._pending.mkdir(exist_ok=True)
+        self.files.make()
         self._recover()
 
     def slices(self, *, follow: bool = False, stop: Callable[[], bool] | None = None) -> Iterator[SliceReport]:
@@ -167,7 +156,7 @@ class Spool(SurveyedSlicer):
             return False
         if min((stream.due_ms for stream in self.streams if stream.has_more), default=FOREVER) <= self._in_order_until:
             return False
-        names = (self.parts_folder / f"{_part_prefix(self._next_number)}{part:04d}.parquet" for part in count())
+        names = (self.files.part(self._next_number, f"{part:04d}") for part in count())
         plan = Planner(self.settings, workers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)
         if plan is None:
             return False
@@ -189,7 +178,7 @@ class Spool(SurveyedSlicer):
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
         limit = self.settings.max_pending
-        while limit is not None and sum(1 for _ in self.slices_folder.glob("slice-*.parquet")) > limit:
+        while limit is not None and len(self.files.present()) > limit:
             if self.is_stopped():
                 return False
             time.sleep(_ROOM_POLL_SECONDS)
@@ -201,24 +190,22 @@ class Spool(SurveyedSlicer):
         """Writes a slice and the state that goes with it, and makes the slice visible."""
         number = self._next_number
         table = self._table(slice_, last=last)
-        pending = self._pending / _file_name(number)
-        write_rows(table, pending)
-        os.utime(pending, (_FIRST_MTIME + number, _FIRST_MTIME + number))
+        write_rows(table, self.files.path(number))
         for stream in slice_.sources.values():
             assert stream.reader is not None
             stream.clock_line = stream.reader.mark.own_lines
         self._next_number = number + 1
         self._ended = last
         self._save_state(number)
-        self._publish(number)
-        self._sweep()
+        self.files.publish(number)
+        self.files.sweep()
         elsewhere = [read for _, log in slice_.stretches for _, read in log.stretches]
         kept = len(slice_.kept) + sum(read.kept for read in elsewhere)
         repeated = slice_.kept.beats.count + sum(read.repeated for read in elsewhere)
         newest_ms = max((stream.newest_ms for stream in slice_.sources.values()), default=NEVER)
         return SliceReport(
             number=number,
-            path=self.slices_folder / _file_name(number),
+            path=self.files.path(number),
             lines_read=slice_.lines_read,
             kept=kept,
             repeated=repeated,
@@ -251,7 +238,7 @@ class Spool(SurveyedSlicer):
         beats = lines.filter(is_beat)
         if len(beats) < self.settings.beats_apart:
             return lines, []
-        path = self.parts_folder / f"{_part_prefix(self._next_number)}beats.parquet"
+        path = self.files.part(self._next_number, "beats")
         write_rows(beats, path)
         row = {name: beats[name][0].as_py() for name in ("cluster", "broker", "origin")}
         part = row | {"record": PART, "position": 0, "text": path.name, "lines": pc.sum(beats["lines"]).as_py()}
@@ -286,17 +273,13 @@ class Spool(SurveyedSlicer):
 
     # State.
 
-    def _publish(self, number: int) -> None:
-        (self._pending / _file_name(number)).replace(self.slices_folder / _file_name(number))
-        sync(self.slices_folder)
-
     def _save_state(self, pending: int) -> None:
         state = _State(STATE_VERSION, pending, self._ended, streams_state(self.streams), dict(sorted(self.known.items())))
-        write_whole(self.folder / STATE, msgspec.json.encode(state))
+        write_whole(self.files.state, msgspec.json.encode(state))
 
     def _recover(self) -> None:
-        """Loads the state, publishes the slice that it names, and deletes any other."""
-        path = self.folder / STATE
+        """Loads the state, publishes the slice that it names, and deletes later ones."""
+        path = self.files.state
         if path.exists():
             state = msgspec.json.decode(path.read_bytes(), type=_State)
             if state.version != STATE_VERSION:
@@ -305,26 +288,12 @@ class Spool(SurveyedSlicer):
             self._next_number = state.pending + 1
             self.streams = [stream_of(stored) for stored in state.streams]
             self.known = state.nodes
-            if (self._pending / _file_name(state.pending)).exists():
-                self._publish(state.pending)
-        for left in self._pending.iterdir():
-            left.unlink()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Deletes the parts of slices that are not there, or not any more."""
-        present = {_part_prefix(int(path.stem.rpartition("-")[2])) for path in self.slices_folder.glob("slice-*.parquet")}
-        for path in self.parts_folder.iterdir():
-            if not path.name.startswith(tuple(present)):
-                path.unlink()
-
-
-def _file_name(number: int) -> str:
-    return f"slice-{number:09d}.parquet"
-
-
-def _part_prefix(number: int) -> str:
-    return f"part-{number:09d}-"
+            if self.files.newest() < state.pending:
+                self.files.publish(state.pending)
+        for number in self.files.present():
+            if number >= self._next_number:
+                self.files.path(number).unlink()
+        self.files.sweep()
 
 
 def _parts(slice_: Slice) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,7 @@ from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.parts import tasks_as_workers
-from jobs.pipeline.queries import AT_ONCE_MS
+from jobs.pipeline.queries import AT_ONCE_MS, finish
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.tracking.track import start_track
@@ -46,8 +46,7 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
         feeder.share_with(tasks_as_workers(spark))
         query = start_ingest(
             spark,
-            spool_slices=feeder.slices_folder,
-            spool_parts=feeder.parts_folder,
+            files=feeder.files,
             lakehouse=folder,
             checkpoint=house.ingest_checkpoint,
             interval_ms=AT_ONCE_MS if once else settings.interval_ms,
@@ -57,8 +56,7 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
                 break
         if feeder.error is not None:
             raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
-        query.processAllAvailable()
-        query.stop()
+        finish(query)
         for line in feeder.troubles.summary():
             _say(line)
         if not feeder.understood:
@@ -92,8 +90,11 @@ def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | N
     with _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once):
         spark = spark_session("rebalance-track")
         check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
-        query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, once=once, events_from=events_from)
-        query.awaitTermination()
+        query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, events_from=events_from)
+        if once:
+            finish(query)
+        else:
+            query.awaitTermination()
 
 
 @contextmanager

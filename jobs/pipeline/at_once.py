@@ -20,8 +20,9 @@ from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
-from jobs.lakehouse import delta_log, reader
+from jobs.lakehouse import reader, tables
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
+from jobs.lakehouse.followers import files_after
 from jobs.lakehouse.tables import ensure_table, table_path
 from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
@@ -29,6 +30,7 @@ from jobs.pipeline.ingest import LineWriter
 from jobs.pipeline.parts import THIS_PROCESS
 from jobs.pipeline.run_progress import RunResult, result_of
 from jobs.pipeline.tracking import shards
+from jobs.pipeline.tracking.event_source import rows_of
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.packets import packets_by_shard
 from jobs.pipeline.tracking.track import WRITTEN, write_rows
@@ -82,7 +84,7 @@ def _stage(name: str) -> Iterator[None]:
 
 
 def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:
-    write = LineWriter(house.folder, feeder.parts_folder).write
+    write = LineWriter(house.folder, feeder.files.parts).write
     for batch_id, path in enumerate(slices):
         lines = pq.ParquetFile(path).read(use_threads=False).combine_chunks()
         rows = pa.concat_tables([kinds.parsed(batch) for batch in lines.to_batches()])
@@ -94,8 +96,8 @@ def _track(folder: Path, settings: Settings) -> None:
     tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
     table = table_path(folder, names.GROUP_EVENTS)
-    files = (table / name for commit in delta_log.commits(table, 0) for name in commit.appended)
-    packets = packets_by_shard(settings.shards, files)
+    files = (table / new.path for new in files_after(tables.opened(table), {}))
+    packets = packets_by_shard(settings.shards, rows_of(files))
     for key, own in sorted(packets.items()):
         for row in shards.follow_whole(key, own, tracker):
             rows[row.table].append({**row.values, "cluster": key[0]})

@@ -71,8 +71,7 @@ class Feeder:
         self._stop = threading.Event()
         # A daemon: it may wait for room that ingest makes no more. It can be cut off anywhere, as by kill -9.
         self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
-        self.slices_folder = self._spool.slices_folder
-        self.parts_folder = self._spool.parts_folder
+        self.files = self._spool.files
         self.slices = 0
         self.lines = 0
         self.newest: SliceReport | None = None
@@ -117,7 +116,7 @@ class Feeder:
         while not (self.ended.is_set() or interrupted() or any(stream.understood for stream in self._spool.streams)):
             if time.monotonic() > until:
                 return False
-            if sum(1 for _ in self.slices_folder.iterdir()) >= _PENDING:  # the spool waits for room, or is about to
+            if len(self.files.present()) >= _PENDING:  # the spool waits for room, or is about to
                 return False
             time.sleep(0.01)
         return self.ended.is_set() and (self.error is not None or not self.understood)

@@ -2,15 +2,15 @@
 
     spool slices (Parquet) ──► kinds ──► batch ──► group_events, quarantine, input_lines     of jobs/parsing
 
-Every batch is idempotent: tables record the last batch that APP_ID wrote, so a batch that is run again after a crash changes nothing.
-APP_ID is the same for every run because a lakehouse has one ingest and one checkpoint: they are kept and deleted together.
+Every batch is idempotent: tables record the last batch that the application INGEST wrote, so a batch that is run again after a crash
+changes nothing. A lakehouse has one ingest and one checkpoint: they are kept and deleted together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,32 +20,30 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
+from jobs.logs.slice_files import SliceFiles
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
-from jobs.pipeline.part_tasks import Part, parsed_packets
+from jobs.pipeline.part_tasks import Part
 from jobs.pipeline.parts import Written, tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
-from schemas import input_lines, names, raw_lines
+from jobs.pipeline.slice_source import SliceSource
+from schemas import input_lines, names
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
-APP_ID: Final = "rebalance-ingest"
-PACKETS: Final = "packet binary"
-"""Rows of PARSED as Spark moves them: one binary value holds many, where a row would cost Spark 60 columns."""
-_SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 
 Observer = Callable[[IngestedBatch], None]
 Gatekeeper = Callable[[pa.Table], batch.Admission]
 """Decides what of a micro-batch is admitted, by the `batch.line_summaries` of all its rows."""
 
 
-def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
-    """The stream of slices: Parquet files of RAW lines, one per batch, each deleted some time after it was processed."""
-    options = {"maxFilesPerTrigger": "1", "cleanSource": "delete"}
-    return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(tables.for_spark(folder))
+def read_slices(spark: SparkSession, files: SliceFiles) -> DataFrame:
+    """The stream of slices as packets, one slice for each micro-batch."""
+    spark.dataSource.register(SliceSource)
+    stream = spark.readStream.format(SliceSource.name()).option("spool", str(files.folder.absolute()))
+    return stream.option("tasks", spark.sparkContext.defaultParallelism).load()
 
 
 def write_batch(
@@ -53,7 +51,7 @@ def write_batch(
     batch_id: int,
     *,
     lakehouse: Path,
-    app_id: str = APP_ID,
+    app_id: str = names.INGEST,
     gatekeeper: Gatekeeper | None = None,
     observer: Observer | None = None,
     more: Written | None = None,
@@ -107,27 +105,17 @@ def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
     return {row["cluster"]: (row["skipped_sum"], row["events_sum"], row["quarantined_sum"]) for row in summed}
 
 
-def _own_session(spark: SparkSession) -> SparkSession:
-    """A session of the same Spark with the settings that these plans need, and others do not."""
-    session = spark.newSession()
-    # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
-    session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
-    return session
-
-
 def start_ingest(
     spark: SparkSession,
     *,
-    spool_slices: Path,
-    spool_parts: Path,
+    files: SliceFiles,
     lakehouse: Path,
     checkpoint: Path,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
     interval_ms: int = AT_ONCE_MS,
 ) -> StreamingQuery:
-    """Starts the query, which follows the folder of slices. `interval_ms`: time between two looks at it."""
-    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
-    packets = read_slices(_own_session(spark), spool_slices).mapInArrow(parsed_packets, PACKETS)
-    write = LineWriter(lakehouse, spool_parts, observer=observer)
-    return start_query("ingest", packets, write, checkpoint=checkpoint, once=False, ending=ending, interval_ms=interval_ms)
+    """Starts the query, which follows the slices of a spool. `interval_ms`: time between two looks at them."""
+    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, names.INGEST)
+    write = LineWriter(lakehouse, files.parts, observer=observer)
+    return start_query("ingest", read_slices(spark, files), write, checkpoint=checkpoint, ending=ending, interval_ms=interval_ms)

@@ -23,17 +23,16 @@ from jobs.common.files import write_whole
 from jobs.parsing.batch import LOG, Admission
 from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
-from jobs.pipeline.part_tasks import parsed_packets_of_topic
+from jobs.pipeline.part_tasks import PACKETS, parsed_packets_of_topic
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic_input import TopicInput, java_settings, records_at_once
 from schemas import input_lines
-from schemas.names import CLOCK
+from schemas.names import CLOCK, INGEST_TOPIC
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-APP_ID: Final = "rebalance-ingest-topic"
 GATE: Final = "gate"
 """Folder of the gate's states, in the folder of the checkpoint."""
 _STATES_KEPT: Final = 5
@@ -73,10 +72,10 @@ def start_ingest_topic(
 
     `interval_ms`: time between two looks at the topic.
     """
-    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
+    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, INGEST_TOPIC)
     records = read_records(spark, topic, most_lines).select(*topic_records.COLUMNS)
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
-    packets = records.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(parsed_packets_of_topic, ingest.PACKETS)
+    packets = records.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(parsed_packets_of_topic, PACKETS)
     write = TopicWriter(lakehouse, checkpoint, observer)
     return start_query("ingest-topic", packets, write, checkpoint=checkpoint, once=once, ending=ending, interval_ms=interval_ms)
 
@@ -85,7 +84,7 @@ class TopicWriter:
     """Writes micro-batches of packets. Keeps the gate between them; reads it from its file where a batch does not follow the last one."""
 
     def __init__(self, lakehouse: Path, checkpoint: Path, observer: ingest.Observer | None = None) -> None:
-        self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=APP_ID, observer=observer)
+        self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=INGEST_TOPIC, observer=observer)
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None

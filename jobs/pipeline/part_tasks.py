@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lakehouse.added_files import AddedFileWriter
+from jobs.lakehouse.added_files import AddedFileWriter, BatchFile
 from jobs.logs.stretches.shares import folded, read_share
 from jobs.parsing import batch, kinds
 from jobs.pipeline import topic_records
@@ -19,8 +19,8 @@ from schemas import names
 
 WRITTEN: Final = (names.GROUP_EVENTS, names.QUARANTINE)
 """The tables that tasks write."""
-
-
+PACKETS: Final = "packet binary"
+"""Rows of PARSED as Spark moves them: one binary value holds many, where a row would cost Spark 60 columns."""
 _ROWS: Final = 65_536  # parsed at a time
 _HELD_BYTES: Final = 256 << 20  # of heartbeats that wait for those of other parts
 
@@ -51,7 +51,8 @@ def parsed_packets_of_topic(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 def write_share(lakehouse: Path, batch_id: int, parts: Sequence[Part], share: int) -> str:
     """Parses and writes one share of the lines of all parts; returns the files and the account of the lines, for `Written.add`."""
-    writers = {name: AddedFileWriter(lakehouse / name) for name in WRITTEN}
+    file = BatchFile(names.INGEST, batch_id, share)
+    writers = {name: AddedFileWriter(lakehouse / name, file.new_name()) for name in WRITTEN}
     accounts = []
     for piece in _parsed(parts, share):
         for name, rows in batch.rows_by_table(piece, batch_id).items():
@@ -59,7 +60,7 @@ def write_share(lakehouse: Path, batch_id: int, parts: Sequence[Part], share: in
                 accounts.append(rows)
             else:
                 writers[name].write(rows)
-    files = {name: [asdict(file)] for name, writer in writers.items() if (file := writer.close()) is not None}
+    files = {name: [asdict(added)] for name, writer in writers.items() if (added := writer.close()) is not None}
     return json.dumps({"files": files, "account": batch.summed(accounts).to_pylist()})
 
 

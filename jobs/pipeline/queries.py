@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,12 +27,41 @@ AT_ONCE_MS: Final = 1_000
 FINISH_SECONDS: Final = 60.0
 """How long a micro-batch may take to finish before it is aborted."""
 _POLL_SECONDS: Final = 0.05
+_LOST: Final = ("Python worker failed to connect back", "java.io.EOFException", "Broken pipe", "Connection reset")
 
 WriteBatch = Callable[["DataFrame", int], None]
 
 
 class QueryEndingError(Exception):
     """The query was asked to end before this micro-batch."""
+
+
+def lost_its_planner(error: BaseException) -> bool:
+    """Whether a query ended because the Python process ended, or did not start in time, that plans its micro-batches (Spark gives it 10 s).
+
+    Nothing is lost: the query goes on where it was when it is started again.
+    """
+    text = str(error)
+    return any(sign in text for sign in _LOST)
+
+
+def finish(query: StreamingQuery) -> None:
+    """Ends a query when it has processed the input that exists now. Raises its error."""
+    query.processAllAvailable()
+    query.stop()
+
+
+def work_off(query: StreamingQuery) -> threading.Event:
+    """Says when a query has processed the input that exists now, or has failed. The query goes on."""
+    done = threading.Event()
+
+    def wait() -> None:
+        with suppress(Exception):  # who asks the query gets it
+            query.processAllAvailable()
+        done.set()
+
+    threading.Thread(target=wait, name="work-off", daemon=True).start()
+    return done
 
 
 class QueryEnd:
@@ -80,11 +110,11 @@ def start_query(
     write: WriteBatch,
     *,
     checkpoint: Path,
-    once: bool,
+    once: bool = False,
     interval_ms: int = AT_ONCE_MS,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Starts a query. `once`: it ends when it has processed the input that exists now.
+    """Starts a query. `once`: it ends when it has processed the input that exists now, which only Spark's own sources support.
 
     `interval_ms`: time between two looks at the input.
     """

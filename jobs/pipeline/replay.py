@@ -28,6 +28,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import TableReader, check_events
 from jobs.lakehouse.tables import ensure_table
 from jobs.pipeline.jvm import started_spark
+from jobs.pipeline.queries import work_off
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from schemas import group_events
 from schemas.names import FINDINGS, GROUP_EVENTS, PIPELINE_HEALTH, REBALANCES
@@ -133,10 +134,13 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
 
     tally = Tally()
     checkpoint, observer = house.track_checkpoint, partial(tally.tracked, "track")
-    query = start_track(session, lakehouse=house.folder, checkpoint=checkpoint, settings=settings, once=True, observer=observer)
+    query = start_track(session, lakehouse=house.folder, checkpoint=checkpoint, settings=settings, observer=observer)
+    done = work_off(query)
     try:
-        while interrupts.signal is None and not query.awaitTermination(_POLL_SECONDS):
+        while interrupts.signal is None and not done.wait(_POLL_SECONDS):
             show(run_progress("tracking", tally))
+        if query.exception() is not None:
+            query.awaitTermination()  # raises it
     except Exception as error:
         if interrupts.signal is None:
             raise QueryFailedError("track", root_cause(error), house.log) from error

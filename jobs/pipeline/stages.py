@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
 from jobs.pipeline.parts import tasks_as_workers
-from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd
+from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, lost_its_planner
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import TopicWatch
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "ingest-topic"
 """Name of the query that reads a topic."""
 _POLL_SECONDS: Final = 0.2
+_MOST_RESTARTS: Final = 20  # of a run: more are no accident
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ class Stages:
         self._topic_lines = 0
         self._worked_off = threading.Event()
         self._ending = QueryEnd()
+        self._starts: dict[str, Callable[[], StreamingQuery]] = {}
+        self._restarts = 0
+        self._has_failed = False
         self.queries: dict[str, StreamingQuery] = {}
         try:
             self._start(inputs.topic)
@@ -90,10 +95,10 @@ class Stages:
         house, watch, settings = self._house, self._watch, self._settings
         if self._feeder is not None:
             self._feeder.share_with(tasks_as_workers(self._spark))
-            self.queries["ingest"] = start_ingest(
+            self._starts["ingest"] = partial(
+                start_ingest,
                 self._spark,
-                spool_slices=self._feeder.slices_folder,
-                spool_parts=self._feeder.parts_folder,
+                files=self._feeder.files,
                 lakehouse=house.folder,
                 checkpoint=house.ingest_checkpoint,
                 observer=watch.ingested("ingest"),
@@ -101,7 +106,7 @@ class Stages:
                 interval_ms=settings.interval_ms,
             )
         if topic is not None:
-            self._start_topic = partial(
+            self._starts[TOPIC] = partial(
                 start_ingest_topic,
                 self._spark,
                 topic,
@@ -113,16 +118,16 @@ class Stages:
                 ending=self._ending,
                 interval_ms=settings.interval_ms,
             )
-            self.queries[TOPIC] = self._start_topic()
-        self.queries["track"] = start_track(
+        self._starts["track"] = partial(
+            start_track,
             self._spark,
             lakehouse=house.folder,
             checkpoint=house.track_checkpoint,
             settings=settings,
-            once=False,
             observer=watch.tracked,
             ending=self._ending,
         )
+        self.queries = {name: start() for name, start in self._starts.items()}
 
     def work(self, show: Callable[[RunProgress], None], warn: Callable[[str], None], interrupts: Interrupts) -> None:
         """Waits until the input is processed, a signal comes, or a stage fails. `show` and `warn` are those of `run`."""
@@ -150,15 +155,23 @@ class Stages:
             self._feeder.ended.wait()
         if not self._once:
             return
-        try:
-            for name, query in self.queries.items():
-                if name == TOPIC:
-                    query.awaitTermination()
-                else:
-                    query.processAllAvailable()
-        except Exception:  # noqa: BLE001
-            return
+        for name in self._starts:
+            while not self._is_worked_off(name, self.queries[name]):
+                if self._has_failed:
+                    return
+                time.sleep(_POLL_SECONDS)
         self._worked_off.set()
+
+    def _is_worked_off(self, name: str, query: StreamingQuery) -> bool:
+        """Waits for a query. False: it has ended too early, and perhaps another one takes its place."""
+        try:
+            if name == TOPIC:
+                query.awaitTermination()
+            else:
+                query.processAllAvailable()
+        except Exception:  # noqa: BLE001
+            return False
+        return True
 
     def _tell_notes(self, warn: Callable[[str], None]) -> None:
         for note in self._feeder.take_notes() if self._feeder is not None else ():
@@ -170,8 +183,19 @@ class Stages:
         if self._capture is not None:
             raise_failed(self._capture.error, "reading __consumer_offsets", self._house.log)
         for name, query in self.queries.items():
-            if (error := query.exception()) is not None and not (name == TOPIC and self._outlives_outage()):
+            error = query.exception()
+            if error is not None and not (name == TOPIC and self._outlives_outage()) and not self._starts_again(name, error):
+                self._has_failed = True
                 raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error
+
+    def _starts_again(self, name: str, error: BaseException) -> bool:
+        """Starts a query again that lost the process which plans for it."""
+        if self._restarts >= _MOST_RESTARTS or not lost_its_planner(error):
+            return False
+        self._restarts += 1
+        self.queries[name] = self._starts[name]()
+        self._watch.replaced(name, self.queries[name])
+        return True
 
     def _outlives_outage(self) -> bool:
         """Whether the query of the topic may have ended because the cluster was away. Then it begins again as soon as that answers."""
@@ -180,7 +204,7 @@ class Stages:
             return False
         if watch.away() is None:
             self._outages = watch.outages
-            self.queries[TOPIC] = self._start_topic()
+            self.queries[TOPIC] = self._starts[TOPIC]()
             self._watch.replaced(TOPIC, self.queries[TOPIC])
         return True
 

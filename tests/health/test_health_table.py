@@ -195,7 +195,15 @@ def test_a_query_that_counts_nothing_is_told_by_spark_alone():
 def batch(batch_id, shard, *, late=0, at_ms=NOW, groups=2, divergences=0, cluster="c"):
     from jobs.health.batches import TrackedBatch
 
-    summary = {"groups": groups, "held_events": 1, "late_events": 50, "new_late_events": late, "state_bytes": 100, "at_ms": at_ms}
+    summary = {
+        "rows": 500,
+        "groups": groups,
+        "held_events": 1,
+        "late_events": 50,
+        "new_late_events": late,
+        "state_bytes": 100,
+        "at_ms": at_ms,
+    }
     return TrackedBatch(batch_id, {"rebalances": 3, "findings": 1}, {(cluster, shard): summary}, {cluster: divergences})
 
 
@@ -204,7 +212,9 @@ def test_shards_that_a_micro_batch_does_not_touch_keep_what_they_had():
     tally.tracked("track", batch(0, shard=0, late=5))
     tally.tracked("track", batch(1, shard=1, late=2, at_ms=NOW - 1, groups=7, divergences=1))
     counted = tally.batch_counts("track", 1)
-    assert counted == BatchCounts(output_rows=4, late_events=2, divergences=1, event_time=NOW, groups=9, held_events=2, state_bytes=200)
+    assert counted == BatchCounts(
+        input_rows=500, output_rows=4, late_events=2, divergences=1, event_time=NOW, groups=9, held_events=2, state_bytes=200
+    )
     assert tally.batch_counts("track", 1) == tally.batch_counts("track", 0) == BatchCounts()  # told once; older ones are forgotten
 
 

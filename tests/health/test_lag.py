@@ -5,9 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
-from jobs.health.lag import Backlog, DeltaCommits, slice_rows, topic_records
+from jobs.health.lag import Backlog, slice_rows, topic_records
+from jobs.lakehouse import tables
+from jobs.lakehouse.added_files import LAST
+from jobs.lakehouse.delta_files import data_files, rewrite
+from jobs.lakehouse.folder import Lakehouse
+from jobs.logs.slice_files import SliceFiles
+from schemas.names import GROUP_EVENTS, INGEST
+from tests.lakehouse.rows import empty_lakehouse, line, write
 
 
 def rows(count):
@@ -15,43 +21,24 @@ def rows(count):
 
 
 @pytest.fixture
-def events(tmp_path):
-    """A table of five commits: made, 3 rows, 5 rows, made into one file, 2 rows."""
-    table = tmp_path / "group_events"
-    DeltaTable.create(str(table), schema=rows(0).schema)
-    write_deltalake(str(table), rows(3), mode="append")
-    write_deltalake(str(table), rows(5), mode="append")
-    DeltaTable(str(table)).optimize.compact()
-    write_deltalake(str(table), rows(2), mode="append")
-    return table
+def lake(tmp_path):
+    """Five micro-batches of ingest in group_events, the first two put together; three slices, and one that is not published."""
+    lake = empty_lakehouse(tmp_path / "lake")
+    for batch, count in enumerate((3, 5, 2, 7, 1)):
+        write(lake, *(line(position=number) for number in range(count)), batch=batch, app=INGEST)
+    table = tables.opened(lake / GROUP_EVENTS)
+    rewrite(lake / GROUP_EVENTS, [file for file in data_files(table) if file.batch.batch_id < 2], lake / "_spill", order="position")
+    files = SliceFiles(Lakehouse(lake).spool)
+    files.make()
+    for number, count in ((1, 4), (2, 10), (3, 6), (4, 9)):
+        pq.write_table(rows(count), files.path(number))
+    files.publish(3)
+    (files.slices / "slice-of-bread.parquet").write_bytes(b"")
+    return lake
 
 
-@pytest.fixture
-def slices(tmp_path):
-    folder = tmp_path / "slices"
-    folder.mkdir()
-    for number, count in ((1, 4), (2, 10), (3, 6)):
-        pq.write_table(rows(count), folder / f"slice-{number:09d}.parquet")
-    (folder / "slice-000000004.parquet").write_bytes(b"half")
-    (folder / "slice-of-bread.parquet").write_bytes(b"")
-    return folder
-
-
-def test_commits_that_wait_are_counted_by_their_rows_and_a_compaction_is_none(events):
-    commits = DeltaCommits(events)
-    assert [commits.rows_from(version) for version in range(6)] == [10, 10, 7, 2, 2, 0]
-
-
-def test_commits_that_come_later_count_as_well(events):
-    commits = DeltaCommits(events)
-    assert commits.rows_from(4) == 2
-    write_deltalake(str(events), rows(9), mode="append")
-    assert commits.rows_from(4) == 11
-    assert commits.rows_from(5) == 9
-
-
-def test_slices_behind_the_last_one_done_wait(slices):
-    assert [slice_rows(slices, done) for done in range(5)] == [20, 16, 6, 0, 0]
+def test_slices_behind_the_last_one_taken_wait(lake):
+    assert [slice_rows(SliceFiles(Lakehouse(lake).spool), taken) for taken in range(5)] == [20, 16, 6, 0, 0]
 
 
 def test_records_of_a_topic_wait_from_where_each_partition_is():
@@ -62,14 +49,16 @@ def test_records_of_a_topic_wait_from_where_each_partition_is():
     assert topic_records(end, None) is None
 
 
-def test_a_source_is_told_by_its_offsets(slices, events):
-    backlog = Backlog(slices, events)
-    of_slices = {"endOffset": {"logOffset": 0}, "latestOffset": None}
-    of_events = {"endOffset": {"sourceVersion": 1, "reservoirVersion": 2, "index": -1}, "latestOffset": None}
+def test_a_source_is_told_by_its_offsets(lake):
+    backlog = Backlog(Lakehouse(lake))
+    of_slices = {"endOffset": {"slice": 1}, "latestOffset": None}
+    of_events = {"endOffset": {INGEST: [1, LAST]}, "latestOffset": None}
     of_topic = {"endOffset": {"logs": {"0": 1}}, "latestOffset": {"logs": {"0": 6}}}
     assert backlog.rows([of_slices]) == 16
-    assert backlog.rows([of_events]) == 7
-    assert backlog.rows([{**of_events, "endOffset": {**of_events["endOffset"], "index": 0}}]) == 2  # the file of commit 2 was read
+    assert backlog.rows([of_events]) == 10
+    assert backlog.rows([{**of_events, "endOffset": {INGEST: [2, LAST]}}]) == 8
+    write(lake, *(line(position=number) for number in range(9)), batch=5, app=INGEST)
+    assert backlog.rows([of_events]) == 19
     assert backlog.rows([of_topic]) == 5
     assert backlog.rows([of_topic, of_slices]) == 21
     assert backlog.rows([{"endOffset": None}, {"endOffset": {"rate": 1}, "latestOffset": 3}]) is None

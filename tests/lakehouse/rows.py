@@ -11,8 +11,11 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from jobs.lakehouse import tables
+from jobs.lakehouse.added_files import LAST
+from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline.tracking import track
 from jobs.pipeline.tracking.incident_table import IncidentTable
+from schemas.names import INGEST
 from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES
 from schemas.tables import TABLES as FINAL_TABLES
 
@@ -49,13 +52,22 @@ def empty_lakehouse(folder):
     return folder
 
 
-def write(lakehouse, *rows, batch=0):
+def write(lakehouse, *rows, batch=0, app="test"):
     """Appends rows, and writes the incidents that follow from them."""
     for name in {item["table"] for item in rows}:
         own = [item for item in rows if item["table"] == name]
-        tables.append(lakehouse / name, track.to_arrow(own, TABLES[name], batch), "test", batch)
+        tables.append(lakehouse / name, track.to_arrow(own, TABLES[name], batch), app, batch)
     if any(item.get("code") == COORDINATOR_MOVED.code for item in rows):
         IncidentTable(lakehouse).refresh()
+
+
+def track_is_at(lake, batch, app=INGEST):
+    """Checkpoint of a track whose last finished micro-batch ended with this one of ingest; another one is at work."""
+    for number, reached, kinds in ((0, batch, ("offsets", "commits")), (1, batch + 1, ("offsets",))):
+        for kind in kinds:
+            path = Lakehouse(lake).track_checkpoint / kind / str(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'v1\n{{}}\n{{"{app}": [{reached}, {LAST}]}}')
 
 
 def line(group="payments", at=0, **values):

@@ -21,13 +21,13 @@ from deltalake import DeltaTable
 from jobs.cli import entry
 from jobs.common.errors import UserError
 from jobs.common.exit_codes import UNUSABLE
-from jobs.lakehouse import delta_files, delta_log, locks, tables
+from jobs.lakehouse import delta_files, locks, tables
 from jobs.lakehouse.delta_files import ChangedError, data_files
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.maintain import Policy, maintain, unread_from
+from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import TableReader, table_rows
-from schemas.names import GROUP_EVENTS
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, write
+from schemas.names import GROUP_EVENTS, INGEST, TRACK
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, track_is_at, write
 
 pytestmark = pytest.mark.slow
 
@@ -156,7 +156,7 @@ def test_a_row_without_a_time_is_kept(lake):
             {"cluster": ["c"], "broker": ["b"], "raw": ["x"], "reason": ["NO_TIME"], "source": ["unknown"], "origin": ["o"],
              "position": [1], "occurred_at": pa.array([at and at * 1_000], pa.timestamp("us", "UTC")), "batch_id": [0]}
         )  # fmt: skip
-        tables.append(lake / names.QUARANTINE, table, f"at {at}", 0)
+        tables.append(lake / names.QUARANTINE, table, f"at-{at}", 0)
     assert work(lake, Policy(keep=timedelta(hours=1)))["quarantine"].rows_removed == 1
     assert [row["occurred_at"] for row in table_rows(lake / "quarantine")] == [None]
 
@@ -171,13 +171,9 @@ def test_a_table_that_only_others_know_is_maintained_too(lake):
     assert (done.rows_removed, done.files) == (3, (5, 1))
 
 
-def test_what_was_written_last_is_known_after_the_log_was_tidied(lake):
-    assert work(lake)["rebalances"].commits_deleted == 0
-    done = work(lake, Policy(log_grace=timedelta(0)))
-    assert done["rebalances"].commits_deleted > 10
-    assert delta_log.versions(lake / "rebalances")[0] > 10
+def test_what_was_written_last_is_known_afterwards(lake):
+    work(lake)
     assert tables.last_version(lake / "rebalances", "test") == 19
-    assert delta_log.transactions(lake / "rebalances", DeltaTable(str(lake / "rebalances")).version()) == {"test": 19}
     before = rows(lake, "rebalances")
     write(lake, rebalance(), batch=19)
     assert rows(lake, "rebalances") == before
@@ -199,37 +195,40 @@ def test_replaced_files_stay_for_readers_and_go_afterwards(lake):
     assert (folder / "part-of-a-write-that-goes-on.parquet").exists()
 
 
-def track_is_at(lake, version, batch=1):
-    """Checkpoint of a track whose batch before the last one ended at this commit."""
-    for number, reached in ((batch - 1, version), (batch, version + 1)):
-        for kind, text in (
-            ("offsets", f'v1\n{{}}\n{{"reservoirVersion":{reached},"index":-1}}'),
-            ("commits", 'v1\n{"nextBatchWatermarkMs":0}'),
-        ):
-            path = Lakehouse(lake).track_checkpoint / kind / str(number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+@pytest.fixture
+def followed(tmp_path):
+    """Ten micro-batches of ingest."""
+    lake = empty_lakehouse(tmp_path / "followed")
+    for batch in range(10):
+        write(lake, line(at=batch * HOUR, position=batch), batch=batch, app=INGEST)
+    return lake
 
 
-def test_what_track_has_not_read_stays(lake):
-    folder = lake / GROUP_EVENTS
-    track_is_at(lake, 15)
-    assert unread_from(Lakehouse(lake).track_checkpoint) == 15
-    unread = {path for commit in delta_log.commits(folder, 15) for path in commit.appended}
-    DeltaTable(str(folder), version=12).create_checkpoint()
-    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[GROUP_EVENTS]
-    assert (done.files, done.deleted) == ((20, 1), 14)
-    assert {path.name for path in folder.glob("*.parquet")} >= unread
-    assert delta_log.versions(folder)[0] == 12
-    assert [commit.appended for commit in delta_log.commits(folder, 21)] == [[]]
-    track_is_at(lake, 21)
-    assert work(lake)[GROUP_EVENTS].deleted == len(unread)
+def test_what_track_has_not_read_stays_as_it_is(followed):
+    folder = followed / GROUP_EVENTS
+    before = {file.batch.batch_id: file.path for file in data_files(DeltaTable(str(folder)))}
+    track_is_at(followed, 5)
+    old = Policy(keep=timedelta(hours=2), grace=timedelta(0))
+    assert (work(followed)[GROUP_EVENTS].files, work(followed, old)[GROUP_EVENTS].rows_removed) == ((10, 5), 6)
+    left = {file.batch.batch_id: file.path for file in data_files(DeltaTable(str(folder)))}
+    assert left == {batch: before[batch] for batch in range(6, 10)}
+    assert {path.name for path in folder.glob("*.parquet")} == set(left.values())
+    track_is_at(followed, 9)
+    assert work(followed, old)[GROUP_EVENTS].rows_removed == 1
+    assert [row["position"] for row in table_rows(folder)] == [7, 8, 9]
 
 
-def test_of_a_table_that_nobody_tracks_all_is_kept(lake):
-    work(lake)
-    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[GROUP_EVENTS]
-    assert (done.deleted, done.commits_deleted) == (0, 0)
+def test_of_a_table_that_nobody_tracks_all_is_kept(followed):
+    assert (work(followed)[GROUP_EVENTS].files, work(followed)[GROUP_EVENTS].deleted) == ((10, 10), 0)
+
+
+def test_what_no_receiver_of_alerts_has_got_stays_as_it_is(followed):
+    for batch in range(4):
+        write(followed, finding(occurred_at=DAY + batch * HOUR), batch=batch, app=TRACK)
+    house = Lakehouse(followed)
+    house.alerts.mkdir(parents=True)
+    (house.alerts / "oncall.json").write_text('{"done": {"batch": 2, "row": 0}}')
+    assert work(followed)["findings"].files == (4, 3)
 
 
 def test_files_that_another_program_replaced_are_not_replaced_again(lake):

@@ -19,14 +19,13 @@ from jobs.answers.ask import values
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import line_times
 from jobs.answers.questions import load
-from jobs.lakehouse import delta_log, thinning
-from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse import thinning
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import table_rows
 from jobs.lakehouse.restored_beats import gap_counts
 from jobs.pipeline.tracking import packets
-from schemas.names import GROUP_EVENTS
-from tests.lakehouse.rows import empty_lakehouse, finding, row, write
+from schemas.names import GROUP_EVENTS, INGEST
+from tests.lakehouse.rows import empty_lakehouse, finding, row, track_is_at, write
 from tests.pipeline.tracking.packed_events import events_in
 from tests.tracker.story import GROUP, START_MS, Story, play
 
@@ -91,19 +90,9 @@ def lakehouse(folder: Path, story: Story, step_ms: int) -> Path:
     for batch, made in rows_of(story, step_ms):
         batches.setdefault(batch * step_ms // (5 * MINUTE), []).append(made)
     for batch, rows in batches.items():
-        write(folder, *rows, batch=batch)
-    tracked(folder)
+        write(folder, *rows, batch=batch, app=INGEST)
+    track_is_at(folder, max(batches))
     return folder
-
-
-def tracked(folder: Path, version: int | None = None) -> None:
-    """Track has read all commits before this one."""
-    end = DeltaTable(str(folder / GROUP_EVENTS)).version() + 1 if version is None else version
-    for kind, text in (("offsets", f'v1\n{{}}\n{{"reservoirVersion":{end},"index":-1}}'), ("commits", "v1\n{}")):
-        for number in (0, 1):
-            path = Lakehouse(folder).track_checkpoint / kind / str(number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
 
 
 def thin(folder: Path, policy: Policy = THIN, **options):
@@ -209,14 +198,14 @@ def test_lines_that_are_evidence_keep_their_time(story, tmp_path):
 
 def test_what_track_has_not_read_and_what_is_young_stays(story, tmp_path):
     folder = lakehouse(tmp_path / "lake", story, MINUTE)
-    tracked(folder, 3)
+    track_is_at(folder, 2)
     policy = Policy(thin_after=timedelta(minutes=5), grace=timedelta(0))
     thin(folder, policy)
     newest = max(one["last_at"] for one in beats_of(folder))
     whole = [one for one in beats_of(folder) if one["beat_count"] == len(one["beats"])]
     start = datetime.fromtimestamp(START_MS / 1_000, timezone.utc)
     assert all(one in whole for one in beats_of(folder) if one["received_at"] > start + timedelta(minutes=15))
-    tracked(folder)
+    track_is_at(folder, 1_000)
     thin(folder, policy)
     young = [one for one in beats_of(folder) if one["last_at"] > newest - timedelta(minutes=5)]
     assert len(young) > 4
@@ -227,20 +216,11 @@ def test_another_call_reads_nothing_again(story, tmp_path):
     folder = lakehouse(tmp_path / "lake", story, MINUTE)
     told_before = thin(folder, dry_run=True)
     assert thin(folder) == told_before
-    tracked(folder)
     assert thin(folder) == thinning.Thinned()  # the merged file is read once more
     version, after = DeltaTable(str(folder / GROUP_EVENTS)).version(), beats_of(folder)
     assert thin(folder) == thinning.Thinned()
     assert DeltaTable(str(folder / GROUP_EVENTS)).version() == version
     assert beats_of(folder) == after
-
-
-def test_track_skips_what_was_thinned(thinned):
-    folder, _, _ = thinned
-    commits = list(delta_log.commits(folder / GROUP_EVENTS, 0))
-    replaced = [commit for commit in commits if any("remove" in action for action in commit.actions)]
-    assert replaced
-    assert all(not commit.appended for commit in replaced)
 
 
 def test_rows_without_a_rhythm_stay_as_they_are(tmp_path):

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 import pyarrow.parquet as pq
 
 from jobs.logs.lines import LineLimits
+from jobs.logs.slice_files import SliceFiles
 from jobs.logs.spool import ARROW_SCHEMA, Spool, SpoolSettings
 from jobs.logs.stretches.shares import read_share, shares_in
 from tests.logs.log_makers import coordinator, fetch, other, request, write
@@ -16,14 +17,14 @@ SMALL_BLOCKS = LineLimits(block_bytes=2_000)
 
 
 class Consumer:
-    """Does what Spark does: takes slices in order of their dates, and deletes them."""
+    """Does what ingest does: takes the slices that are published, in order, and deletes them."""
 
     def __init__(self):
         self.slices = []
         self.parts = 0
 
     def take(self, folder):
-        for path in sorted((folder / "slices").iterdir(), key=lambda p: p.stat().st_mtime):
+        for path in sorted(path for path in (folder / "slices").iterdir() if path.name <= self._newest(folder)):
             table = pq.read_table(path)
             assert table.schema.equals(ARROW_SCHEMA)
             rows = table.to_pylist()
@@ -31,6 +32,10 @@ class Consumer:
             in_parts = [line for part in parts for line in self._lines_of(folder, part)]
             self.slices.append([*in_parts, *(row for row in rows if row not in parts)])
             path.unlink()
+
+    def _newest(self, folder):
+        files = SliceFiles(folder)
+        return files.path(files.newest()).name
 
     def _lines_of(self, folder, row):
         """The rows in the file of a part."""

@@ -98,14 +98,6 @@ def test_any_number_of_lines_may_have_the_same_time(tmp_path):
     assert sum(r.lines_read for r in reports) == 6000
 
 
-def test_modification_times_rise(tmp_path):
-    inputs = brokers(tmp_path / "in")
-    paths = [r.path for r in Spool(inputs, tmp_path / "out", settings=SpoolSettings(slice_lines=50)).slices()]
-    dates = [int(p.stat().st_mtime) for p in paths]
-    assert dates == list(range(dates[0], dates[0] + len(paths)))
-    assert len(paths) > 4
-
-
 def test_the_same_input_again_and_a_longer_one(tmp_path):
     inputs, out = brokers(tmp_path / "in"), tmp_path / "out"
     (inputs / "b0/server.log.1.gz").write_bytes(gzip.compress(other(-HOUR) + b"\n" + other(-HOUR + 1) + b"\n"))

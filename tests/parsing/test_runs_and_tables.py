@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from jobs.common.errors import UserError
 from jobs.lakehouse import tables
+from jobs.logs.slice_files import SliceFiles
 from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
@@ -131,9 +132,7 @@ def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, m
 def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, tmp_path):
     ingest.write_batch(rows, 0, lakehouse=lakehouse)
     with pytest.raises(UserError, match="keep or delete both"):
-        ingest.start_ingest(
-            spark, spool_slices=tmp_path / "s", spool_parts=tmp_path / "p", lakehouse=lakehouse, checkpoint=tmp_path / "new"
-        )
+        ingest.start_ingest(spark, files=SliceFiles(tmp_path / "spool"), lakehouse=lakehouse, checkpoint=tmp_path / "new")
 
 
 def test_tables_have_their_columns_comments(lakehouse):

@@ -9,7 +9,9 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.spark_views import create_views
 from jobs.common.settings import Settings
 from jobs.lakehouse.reader import table_rows
+from jobs.pipeline.queries import finish
 from jobs.pipeline.tracking.track import start_track
+from schemas.names import INGEST
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, line, write
 from tests.laws.kept import assert_laws_are_kept
 from tests.tracker.story import JOINED
@@ -20,8 +22,8 @@ QUESTION = "SELECT r.id, r.waits_for, r.cause, r.client_id, r.ended_at FROM reba
 
 
 def track(spark, lake):
-    query = start_track(spark, lakehouse=lake, checkpoint=lake / "_checkpoints" / "track", settings=Settings(shards=2), once=True)
-    query.awaitTermination()
+    query = start_track(spark, lakehouse=lake, checkpoint=lake / "_checkpoints" / "track", settings=Settings(shards=2))
+    finish(query)
 
 
 def log(kind, at, **values):
@@ -45,7 +47,7 @@ def test_a_rebalance_that_waits_is_shown_by_duckdb_and_spark_until_its_final_row
         log(kinds.STABILIZED, 4_000, generation=1, member_count=1),
         log(kinds.ASSIGNMENT_RECEIVED, 4_010, generation=1, leader_id=MEMBER, member_count=1),
     ]
-    write(lake, *rows, read_until(10), batch=0)
+    write(lake, *rows, read_until(10), batch=0, app=INGEST)
     track(spark, lake)
     ((row_id, waits_for, cause, client_id, ended_at),) = shown(lake)
     assert (waits_for, cause, client_id) == ("ANSWERS, STORAGE", "MEMBER_JOINED", "app-1")
@@ -53,7 +55,7 @@ def test_a_rebalance_that_waits_is_shown_by_duckdb_and_spark_until_its_final_row
     create_views(spark, lake)
     ((theirs),) = spark.sql(QUESTION).drop("ended_at").collect()
     assert tuple(theirs) == (row_id, waits_for, cause, client_id)
-    write(lake, read_until(20), batch=1)
+    write(lake, read_until(20), batch=1, app=INGEST)
     track(spark, lake)
     assert shown(lake) == [(row_id, None, cause, client_id, ended_at)]
     assert [row["waits_for"] for row in table_rows(lake / "rebalances_provisional")] == [waits_for]

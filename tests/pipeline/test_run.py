@@ -88,6 +88,22 @@ def test_tasks_that_read_and_write_side_by_side_give_the_same_tables(spark, refe
     assert len(list((lakehouse / "_spool/parts").iterdir())) > 3
 
 
+def test_processes_that_plan_for_queries_may_be_killed(spark, reference, logs, tmp_path):
+    killed = []
+
+    def kill(_):
+        for process in psutil.Process().children(recursive=True) if len(killed) < 3 else ():
+            with contextlib.suppress(psutil.Error):
+                if "pyspark.sql.streaming.python_streaming_source_runner" in process.cmdline() and process.pid not in killed:
+                    process.kill()
+                    killed.append(process.pid)
+
+    lakehouse = tmp_path / "lake"
+    run(spark, logs, lakehouse, show=kill, slice_lines=600)
+    assert killed
+    assert tables(lakehouse) == tables(reference[0])
+
+
 def unfolded(lakehouse):
     """The lines that became events: their places, kinds and times of arrival."""
     found = []
@@ -137,6 +153,7 @@ def test_lines_added_later_are_taken_up(spark, logs, tmp_path):
 
 
 def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, reference, tmp_path):
+    from jobs.pipeline.queries import finish
     from jobs.pipeline.tracking.track import start_track
 
     query = start_track(
@@ -144,10 +161,9 @@ def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, referen
         lakehouse=tmp_path / "lake",
         checkpoint=tmp_path / "checkpoint",
         settings=Settings(),
-        once=True,
         events_from=reference[0],
     )
-    query.awaitTermination()
+    finish(query)
     assert tables(tmp_path / "lake") == tables(reference[0])
 
 

@@ -8,9 +8,9 @@ Rows of plain heartbeats, which are most of them, pass column by column (plain_b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,16 +35,15 @@ from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
-from jobs.pipeline.tracking.event_files import rows_in, rows_of, splits_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
 
 COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 """Fields of Event with another name than their column: times, in milliseconds."""
 
-_COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
+COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
+"""The columns of group_events that events are made of."""
 
 PACKETS: Final = StructType(
     [
@@ -63,50 +62,45 @@ _EMPTY: Final[dict[str, Any]] = {
 """Entries of lists in which all fields are absent."""
 _US: Final = 1_000  # in a millisecond
 _ENCODER: Final = msgpack.Encoder()
-_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats]])
+_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats], int])
 
 
-def to_packets(rows: DataFrame, shards: int) -> DataFrame:
-    """Rows of group_events as PACKETS.
+class ShardInput(NamedTuple):
+    """What packets of a shard hold. `rows`: of group_events, each counted with one of the shards that it goes to."""
 
-    A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Every shard of a cluster gets its
-    clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
-    group. Other lines about brokers go to one shard, which counts them. The tracker has no use for other rows without a group.
-    """
-    return splits_of(rows).mapInArrow(partial(_packed_splits, shards), PACKETS)
+    events: list[Event]
+    beats: list[GroupBeats]
+    rows: int
 
 
-def _packed_splits(shards: int, splits: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return packed(shards, rows_in(splits, _COLUMNS))
-
-
-def unpacked(frames: Iterable[pd.DataFrame]) -> tuple[list[Event], list[GroupBeats]]:
+def unpacked(frames: Iterable[pd.DataFrame]) -> ShardInput:
     """What PACKETS hold. A shard's packets may come in several frames, in any order."""
     return decoded(packet for frame in frames for packet in frame["events"].tolist())
 
 
-def decoded(packets: Iterable[bytes]) -> tuple[list[Event], list[GroupBeats]]:
+def decoded(packets: Iterable[bytes]) -> ShardInput:
     """What the packets of a shard hold."""
-    events: list[Event] = []
-    beats: list[GroupBeats] = []
-    for packet in packets:
-        own = _DECODER.decode(packet)
-        events += own[0]
-        beats += own[1]
-    return events, beats
+    found = [ShardInput(*_DECODER.decode(packet)) for packet in packets]
+    events = [event for one in found for event in one.events]
+    return ShardInput(events, [beats for one in found for beats in one.beats], sum(one.rows for one in found))
 
 
-def packets_by_shard(shards: int, files: Iterable[Path]) -> dict[tuple[str, int], list[bytes]]:
-    """The packets of all rows of these files of `group_events`, by cluster and shard, as `to_packets` makes them."""
+def packets_by_shard(shards: int, rows: Iterable[pa.RecordBatch]) -> dict[tuple[str, int], list[bytes]]:
+    """The packets of rows, by cluster and shard."""
     packets: dict[tuple[str, int], list[bytes]] = {}
-    for batch in packed(shards, rows_of(files, _COLUMNS)):
+    for batch in packed(shards, rows):
         for cluster, shard, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             packets.setdefault((cluster, shard), []).append(events)
     return packets
 
 
 def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same without Spark: a batch of packets for each batch of rows."""
+    """A batch of PACKETS for each batch of rows with the columns COLUMNS.
+
+    A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Every shard of a cluster gets its
+    clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
+    group. Other lines about brokers go to one shard, which counts them. The tracker has no use for other rows without a group.
+    """
 
     @cache
     def shard_of(group_id: str) -> int:
@@ -132,11 +126,12 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
                     packet(cluster, shard)[0].append(event)
             elif source == BROKER_SOURCE:
                 packet(cluster, 0)[0].append(event)
+        counts = chain([len(batch)], repeat(0))
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([cluster for cluster, _ in packets], pa.string()),
                 pa.array([shard for _, shard in packets], pa.int32()),
-                pa.array([_ENCODER.encode(held) for held in packets.values()], pa.binary()),
+                pa.array([_ENCODER.encode((*held, rows)) for held, rows in zip(packets.values(), counts, strict=False)], pa.binary()),
             ],
             names=PACKETS.names,
         )

@@ -74,7 +74,8 @@ def shard_function(
         import pandas as pd
 
         cluster, number = str(key[0]), int(key[1])
-        events, beats = unpacked(frames)
+        given = unpacked(frames)
+        events, beats = given.events, given.beats
         shard = _shard((cluster, number), state, settings)
         with _placing_errors((cluster, number), events, beats):
             rows = [*shard.observe(events, beats), *shard.provisional]
@@ -85,6 +86,7 @@ def shard_function(
         _KEPT.keep((cluster, number), blob, shard)
         summary = {
             "shard": number,
+            "rows": given.rows,
             "groups": groups,
             "held_events": held,
             "late_events": late,
@@ -102,10 +104,10 @@ def shard_function(
 
 def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: TrackerSettings) -> list[Row]:
     """The finished rows of a shard of which these packets hold all events: none of them comes too late."""
-    events, beats = decoded(packets)
+    given = decoded(packets)
     shard = Shard(settings)
-    with _placing_errors(key, events, beats):
-        return [*shard.observe(events, beats), *shard.provisional]
+    with _placing_errors(key, given.events, given.beats):
+        return [*shard.observe(given.events, given.beats), *shard.provisional]
 
 
 @contextmanager

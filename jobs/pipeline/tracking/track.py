@@ -31,12 +31,12 @@ from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.health.batches import TrackedBatch
-from jobs.lakehouse import delta_log, tables
+from jobs.lakehouse import followers, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.tracking import shards
+from jobs.pipeline.tracking.event_source import EventSource
 from jobs.pipeline.tracking.incident_table import IncidentTable
-from jobs.pipeline.tracking.packets import to_packets
 from schemas import group_events, names
 from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
@@ -44,15 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-APP_ID: Final = "rebalance-track"
-BYTES_PER_BATCH: Final = 128 << 20
-"""Of files, about. It bounds memory, as `track_files` does.
-
-Both may cut through a commit. Within it the files with clocks are the last: a clock that overtook events would turn them into late ones.
-"""
-
 _LOOK_MS: Final = 250
-"""How often an idle query looks for new events: rows wait for that, and a look costs 11 ms."""
+"""How often an idle query looks for new events: rows wait for that, and a look costs 2 ms."""
 
 Observer = Callable[[TrackedBatch], None]
 WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
@@ -65,40 +58,35 @@ def start_track(
     lakehouse: Path,
     checkpoint: Path,
     settings: Settings,
-    once: bool,
     events_from: Path | None = None,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends when it has tracked all commits that exist now.
+    """Starts the query, which follows the events.
 
     `events_from`: the lakehouse that has the events, if it is another one. Then `incidents` stays empty: it needs the lines about brokers.
     """
-    ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, APP_ID)
+    ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, names.TRACK)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
-    if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
+    if not (checkpoint / "offsets").is_dir() and not followers.is_whole(tables.opened(source)):
         kept = (events_from or lakehouse).resolve()
-        raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
-    packets = to_packets(read_group_events(spark, source, settings.track_files), settings.shards)
+        raise UserError(f"the events of {kept} do not lie in their first order any more (rebalance maintain): {replay_advice(kept)}")
+    packets = read_packets(spark, source, settings)
     finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     incidents = IncidentTable(lakehouse) if events_from is None else None
     if incidents is not None:
         incidents.refresh()  # a process that was killed may have left this out
     write = _batch_writer(lakehouse, incidents, observer)
     look_ms = min(_LOOK_MS, settings.interval_ms)
-    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=look_ms, ending=ending)
+    return start_query("track", finished, write, checkpoint=checkpoint, interval_ms=look_ms, ending=ending)
 
 
-def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame:
-    """`group_events` in the order of its commits, which is the order of the slices; so many files at a time.
-
-    Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all. Commits that take rows away
-    are those of `rebalance maintain`, and add no event.
-    """
-    limits = {"maxFilesPerTrigger": str(files), "maxBytesPerTrigger": str(BYTES_PER_BATCH)}
-    options = {"startingVersion": "0", "skipChangeCommits": "true", **limits}
-    return spark.readStream.format("delta").options(**options).load(tables.for_spark(table))
+def read_packets(spark: SparkSession, table: Path, settings: Settings) -> DataFrame:
+    """`group_events` as packets, in the order in which ingest wrote its micro-batches."""
+    spark.dataSource.register(EventSource)
+    stream = spark.readStream.format(EventSource.name()).option("table", str(table.absolute())).option("shards", settings.shards)
+    return stream.option("files", settings.track_files).option("tasks", spark.sparkContext.defaultParallelism).load()
 
 
 def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:
@@ -123,7 +111,7 @@ def write_rows(lakehouse: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]],
     """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds."""
     for name, schema in WRITTEN.items():
         if rows[name]:
-            tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), APP_ID, batch_id)
+            tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), names.TRACK, batch_id)
 
 
 def to_arrow(rows: Iterable[Mapping[str, Any]], schema: StructType, batch_id: int) -> pa.Table:

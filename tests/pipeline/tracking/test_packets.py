@@ -31,7 +31,7 @@ def events(*rows):
     found = {}
     for batch in packets.packed(SHARDS, [arrow(*rows)]):
         for cluster, shard, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
-            own_events, beats = packets.unpacked([pd.DataFrame({"events": [packet]})])
+            own_events, beats, _ = packets.unpacked([pd.DataFrame({"events": [packet]})])
             assert not beats
             found[cluster, shard] = own_events
     return found

@@ -72,7 +72,7 @@ def group_state(value=None):
 
 
 def frame(*events):
-    return pd.DataFrame({"cluster": "c", "shard": 3, "events": [msgpack.encode((events, ()))]})
+    return pd.DataFrame({"cluster": "c", "shard": 3, "events": [msgpack.encode((events, (), len(events)))]})
 
 
 def call(function, state, *frames):

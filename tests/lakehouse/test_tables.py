@@ -1,8 +1,7 @@
-"""jobs/lakehouse/appending.py: every reader sees what was appended, once, whoever else writes to the table."""
+"""jobs/lakehouse/tables.py: every reader sees what was appended, once, whoever else writes to the table."""
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from jobs.lakehouse import appending, tables
+from jobs.lakehouse import added_files, followers, tables
 from jobs.lakehouse.reader import table_rows
 
 APP = "a-test"
@@ -59,10 +58,6 @@ def test_every_hundred_commits_have_a_checkpoint(table):
         append(table, number)
     assert sorted(path.name[:20] for path in (table / "_delta_log").glob("*.checkpoint.parquet")) == [f"{99:020d}", f"{199:020d}"]
     assert read(table) == list(range(205))
-    # A reader needs the commits since then alone, and who wrote what is in the checkpoint.
-    for commit in range(199):
-        (table / "_delta_log" / f"{commit:020d}.json").unlink()
-    assert read(table) == list(range(205))
     assert not append(table, 204)
 
 
@@ -91,17 +86,30 @@ def test_others_may_write_in_between(table, between):
 
 def test_another_writer_may_come_first_at_the_last_moment(table, monkeypatch):
     append(table, 0)
-    link = os.link
+    commit = tables.commit
 
-    def late(source, target):
-        monkeypatch.setattr(os, "link", link)
+    def late(*arguments):
+        monkeypatch.setattr(tables, "commit", commit)
         _written(table)
-        link(source, target)
+        commit(*arguments)
 
-    monkeypatch.setattr(os, "link", late)
+    monkeypatch.setattr(tables, "commit", late)
     assert append(table, 1)
     assert read(table) == [0, 1, 100]
-    assert not list((table / "_delta_log").glob(".*"))
+
+
+def test_of_two_that_write_the_same_version_one_does(table, monkeypatch):
+    append(table, 0)
+    commit = tables.commit
+
+    def late(*arguments):
+        monkeypatch.setattr(tables, "commit", commit)
+        commit(tables.opened(table), [], {APP: 1})  # as another process that has paused
+        commit(*arguments)
+
+    monkeypatch.setattr(tables, "commit", late)
+    assert not append(table, 1)
+    assert read(table) == [0]
 
 
 def test_another_table_may_lie_in_its_place(table):
@@ -114,19 +122,6 @@ def test_another_table_may_lie_in_its_place(table):
     assert read(table) == [0, 1]
 
 
-def test_a_table_that_was_left_alone_for_long_is_looked_at_anew(table, monkeypatch):
-    for number in range(3):
-        append(table, number)
-    DeltaTable(str(table)).create_checkpoint()
-    _written(table)
-    for commit in (table / "_delta_log").glob("*.json"):
-        if commit.name != f"{4:020d}.json":
-            commit.unlink()
-    monkeypatch.setattr(appending, "_REMEMBERED_SECONDS", 0.0)
-    append(table, 3)
-    assert read(table) == [0, 1, 2, 3, 100]
-
-
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(table):
     append(table, 0)
     with pytest.raises(ValueError, match="cluster"):
@@ -135,7 +130,7 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(table):
     assert append(table, 1)
 
 
-def test_a_table_with_other_features_is_left_to_the_library(table):
+def test_a_table_may_have_other_features(table):
     DeltaTable(str(table)).alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
     assert append(table, 0)
     assert append(table, 1)
@@ -154,3 +149,13 @@ def test_spark_reads_and_follows_it(spark, table):
     for number in range(3):
         append(table, number)
     assert sorted(row["number"] for row in spark.read.format("delta").load(f"file://{table}").collect()) == [0, 1, 2]
+
+
+def test_files_say_which_batch_wrote_them(table):
+    append(table, 0)
+    append(table, 12)
+    assert [new.file[:2] for new in followers.files_after(tables.opened(table), {}, (APP,))] == [(APP, 0), (APP, 12)]
+    assert [new.file[:2] for new in followers.files_after(tables.opened(table), {APP: [0, added_files.LAST]}, (APP,))] == [(APP, 12)]
+    assert followers.is_whole(tables.opened(table))
+    _compacted(table)
+    assert not followers.is_whole(tables.opened(table))

@@ -1,0 +1,102 @@
+"""Who follows a table file by file, and how far each of them is.
+
+Files are known by the micro-batch that wrote them (added_files.py), so a place in a table is, for each application that writes it, the last
+file that was read. `rebalance maintain` leaves the files behind that place as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from jobs.lakehouse.added_files import LAST, BatchFile, batch_file
+from jobs.lakehouse.delta_files import DataFile
+from jobs.lakehouse.folder import Lakehouse, is_ended
+from schemas.names import FINDINGS, GROUP_EVENTS, INGEST, INGEST_TOPIC, REBALANCES_PROVISIONAL, REPLAY, TRACK
+
+Place: TypeAlias = dict[str, list[int]]
+"""By application: micro-batch and number of the last file. JSON."""
+
+WRITERS: Final = (REPLAY, INGEST, INGEST_TOPIC)
+"""The applications that write events. A replay has written all of its events before another one begins."""
+_BEFORE_ALL: Final = [-1, -1]
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file that a follower has not read."""
+
+    path: str
+    file: BatchFile
+    size: int
+    rows: int
+    written_ms: int
+
+
+def files_after(table: DeltaTable, place: Place, writers: Sequence[str] = WRITERS) -> list[NewFile]:
+    """The files behind a place, by writer, in the order in which they were written."""
+    added = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records", "modification_time"])
+    found: list[NewFile] = []
+    for writer in writers:
+        batch_id, number = place.get(writer, _BEFORE_ALL)
+        after = f"{writer}-{batch_id:012d}-{number:05d}-~" if batch_id >= 0 else f"{writer}-"
+        paths = added["path"]
+        # A colon comes behind the digits: names of writers may begin alike.
+        new = added.filter(pc.and_(pc.greater(paths, after), pc.less(paths, f"{writer}-:")))
+        rows = zip(*(column.to_pylist() for column in new.columns), strict=True)
+        own = (NewFile(path, file, *rest) for path, *rest in rows if (file := batch_file(path)) is not None and file.app_id == writer)
+        found += sorted(own, key=lambda one: one.file)
+    return found
+
+
+def is_whole(table: DeltaTable) -> bool:
+    """Whether the files of a table are still those of the micro-batches: somebody who begins now can follow it from its beginning."""
+    return all(batch_file(path) is not None for path in pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def behind(place: Place, files: Sequence[NewFile]) -> Place:
+    """The place after these files."""
+    return {**place, **{new.file.app_id: [new.file.batch_id, new.file.number] for new in files}}
+
+
+@dataclass(frozen=True)
+class Follower:
+    """One that reads a table file by file."""
+
+    place: Place
+    writers: Sequence[str]
+
+    def waits_for(self, file: DataFile) -> bool:
+        """Whether it has still to read the file."""
+        batch = file.batch
+        if batch is None or batch.app_id not in self.writers:
+            return False
+        return [batch.batch_id, batch.number] > self.place.get(batch.app_id, _BEFORE_ALL)
+
+
+def of_table(house: Lakehouse, name: str) -> list[Follower]:
+    """Those who follow a table of a lakehouse."""
+    if name == GROUP_EVENTS and not is_ended(house):
+        return [Follower(tracked(house.track_checkpoint), WRITERS)]
+    notes = {FINDINGS: house.alerts, REBALANCES_PROVISIONAL: house.open_alerts}.get(name)
+    return [Follower(_sent(path), (TRACK,)) for path in notes.glob("*.json")] if notes is not None else []
+
+
+def tracked(checkpoint: Path) -> Place:
+    """The events of which track has written all rows: the end of its last finished micro-batch."""
+    done = [int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()]
+    if not done:
+        return {}
+    place: Place = json.loads((checkpoint / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()[-1])
+    return place
+
+
+def _sent(note: Path) -> Place:
+    return {TRACK: [int(json.loads(note.read_bytes())["done"]["batch"]) - 1, LAST]}

@@ -1,0 +1,117 @@
+"""`group_events` as a stream: tasks read the files of ingest's micro-batches and pack their events for the shards.
+
+The offset is a place in the table (jobs/lakehouse/followers.py): the last file of each query that writes events. It holds no path and no
+version of the table, so `rebalance maintain` may merge what was read, and a lakehouse may be moved. Within a micro-batch of ingest the file
+with clocks is the last: a clock that overtook events would turn them into late ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from jobs.lakehouse import tables
+from jobs.lakehouse.followers import NewFile, Place, behind, files_after
+from jobs.pipeline.tracking.packets import COLUMNS, PACKETS, packed
+from schemas import group_events
+
+_SCHEMA: Final = to_arrow_schema(group_events.SCHEMA)
+_ROWS: Final = 10_000  # at a time
+_LEAST_BYTES: Final = 64 << 10
+"""Of a task, about: a task costs as much as to pack so many."""
+BYTES_PER_BATCH: Final = 128 << 20
+"""Of files, about. It bounds memory, as the number of files does."""
+
+
+@dataclass
+class EventShare(InputPartition):
+    """Files that one task reads, in order."""
+
+    files: list[str]
+
+
+class EventSource(DataSource):
+    """Options: `table`, its folder; `shards`; `files`, of a micro-batch at most; `tasks`, how many read them at most."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format of `readStream`."""
+        return "rebalance-events"
+
+    def schema(self) -> StructType:
+        """The rows that come out."""
+        return PACKETS
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
+        """The reader."""
+        shards, files, tasks = (int(self.options[name]) for name in ("shards", "files", "tasks"))
+        return EventReader(Path(self.options["table"]), shards, files, tasks)
+
+
+class EventReader(DataSourceStreamReader):
+    """Plans in a process beside the driver, and reads in tasks."""
+
+    def __init__(self, table: Path, shards: int, files: int, tasks: int) -> None:
+        self._table, self._shards, self._most, self._tasks = table, shards, files, tasks
+        self._reached: Place = {}
+
+    def initialOffset(self) -> Place:  # noqa: N802
+        """Before all files."""
+        return {}
+
+    def latestOffset(self) -> Place:  # noqa: N802
+        """The place after the next files."""
+        taken: list[NewFile] = []
+        size = 0
+        for new in self._after(self._reached):
+            if taken and (len(taken) >= self._most or size + new.size > BYTES_PER_BATCH):
+                break
+            taken.append(new)
+            size += new.size
+        return behind(self._reached, taken)
+
+    def partitions(self, start: Place, end: Place) -> list[InputPartition]:
+        """What tasks read. Spark also calls it when a query goes on, with the offset up to which it had read, twice."""
+        self._reached = end
+        if start == end:
+            return []
+        new = [one for one in self._after(start) if [one.file.batch_id, one.file.number] <= end.get(one.file.app_id, [-1, -1])]
+        return list(_evenly(new, min(self._tasks, max(1, sum(one.size for one in new) // _LEAST_BYTES)), self._table))
+
+    def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """The packets of a share."""
+        return packed(self._shards, rows_of(map(Path, partition.files)))
+
+    def _after(self, place: Place) -> list[NewFile]:
+        with tables.kept(self._table).current() as table:
+            return files_after(table, place)
+
+
+def _evenly(files: Iterable[NewFile], tasks: int, table: Path) -> Iterator[EventShare]:
+    """Shares of about equal size: the largest files first, each to the task that has least."""
+    shares: list[tuple[int, list[NewFile]]] = [(0, []) for _ in range(tasks)]
+    for new in sorted(files, key=lambda one: (-one.size, one.file)):
+        least = min(range(tasks), key=lambda number: shares[number][0])
+        shares[least] = (shares[least][0] + new.size, [*shares[least][1], new])
+    for _, own in shares:
+        if own:
+            yield EventShare([str(table / unquote(new.path)) for new in sorted(own, key=lambda one: one.file)])
+
+
+def rows_of(files: Iterable[Path]) -> Iterator[pa.RecordBatch]:
+    """All rows of these files of `group_events`, with the columns that events have."""
+    fields = [_SCHEMA.field(name) for name in COLUMNS]
+    schema = pa.schema(fields)
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for rows in file.iter_batches(_ROWS, columns=schema.names, use_threads=False):
+                yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in fields], schema=schema)
