@@ -34,6 +34,7 @@ from coordinator_model.events import CLOCK, Event  # noqa: E402
 from coordinator_model.specification.partition import coordinator_partition  # noqa: E402
 from coordinator_model.view.settings import TrackerSettings  # noqa: E402
 from jobs.pipeline.tracking.shards import expanded, shard_function  # noqa: E402
+from jobs.pipeline.tracking.spread import Spread  # noqa: E402
 from tests.tracker.story import START_MS, Story, as_numbers  # noqa: E402
 
 SHARDS: Final = 50
@@ -68,7 +69,7 @@ class State:
         self.value = value
 
 
-FOLLOW: Final = shard_function(TrackerSettings())
+FOLLOW: Final = shard_function(Spread(SHARDS, tasks=1), TrackerSettings())
 
 
 def batch(shard: int, state: State, events: Sequence[Event], until_ms: int) -> float:

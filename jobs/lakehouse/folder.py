@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.errors import LakehouseError, UserError
@@ -141,6 +142,8 @@ class _Layout(msgspec.Struct, frozen=True, omit_defaults=True):
 
     shards: int
     model: int
+    tasks: int = 0
+    """Of the tracker; 0: it has not begun. Its state has as many parts, and the keys in them depend on the number."""
     ended: bool = False
     """`rebalance explain` made it, without the checkpoints of queries: it cannot be continued."""
 
@@ -171,8 +174,21 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
                 f"{folder} was made by `rebalance explain`, which keeps no state to go on from: give `rebalance run` a new folder,"
                 " and it reads the logs again"
             )
-    if made != current:
+    if made is None:
         write_whole(lakehouse.layout, msgspec.json.encode(current))
+
+
+def fixed_tasks(lakehouse: Lakehouse, settings: Settings, wanted: int) -> int:
+    """The number of the tracker's tasks: that with which it began, or `wanted`, if it begins now."""
+    try:
+        made = msgspec.json.decode(lakehouse.layout.read_bytes(), type=_Layout)
+    except FileNotFoundError:
+        made = _Layout(settings.shards, MODEL_VERSION)
+    if not made.tasks:
+        made = structs.replace(made, tasks=wanted)
+        lakehouse.layout.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(lakehouse.layout, msgspec.json.encode(made))
+    return made.tasks
 
 
 def mark_ended(lakehouse: Lakehouse, settings: Settings) -> None:

@@ -90,7 +90,7 @@ def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | N
     with _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once):
         spark = spark_session("rebalance-track")
         check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
-        query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, events_from=events_from)
+        query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, events_from=events_from, tell=_say)
         if once:
             finish(query)
         else:

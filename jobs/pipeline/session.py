@@ -68,8 +68,6 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
     settings["spark.python.daemon.module"] = "jobs.pipeline.python_daemon"
     # The name of this host need not resolve, and no other host should reach the driver.
     settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
-    partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))
-    settings["spark.sql.shuffle.partitions"] = str(partitions)
     if not once:
         settings |= {"spark.master": f"local[{_cores() + _SPARE_SLOTS}, 3]", "spark.default.parallelism": str(_cores())}
     log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"

@@ -77,6 +77,7 @@ class Stages:
         self._topic_batches = 0
         self._topic_lines = 0
         self._worked_off = threading.Event()
+        self._notes: list[str] = []
         self._ending = QueryEnd()
         self._starts: dict[str, Callable[[], StreamingQuery]] = {}
         self._restarts = 0
@@ -126,12 +127,15 @@ class Stages:
             settings=settings,
             observer=watch.tracked,
             ending=self._ending,
+            tell=self._notes.append,
         )
         self.queries = {name: start() for name, start in self._starts.items()}
 
     def work(self, show: Callable[[RunProgress], None], warn: Callable[[str], None], interrupts: Interrupts) -> None:
         """Waits until the input is processed, a signal comes, or a stage fails. `show` and `warn` are those of `run`."""
         threading.Thread(target=self._work_off, name="work-off", daemon=True).start()
+        for note in self._notes:
+            warn(note)
         try:
             while interrupts.signal is None and not self._worked_off.wait(_POLL_SECONDS):
                 self._check()

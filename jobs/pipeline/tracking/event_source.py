@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from jobs.lakehouse import tables
 from jobs.lakehouse.followers import NewFile, Place, behind, files_after
 from jobs.pipeline.tracking.packets import COLUMNS, PACKETS, packed
+from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
 _SCHEMA: Final = to_arrow_schema(group_events.SCHEMA)
@@ -40,7 +41,7 @@ class EventShare(InputPartition):
 
 
 class EventSource(DataSource):
-    """Options: `table`, its folder; `shards`; `files`, of a micro-batch at most; `tasks`, how many read them at most."""
+    """Options: `table`, its folder; `shards` and `state_tasks`, the spread; `files`, of a micro-batch at most; `tasks` that read them."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,15 +54,15 @@ class EventSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
         """The reader."""
-        shards, files, tasks = (int(self.options[name]) for name in ("shards", "files", "tasks"))
-        return EventReader(Path(self.options["table"]), shards, files, tasks)
+        shards, state_tasks, files, tasks = (int(self.options[name]) for name in ("shards", "state_tasks", "files", "tasks"))
+        return EventReader(Path(self.options["table"]), Spread(shards, state_tasks), files, tasks)
 
 
 class EventReader(DataSourceStreamReader):
     """Plans in a process beside the driver, and reads in tasks."""
 
-    def __init__(self, table: Path, shards: int, files: int, tasks: int) -> None:
-        self._table, self._shards, self._most, self._tasks = table, shards, files, tasks
+    def __init__(self, table: Path, spread: Spread, files: int, tasks: int) -> None:
+        self._table, self._spread, self._most, self._tasks = table, spread, files, tasks
         self._reached: Place = {}
 
     def initialOffset(self) -> Place:  # noqa: N802
@@ -89,7 +90,7 @@ class EventReader(DataSourceStreamReader):
 
     def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
-        return packed(self._shards, rows_of(map(Path, partition.files)))
+        return packed(self._spread, rows_of(map(Path, partition.files)))
 
     def _after(self, place: Place) -> list[NewFile]:
         with tables.kept(self._table).current() as table:

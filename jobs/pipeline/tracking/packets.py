@@ -35,6 +35,7 @@ from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
+from jobs.pipeline.tracking.spread import Spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fiel
 PACKETS: Final = StructType(
     [
         StructField("cluster", StringType(), nullable=False),
-        StructField("shard", IntegerType(), nullable=False),
+        StructField("key", IntegerType(), nullable=False),  # of the shard: spread.py
         StructField("events", BinaryType(), nullable=False),
     ]
 )
@@ -88,13 +89,14 @@ def decoded(packets: Iterable[bytes]) -> ShardInput:
 def packets_by_shard(shards: int, rows: Iterable[pa.RecordBatch]) -> dict[tuple[str, int], list[bytes]]:
     """The packets of rows, by cluster and shard."""
     packets: dict[tuple[str, int], list[bytes]] = {}
-    for batch in packed(shards, rows):
-        for cluster, shard, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            packets.setdefault((cluster, shard), []).append(events)
+    spread = Spread(shards, tasks=1)
+    for batch in packed(spread, rows):
+        for cluster, key, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            packets.setdefault((cluster, spread.shard(key)), []).append(events)
     return packets
 
 
-def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def packed(spread: Spread, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A batch of PACKETS for each batch of rows with the columns COLUMNS.
 
     A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Every shard of a cluster gets its
@@ -104,7 +106,7 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 
     @cache
     def shard_of(group_id: str) -> int:
-        return coordinator_partition(group_id, shards)
+        return coordinator_partition(group_id, spread.shards)
 
     for batch in map(restored, batches):
         packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats]]] = {}
@@ -122,7 +124,7 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
             if group_id is not None:
                 packet(cluster, shard_of(group_id))[0].append(event)
             elif kind in _FOR_ALL_SHARDS:
-                for shard in range(shards):
+                for shard in range(spread.shards):
                     packet(cluster, shard)[0].append(event)
             elif source == BROKER_SOURCE:
                 packet(cluster, 0)[0].append(event)
@@ -130,7 +132,7 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([cluster for cluster, _ in packets], pa.string()),
-                pa.array([shard for _, shard in packets], pa.int32()),
+                pa.array([spread.key(*packet) for packet in packets], pa.int32()),
                 pa.array([_ENCODER.encode((*held, rows)) for held, rows in zip(packets.values(), counts, strict=False)], pa.binary()),
             ],
             names=PACKETS.names,

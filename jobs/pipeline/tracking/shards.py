@@ -34,6 +34,7 @@ from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline.tracking.packets import decoded, unpacked
+from jobs.pipeline.tracking.spread import Spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,20 +61,21 @@ class TrackerError(RuntimeError):
     """The tracker failed on a shard. The message names the shard and its last event."""
 
 
-def follow(packets: DataFrame, settings: TrackerSettings) -> DataFrame:
+def follow(packets: DataFrame, spread: Spread, settings: TrackerSettings) -> DataFrame:
     """The finished rows of all tables: cluster, table, row (JSON). `packets`: those of packets.py."""
-    return packets.groupBy("cluster", "shard").applyInPandasWithState(shard_function(settings), OUTPUT, STATE, "append", "NoTimeout")
+    function = shard_function(spread, settings)
+    return packets.groupBy("cluster", "key").applyInPandasWithState(function, OUTPUT, STATE, "append", "NoTimeout")
 
 
 def shard_function(
-    settings: TrackerSettings,
+    spread: Spread, settings: TrackerSettings
 ) -> Callable[[tuple[Any, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """The function that Spark calls for every shard of a micro-batch."""
 
     def follow_shard(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
-        cluster, number = str(key[0]), int(key[1])
+        cluster, number = str(key[0]), spread.shard(int(key[1]))
         given = unpacked(frames)
         events, beats = given.events, given.beats
         shard = _shard((cluster, number), state, settings)

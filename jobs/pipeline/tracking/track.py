@@ -37,6 +37,7 @@ from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.event_source import EventSource
 from jobs.pipeline.tracking.incident_table import IncidentTable
+from jobs.pipeline.tracking.spread import Spread, spread_of
 from schemas import group_events, names
 from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
@@ -61,10 +62,12 @@ def start_track(
     events_from: Path | None = None,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> StreamingQuery:
     """Starts the query, which follows the events.
 
     `events_from`: the lakehouse that has the events, if it is another one. Then `incidents` stays empty: it needs the lines about brokers.
+    `tell` gets a line if the query cannot use all cores.
     """
     ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, names.TRACK)
     # The source must exist before its first commit.
@@ -72,8 +75,9 @@ def start_track(
     if not (checkpoint / "offsets").is_dir() and not followers.is_whole(tables.opened(source)):
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the events of {kept} do not lie in their first order any more (rebalance maintain): {replay_advice(kept)}")
-    packets = read_packets(spark, source, settings)
-    finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
+    spread = spread_of(spark, lakehouse, settings, tell)
+    packets = read_packets(spark, source, spread, settings.track_files)
+    finished = shards.follow(packets, spread, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     incidents = IncidentTable(lakehouse) if events_from is None else None
     if incidents is not None:
         incidents.refresh()  # a process that was killed may have left this out
@@ -82,11 +86,12 @@ def start_track(
     return start_query("track", finished, write, checkpoint=checkpoint, interval_ms=look_ms, ending=ending)
 
 
-def read_packets(spark: SparkSession, table: Path, settings: Settings) -> DataFrame:
-    """`group_events` as packets, in the order in which ingest wrote its micro-batches."""
+def read_packets(spark: SparkSession, table: Path, spread: Spread, files: int) -> DataFrame:
+    """`group_events` as packets, in the order in which ingest wrote its micro-batches. `files`: of a micro-batch at most."""
     spark.dataSource.register(EventSource)
-    stream = spark.readStream.format(EventSource.name()).option("table", str(table.absolute())).option("shards", settings.shards)
-    return stream.option("files", settings.track_files).option("tasks", spark.sparkContext.defaultParallelism).load()
+    tasks = spark.sparkContext.defaultParallelism
+    stream = spark.readStream.format(EventSource.name()).option("table", str(table.absolute()))
+    return stream.options(shards=spread.shards, state_tasks=spread.tasks, files=files, tasks=tasks).load()
 
 
 def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:

@@ -8,6 +8,7 @@ from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files, rewrite
 from jobs.pipeline.tracking.event_source import EventReader, rows_of
+from jobs.pipeline.tracking.spread import Spread
 from schemas.names import GROUP_EVENTS, INGEST, INGEST_TOPIC, REPLAY
 from tests.lakehouse.rows import empty_lakehouse, line, write
 
@@ -25,7 +26,7 @@ def ingest(lake, *batches, app=INGEST):
 
 
 def reader(lake, files=100, tasks=2):
-    return EventReader(lake / GROUP_EVENTS, 4, files, tasks)
+    return EventReader(lake / GROUP_EVENTS, Spread(4, 2), files, tasks)
 
 
 def taken(source, lake, start, end):

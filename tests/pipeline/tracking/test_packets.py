@@ -9,9 +9,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model.events import CLOCK, COORDINATOR_ELECTED, PREPARING_REBALANCE, Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.pipeline.tracking import packets
+from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
 SHARDS = 5
+SPREAD = Spread(SHARDS, tasks=3)
 ROW = {
     "cluster": "c", "broker": "1", "source": "request", "origin": "f", "position": 7, "occurred_at": 1_000_999, "received_at": 990_000,
     "kind": "HEARTBEAT", "group_id": "payments", "lines": 1, "batch_id": 0,
@@ -29,11 +31,11 @@ def arrow(*rows):
 def events(*rows):
     """By cluster and shard."""
     found = {}
-    for batch in packets.packed(SHARDS, [arrow(*rows)]):
-        for cluster, shard, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
+    for batch in packets.packed(SPREAD, [arrow(*rows)]):
+        for cluster, key, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
             own_events, beats, _ = packets.unpacked([pd.DataFrame({"events": [packet]})])
             assert not beats
-            found[cluster, shard] = own_events
+            found[cluster, SPREAD.shard(key)] = own_events
     return found
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.tracker.quiet import runs
 from jobs.pipeline.tracking import packets, plain_beats
+from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
 ROW = {
@@ -32,7 +33,7 @@ def are_plain(rows):
 
 def unpacked(rows):
     """What the tracker gets: events, and heartbeats as numbers."""
-    (batch,) = packets.packed(1, [rows])
+    (batch,) = packets.packed(Spread(1, 1), [rows])
     return packets.unpacked([pd.DataFrame({"events": batch["events"].to_pylist()})])
 
 

@@ -15,8 +15,11 @@ from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.shards import compressed, expanded
+from jobs.pipeline.tracking.spread import Spread
 
 EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
+KEY = 23
+"""Of shard 3 of 10."""
 
 
 class CountingShard:
@@ -51,7 +54,7 @@ class CountingShard:
 @pytest.fixture
 def follow(monkeypatch):
     monkeypatch.setattr(shards, "Shard", CountingShard)
-    return shards.shard_function(TrackerSettings())
+    return shards.shard_function(Spread(shards=10, tasks=1), TrackerSettings())
 
 
 def group_state(value=None):
@@ -72,11 +75,11 @@ def group_state(value=None):
 
 
 def frame(*events):
-    return pd.DataFrame({"cluster": "c", "shard": 3, "events": [msgpack.encode((events, (), len(events)))]})
+    return pd.DataFrame({"cluster": "c", "key": KEY, "events": [msgpack.encode((events, (), len(events)))]})
 
 
 def call(function, state, *frames):
-    return pd.concat(list(function(("c", 3), iter(frames), state)))
+    return pd.concat(list(function(("c", KEY), iter(frames), state)))
 
 
 def test_the_state_goes_on_from_batch_to_batch(follow):

@@ -21,6 +21,7 @@ from coordinator_model.view.consumer_view import ConsumerPrediction
 from coordinator_model.view.settings import TrackerSettings
 from jobs.parsing import batch
 from jobs.pipeline.tracking import packets
+from jobs.pipeline.tracking.spread import Spread
 from tests.parsing.reading import read_lines
 from tests.pipeline.tracking.packed_events import events_in
 from tests.tracker.consumer.traced import all_traces, answer_of, lines_of, newer_traces, traces
@@ -83,7 +84,7 @@ def recorded(folder: str) -> list[Event]:
             if line.startswith("[2")
         ]
         for events in batch.events(read_lines(rows), 0).to_batches() if rows else ():
-            for packet in packets.packed(1, [events]):
+            for packet in packets.packed(Spread(1, 1), [events]):
                 found += events_in(packet.to_pandas())
     return found
 
