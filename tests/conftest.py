@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import uuid
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.demo.local_broker import LocalBroker
+    from jobs.demo.local_store import LocalStore
 
 # dev: a fast answer while working. ci: the same cases every time, so that a failure can be repeated. long: to search for new failures.
 # No deadline in any: the first call of anything is slow, and these machines are shared.
@@ -138,3 +140,18 @@ def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     settings = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
     with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, port=free_port()) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """One object store for the tests of this process. A test writes below its own `store_prefix`."""
+    from jobs.demo.local_store import LocalStore
+
+    with LocalStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture
+def store_prefix(request: pytest.FixtureRequest) -> str:
+    """A folder of the store that no other test has."""
+    return f"tests/{uuid.uuid4().hex}/{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())[:40]}"

