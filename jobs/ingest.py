@@ -14,6 +14,7 @@ import click
 
 from jobs.common import options
 from jobs.common.settings import load
+from jobs.common.stores import Place
 
 
 @options.spark_job
@@ -29,7 +30,7 @@ from jobs.common.settings import load
 @options.timezones
 @options.settings
 @options.once("Stop at the end of the input.")
-def main(source: Path, lakehouse: Path, *, timezones: Sequence[str], config: Path | None, once: bool) -> None:
+def main(source: Path, lakehouse: Place, *, timezones: Sequence[str], config: Path | None, once: bool) -> None:
     """Turn broker logs into group_events."""
     from jobs.pipeline.alone import ingest_files  # takes a second: only for arguments that are right
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from jobs.common import options
 from jobs.common.settings import load
+from jobs.common.stores import Place
 
 
 @options.spark_job
@@ -19,7 +20,7 @@ from jobs.common.settings import load
 @options.lakehouse("Folder of the Delta tables.")
 @options.settings
 @options.once("Stop at the end of what the topic holds now.")
-def main(kafka: str, lakehouse: Path, *, kafka_config: Path | None, config: Path | None, once: bool, **topic_options: Any) -> None:
+def main(kafka: str, lakehouse: Place, *, kafka_config: Path | None, config: Path | None, once: bool, **topic_options: Any) -> None:
     """Turn the log lines of a Kafka topic into group_events."""
     from jobs.pipeline.alone import ingest_topic  # takes a second: only for arguments that are right
     from jobs.pipeline.topic_input import TopicInput

@@ -12,6 +12,7 @@ import click
 
 from jobs.common import options
 from jobs.common.settings import load
+from jobs.common.stores import Place
 
 
 @options.spark_job
@@ -19,7 +20,7 @@ from jobs.common.settings import load
 @click.option("--events-from", type=options.PATH, metavar="LAKEHOUSE", help="Read group_events of another lakehouse.")
 @options.settings
 @options.once("Stop at the end of group_events.")
-def main(lakehouse: Path, *, events_from: Path | None, config: Path | None, once: bool) -> None:
+def main(lakehouse: Place, *, events_from: Place | None, config: Path | None, once: bool) -> None:
     """Follow the coordinators through group_events."""
     from jobs.pipeline.alone import track  # takes a second: only for arguments that are right
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -18,6 +17,7 @@ from coordinator_model.view.outcomes import OPEN
 from jobs.answers.incidents.rows import by_finding
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
+from jobs.common.stores import Place
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows, with_zone
 from schemas.names import INCIDENTS
@@ -96,7 +96,7 @@ COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"o
 """The columns of `findings` that a Finding has, besides its time."""
 
 
-def with_brokers(lakehouse: Path, findings: Sequence[Finding]) -> list[Finding]:
+def with_brokers(lakehouse: Place, findings: Sequence[Finding]) -> list[Finding]:
     """The findings with the brokers that did it. The one that a group left may only have stood in for another that was lost."""
     rows = []
     with suppress(DeltaError, duckdb.Error, OSError):  # there is none, or its files are just being replaced: alerts do not wait for it

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -23,6 +22,7 @@ from jobs.alerts.finding import COLUMNS, Finding, wanted_by, with_brokers
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
+from jobs.common.stores import Place, readable
 from jobs.common.times import milliseconds
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import LAST
@@ -37,7 +37,7 @@ _NOTE_SECONDS: Final = 30.0  # between two notes of progress without a message
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class Position:
     """All rows before row `row` of a micro-batch of track."""
 
     batch: int
@@ -49,8 +49,8 @@ class Progress:
     """How far a receiver is. It stands in a file, so that the next process goes on there."""
 
     table: str  # id of the Delta table: another one begins with its first micro-batch
-    done: Place  # what is before it was sent, or need not be
-    sending: Place | None = None  # the end of the message that may have been posted already
+    done: Position  # what is before it was sent, or need not be
+    sending: Position | None = None  # the end of the message that may have been posted already
     newest_ms: int = 0  # newest time of a finding before `done`
     told_until_ms: int = 0  # findings of that time and before it were told out of an earlier table
 
@@ -58,7 +58,7 @@ class Progress:
 class Queue:
     """What waits in `findings` or `rebalances_provisional` for one receiver. The table may not exist yet, and another may replace it."""
 
-    def __init__(self, table: Path, notes: Path, receiver: ReceiverSettings, max_age_ms: int, warn: Callable[[str], None]) -> None:
+    def __init__(self, table: Place, notes: Place, receiver: ReceiverSettings, max_age_ms: int, warn: Callable[[str], None]) -> None:
         self.waiting = 0  # findings
         self.old = 0  # those that are left out because they were too old when they were found
         self._folder = table
@@ -66,8 +66,8 @@ class Queue:
         self._receiver, self._max_age_ms, self._warn = receiver, max_age_ms, warn
         self._of_open = table.name == REBALANCES_PROVISIONAL
         self._id = ""  # of the table; empty while there is none
-        self._progress, self._is_noted = Progress("", Place(0)), False  # a table that is made from now on is new as a whole
-        self._counted = Place(0)  # what is before it was counted
+        self._progress, self._is_noted = Progress("", Position(0)), False  # a table that is made from now on is new as a whole
+        self._counted = Position(0)  # what is before it was counted
         self._is_gone, self._noted_s = False, 0.0
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class Queue:
         if is_time and not self.waiting and self._progress.table and self._progress.done < self._counted:
             self._note(replace(self._progress, done=self._counted, sending=None))
 
-    def take(self, most: int) -> list[tuple[Place, Finding]]:
+    def take(self, most: int) -> list[tuple[Position, Finding]]:
         """The findings of the next message, once more if it may have been posted already. The place behind the last is noted first."""
         progress = self._progress
         until = progress.sending or self._counted
@@ -107,7 +107,7 @@ class Queue:
             self._note(replace(progress, sending=sending))
         return batch
 
-    def done(self, batch: list[tuple[Place, Finding]]) -> None:
+    def done(self, batch: list[tuple[Position, Finding]]) -> None:
         """The findings were sent, or are given up."""
         self.waiting = max(self.waiting - len(batch), 0)
         newest_ms = max([self._progress.newest_ms, *(finding.occurred_ms for _, finding in batch)])
@@ -129,16 +129,16 @@ class Queue:
         newest_ms = self._progress.newest_ms
         if not self._is_noted:
             last = tables.last_version(self._folder, TRACK)
-            self._note(Progress(table_id, Place(0 if last is None else last + 1)))
+            self._note(Progress(table_id, Position(0 if last is None else last + 1)))
         elif self._progress.table != table_id:
-            self._note(Progress(table_id, Place(0), newest_ms=newest_ms, told_until_ms=newest_ms))
+            self._note(Progress(table_id, Position(0), newest_ms=newest_ms, told_until_ms=newest_ms))
         self.waiting, self._counted = 0, self._progress.done
         merged = [file.path for file in data_files(tables.opened(self._folder)) if file.batch is None]
         batches = (row["batch_id"] for row in table_rows(self._folder, ["batch_id"], files=merged)) if merged else ()
         if max(batches, default=-1) >= self._progress.done.batch:
             self._tell_gone()
 
-    def _rows(self, start: Place) -> Iterator[tuple[Place, Finding | None]]:
+    def _rows(self, start: Position) -> Iterator[tuple[Position, Finding | None]]:
         """What came for this receiver, from a place on, each with the place behind it. None: the end of a micro-batch."""
         with tables.kept(self._folder).current() as table:
             files = files_after(table, {TRACK: [start.batch - 1, LAST]}, (TRACK,))
@@ -148,19 +148,19 @@ class Queue:
                 yield from self._rows_of(new, start.row if batch == start.batch else 0)
             except FileNotFoundError:
                 self._tell_gone()
-            yield Place(batch + 1), None
+            yield Position(batch + 1), None
 
-    def _rows_of(self, new: NewFile, first: int) -> Iterator[tuple[Place, Finding]]:
+    def _rows_of(self, new: NewFile, first: int) -> Iterator[tuple[Position, Finding]]:
         """What one micro-batch added for it, from a row on. FileNotFoundError: it was deleted since."""
         columns = None if self._of_open else [*COLUMNS, "occurred_at"]
-        file = pq.ParquetFile(self._folder / unquote(new.path))
+        file = pq.ParquetFile(readable(self._folder / unquote(new.path)))
         rows = (row for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False) for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
             if number <= first or (self._of_open and not row["alarm"]):
                 continue
             one, until_ms = Finding.of(row), self._progress.told_until_ms
             if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms):
-                place, is_old = Place(new.file.batch_id, number), one.occurred_ms < new.written_ms - self._max_age_ms
+                place, is_old = Position(new.file.batch_id, number), one.occurred_ms < new.written_ms - self._max_age_ms
                 self.old += is_old and place > self._counted
                 if not is_old:
                     yield place, one
@@ -176,7 +176,7 @@ class Queue:
         write_whole(self._file, msgspec.json.encode(progress))
 
 
-def past_findings(lakehouse: Path, since: timedelta) -> list[Finding]:
+def past_findings(lakehouse: Place, since: timedelta) -> list[Finding]:
     """Findings up to so long before the newest one, in order of time. LakehouseError: there is no table of them."""
     try:
         rows = table_rows(lakehouse / FINDINGS, [*COLUMNS, "occurred_at"])

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import REQUEST_SOURCE
@@ -14,6 +13,7 @@ from jobs.answers import questions
 from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, SPAN, epoch_ms, instant, milliseconds, parse_span
 
@@ -37,10 +37,10 @@ _PROVISIONAL: Final = _COUNT.format(rows="rebalances_waiting AS r WHERE true")
 class BoundQuestion:
     """A question with a value for each of its parameters, and the lakehouse that answers it."""
 
-    def __init__(self, lakehouse: Path | QuestionReader, question: Question, given: Mapping[str, str | None]) -> None:
+    def __init__(self, lakehouse: Place | QuestionReader, question: Question, given: Mapping[str, str | None]) -> None:
         """`lakehouse`: its folder, or a reader of it. `given`: what was typed, by parameter; None: nothing was."""
         self.question = question
-        self._reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
+        self._reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
         self._given = {name: text for name, text in given.items() if text is not None}
         self.values = values(question, self._given, newest(self._reader, given.get("cluster")))
         self.cut = False  # whether there are more rows than `limit`

@@ -14,6 +14,7 @@ from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import files_of, places_of
 from jobs.answers.report import read_report
+from jobs.common.stores import Place
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import LINES, REPORTED, SIGNS, TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
@@ -68,7 +69,7 @@ class Checked:
     lines_gone: int = 0  # whose file is gone, or holds another line at that place
 
 
-def check(folder: Path, inputs: Sequence[Path]) -> Checked:
+def check(folder: Place, inputs: Sequence[Path]) -> Checked:
     """Checks a lakehouse. `inputs`: where its logs are, or were; without any, the lines are not opened.
 
     LakehouseError: there is no lakehouse.

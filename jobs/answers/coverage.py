@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.common.errors import LakehouseError
+from jobs.common.stores import Place
 from jobs.common.times import duration
 from jobs.lakehouse.reader import TableReader
 from schemas.names import GROUP_EVENTS, INPUT_LINES
@@ -32,7 +32,7 @@ class Coverage(NamedTuple):
     last: datetime | None
 
 
-def coverage(lakehouse: Path) -> list[Coverage]:
+def coverage(lakehouse: Place) -> list[Coverage]:
     """What a lakehouse was made of, a cluster each, in order of their names."""
     try:
         reader = TableReader(lakehouse, (GROUP_EVENTS, INPUT_LINES))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from jobs.answers import questions
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.stores import Place
 from jobs.lakehouse.folder import replay_advice
 from jobs.lakehouse.reader import TableReader, with_zone, without_zone
 from schemas.names import READABLE
@@ -53,7 +53,7 @@ class QuestionReader(TableReader):
     `keeps`: it finds the rows of each view once, for many queries over tables that do not grow meanwhile.
     """
 
-    def __init__(self, folder: Path, *, keeps: bool = False) -> None:
+    def __init__(self, folder: Place, *, keeps: bool = False) -> None:
         super().__init__(folder, tables=())
         self._keeps = keeps
         self.newest: dict[str | None, datetime] = {}  # the newest time, by cluster: nearly every question asks for it

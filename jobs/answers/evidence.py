@@ -25,6 +25,7 @@ from jobs.answers.incidents.bills import RebalanceTimes
 from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
+from jobs.common.stores import Place
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
@@ -67,7 +68,7 @@ class Line:
     source: str
     origin: str
     position: int
-    file: Path | None  # in which the line was found
+    file: Place | None  # in which the line was found
     text: str | None
 
 
@@ -87,7 +88,7 @@ class ProvenRow:
         return KINDS[self.id[0]][0]
 
 
-def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool = False) -> list[ProvenRow]:
+def prove(lakehouse: Place, row_id: str, inputs: Sequence[Path], *, entry: bool = False) -> list[ProvenRow]:
     """The rows of an id, which may be shortened, with their lines. `inputs`: where logs were read from.
 
     Rows with the same content have the same id. `entry`: all findings of the report's entry that a finding belongs to, in the order of
@@ -100,11 +101,11 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool =
     return prove_rows(reader, rows, inputs)
 
 
-def prove_rows(lakehouse: Path | QuestionReader, rows: Sequence[Row], inputs: Sequence[Path]) -> list[ProvenRow]:
+def prove_rows(lakehouse: Place | QuestionReader, rows: Sequence[Row], inputs: Sequence[Path]) -> list[ProvenRow]:
     """Rows that have an id and evidence, each with its lines: each log is read once. EvidenceError: there are no logs."""
     if not rows:
         return []
-    reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
+    reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
     files = files_of(inputs)
     if not inputs:
         raise EvidenceError("the lakehouse does not record where its logs are: give --input DIR, the input of `rebalance run`")
@@ -122,7 +123,7 @@ def prove_rows(lakehouse: Path | QuestionReader, rows: Sequence[Row], inputs: Se
     return proofs
 
 
-def others_of_entry(lakehouse: Path, proven: ProvenRow) -> int:
+def others_of_entry(lakehouse: Place, proven: ProvenRow) -> int:
     """How many other findings the entry of the report has to which a finding belongs; 0 for a row of another kind."""
     return len(_rows_of_entry(QuestionReader(lakehouse), proven.row)) - 1 if proven.id[0] == "f" else 0
 

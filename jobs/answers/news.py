@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import duckdb
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
@@ -22,6 +20,7 @@ from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.stores import Place
 from jobs.common.times import EPOCH
 from jobs.lakehouse import tables
 from jobs.lakehouse.delta_files import data_files
@@ -139,7 +138,7 @@ class NewsItem:
 class News:
     """Looks at the tables of a lakehouse, which may not exist yet, and may be maintained or made anew meanwhile."""
 
-    def __init__(self, lakehouse: Path, *, cluster: str | None = None, group: str | None = None, since: str | None = None) -> None:
+    def __init__(self, lakehouse: Place, *, cluster: str | None = None, group: str | None = None, since: str | None = None) -> None:
         """`since`: only rows of this time and later, as it was typed. QuestionError: it is no time."""
         if since is not None:
             parse_instant(since, EPOCH, name="since")
@@ -231,7 +230,7 @@ class News:
 class _RecentReader(QuestionReader):
     """Shows of the tables that are followed what was written lately, and no events: those would give each open rebalance a new end."""
 
-    def __init__(self, folder: Path, seen: Mapping[str, int]) -> None:
+    def __init__(self, folder: Place, seen: Mapping[str, int]) -> None:
         """`seen`: the files that were there at the last look, and when each was written, epoch ms."""
         self.files: dict[str, int] = {}
         self._seen, self._last_ms = seen, max(seen.values(), default=0)
@@ -241,7 +240,7 @@ class _RecentReader(QuestionReader):
         if name == INCIDENTS:
             return super().add_view(name)
         try:
-            table = DeltaTable(str(self.folder / name))
+            table = tables.opened(self.folder / name)
         except TableNotFoundError:
             return False
         files = data_files(table) if name in _LATELY_MS else []

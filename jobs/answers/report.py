@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
@@ -19,6 +18,7 @@ from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import OPEN_ONES, as_finding
+from jobs.common.stores import Place
 from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """
@@ -155,8 +155,8 @@ class Report(Overview):
 class _Scoped:
     """Answers queries about what `scope` says. QuestionError: a time cannot be read."""
 
-    def __init__(self, lakehouse: Path | QuestionReader, scope: Scope) -> None:
-        self.reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
+    def __init__(self, lakehouse: Place | QuestionReader, scope: Scope) -> None:
+        self.reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
         self.scope = scope
         self.since = self.until = None
         if scope.since or scope.until:
@@ -181,7 +181,7 @@ class _Scoped:
         return self.reader.found(query, self.values | values)
 
 
-def read_overview(lakehouse: Path | QuestionReader, scope: Scope | None = None) -> Overview:
+def read_overview(lakehouse: Place | QuestionReader, scope: Scope | None = None) -> Overview:
     """What needs attention, in the lakehouse as a whole or in what `scope` says: a part of `read_report`, in less time."""
     return _overview(_Scoped(lakehouse, scope or Scope()))
 
@@ -204,7 +204,7 @@ def _overview(its: _Scoped) -> Overview:
     return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, said)
 
 
-def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
+def read_report(lakehouse: Place | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
     """Reads the lakehouse, as a whole or what `scope` says. `lakehouse`: its folder, or a reader of it.
 
     `limit`: only so many rebalances, those that cost most; start-ups come last. QuestionError: a time cannot be read.

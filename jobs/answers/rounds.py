@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.view import reasons
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.common.stores import Place
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 
@@ -52,7 +52,7 @@ def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
     ).by_name()
 
 
-def last_rounds(lakehouse: Path, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:
+def last_rounds(lakehouse: Place, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:
     """The rounds of rebalances, by their ids; those without any are left out."""
     reader = QuestionReader(lakehouse)
     text = "SELECT r.* FROM rebalances_with_id AS r WHERE list_contains($ids, r.id)"

@@ -14,6 +14,7 @@ import click
 from jobs.cli.output.terminal import tell, warn
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.common.text import many
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _ONCE_SECONDS: Final = 60.0
 @click.option("--dry-run", is_flag=True, help="Print what would be posted about findings in the tables. Post nothing.")
 @click.option("--since", type=options.SPAN, default="24h", help="With --dry-run: how far to look back from the newest finding.")
 @options.once("Post what is new since the last time, and end. The first time, nothing is posted.")
-def alert(lakehouse: Path | None, *, config: Path | None, test: bool, dry_run: bool, since: timedelta, once: bool, **given: Any) -> int:
+def alert(lakehouse: Place | None, *, config: Path | None, test: bool, dry_run: bool, since: timedelta, once: bool, **given: Any) -> int:
     """Post new findings to webhooks, or try webhooks out.
 
     `rebalance run` does the same with the same settings while it runs. Findings that were there before the first start are not posted.
@@ -80,7 +81,7 @@ def _test(settings: AlertSettings) -> int:
     return exit_codes.FAILED if failed else exit_codes.DONE
 
 
-def _show(lakehouse: Path, settings: AlertSettings, since: timedelta) -> None:
+def _show(lakehouse: Place, settings: AlertSettings, since: timedelta) -> None:
     from jobs.alerts.finding import wanted_by
     from jobs.alerts.messages import message
     from jobs.alerts.queue import past_findings
@@ -96,7 +97,7 @@ def _show(lakehouse: Path, settings: AlertSettings, since: timedelta) -> None:
             click.echo(json.dumps(json.loads(message(receiver, portion, settings.dashboard_url).body), indent=2))
 
 
-def _send(lakehouse: Path, settings: AlertSettings, *, once: bool) -> None:
+def _send(lakehouse: Place, settings: AlertSettings, *, once: bool) -> None:
     from jobs.alerts.sender import PAUSES, alerting
     from jobs.common.interrupts import Interrupts
     from jobs.lakehouse.folder import Lakehouse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,6 +14,7 @@ from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import stdout, tell, write
 from jobs.common import options
 from jobs.common.errors import QuestionError
+from jobs.common.stores import Place
 
 if TYPE_CHECKING:
     from jobs.answers.duckdb_views import Answer
@@ -50,7 +50,7 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 @click.option("--set", "others", metavar="NAME=VALUE", multiple=True, help="Another parameter of the question. Repeatable.")
 @options.output_format("table", "csv", "json", text="For people, spreadsheets or programs.")
 @click.option("--show", is_flag=True, help="Print the SQL of the question instead of the answer.")
-def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form: str, show: bool, **typed: str | None) -> int:
+def ask(name: str | None, *, lakehouse: Place | None, others: Sequence[str], form: str, show: bool, **typed: str | None) -> int:
     """Answer a question from the tables, or list the questions.
 
     Every question is a file of SQL, which DuckDB and Spark both run. Times are UTC.
@@ -70,7 +70,7 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
     return 0
 
 
-def _answer(question: Question, lakehouse: Path, given: Mapping[str, str | None], form: str) -> None:
+def _answer(question: Question, lakehouse: Place, given: Mapping[str, str | None], form: str) -> None:
     from jobs.answers.as_csv import as_csv
     from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
@@ -95,7 +95,7 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str | None]
         click.echo(f"{those} provisional: lines that are still to come may correct their rows (`rebalance ask rebalances`).", err=True)
 
 
-def _not_judged(lakehouse: Path, given: Mapping[str, str | None]) -> str:
+def _not_judged(lakehouse: Place, given: Mapping[str, str | None]) -> str:
     """That an answer without rows is no all-clear, if that is so."""
     from jobs.answers.report import Scope, read_overview
 
@@ -103,7 +103,7 @@ def _not_judged(lakehouse: Path, given: Mapping[str, str | None]) -> str:
     return "But not everything could be judged: `rebalance report` says what, and what would tell." if gaps else ""
 
 
-def _tell_rounds(lakehouse: Path, answer: Answer) -> None:
+def _tell_rounds(lakehouse: Place, answer: Answer) -> None:
     """Tells the last rebalance of the first rows round by round, where they are of the consumer protocol."""
     from jobs.answers.rounds import in_words, last_rounds
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Final
 
 import click
 
 from jobs.cli.output.terminal import warn
 from jobs.common import options
+from jobs.common.stores import Place
 
 _NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes first
 
@@ -24,7 +24,7 @@ _NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes fir
     "--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on. 0.0.0.0 serves everybody: there is no password."
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=8_060, metavar="N", help="Port. 0: any free one.")
-def dashboard(lakehouse: Path, *, host: str, port: int) -> int:
+def dashboard(lakehouse: Place, *, host: str, port: int) -> int:
     """Show the tables in a browser, while they grow.
 
     Clusters at a glance, the timeline of each group, the waterfall of each rebalance. Reads the tables without Spark, writes nothing.

@@ -13,6 +13,7 @@ from rich.console import Console
 from jobs.cli.output.terminal import stdout, tell, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.common.text import many, printable, who
 from jobs.common.times import duration, epoch_ms, instant
 
@@ -34,7 +35,7 @@ _EXAMPLES = 5  # of one law, unless all are asked for
 @click.option("--entry", is_flag=True, help="Show all findings of the same entry of the report.")
 @options.output_format("text", "json")
 @click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Characters of a line at most.")
-def evidence(row_id: str, *, lakehouse: Path, source: Path | None, entry: bool, form: str, chars: int) -> int:
+def evidence(row_id: str, *, lakehouse: Place, source: Path | None, entry: bool, form: str, chars: int) -> int:
     """Show the log lines that prove a finding or a rebalance.
 
     The report, `rebalance ask findings`, `rebalance ask rebalances` and other questions show the ids. The beginning of an id is enough.
@@ -107,7 +108,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
     return []
 
 
-def _moved(origin: str, file: Path | None) -> str:
+def _moved(origin: str, file: Place | None) -> str:
     """Names the file if the line was found under another name."""
     return f"  (now in {printable(file.name)})" if file is not None and file.name != origin.rpartition("/")[2] else ""
 
@@ -121,7 +122,7 @@ def _moved(origin: str, file: Path | None) -> str:
 @options.logs_read()
 @click.option("--all", "everything", is_flag=True, help=f"List every row that breaks a law, not {_EXAMPLES} for each.")
 @options.output_format("text", "json")
-def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) -> int:
+def check(*, lakehouse: Place, source: Path | None, everything: bool, form: str) -> int:
     """Check the tables: members add up, phases and states follow each other, evidence fits.
 
     A broken law is an error of this program or a hole in the logs. Each row is listed with its id for `rebalance evidence`.

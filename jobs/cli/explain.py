@@ -21,6 +21,7 @@ from jobs.common.disks import told_if_full
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import removing_on_sigterm
 from jobs.common.settings import Settings, load
+from jobs.common.stores import Place
 
 if TYPE_CHECKING:
     from jobs.pipeline.run_progress import RunResult
@@ -115,7 +116,7 @@ def explain(
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
 
 
-def _processed(source: Path, name: str, lakehouse: Path, settings: Settings, told: Callable[[str], None]) -> RunResult:
+def _processed(source: Path, name: str, lakehouse: Place, settings: Settings, told: Callable[[str], None]) -> RunResult:
     """Processes the input: here, or on Spark if it is large. Says what of it was not read. `told`: takes what can wait for the answer."""
     from msgspec.structs import replace
 
@@ -181,7 +182,7 @@ def _lakehouse(keep: Path | None) -> Iterator[Path]:
             raise
 
 
-def _keep_input(file: Path, lakehouse: Path) -> None:
+def _keep_input(file: Path, lakehouse: Place) -> None:
     """Keeps the lines of standard input in the lakehouse, where `rebalance evidence` finds them."""
     from jobs.lakehouse.folder import Lakehouse, remember_input
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.common.times import milliseconds
 
@@ -39,7 +39,7 @@ _SHARE: Final[dict[str, Any]] = {"type": click.FloatRange(0, 100), "metavar": "P
     "--liveness", "process_only", is_flag=True, help="Only what a restart can mend: NOT_RUNNING, FAILED, SILENT, STALLED. For probes."
 )
 @options.output_format("text", "json")
-def health(lakehouse: Path, *, form: str, **limits: Any) -> int:
+def health(lakehouse: Place, *, form: str, **limits: Any) -> int:
     """Say whether the pipeline is well, and what to do if not.
 
     Prints a line for each problem. Reads what `rebalance run` records about itself. Times are written 500ms, 60s, 5m, 24h.
@@ -51,7 +51,7 @@ def health(lakehouse: Path, *, form: str, **limits: Any) -> int:
     return write_verdict(lakehouse, Limits(**limits), form, time.time_ns() // 1_000_000, click.echo)
 
 
-def write_verdict(folder: Path, limits: Limits, form: str, now_ms: int, write: Callable[[str], None]) -> int:
+def write_verdict(folder: Place, limits: Limits, form: str, now_ms: int, write: Callable[[str], None]) -> int:
     """Writes the problems of a pipeline, or that it has none; returns the exit code. LakehouseError: there is nothing to judge by."""
     from jobs.health.reading import read, summary, to_json
     from jobs.health.verdict import problems

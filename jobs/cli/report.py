@@ -13,6 +13,7 @@ from jobs.cli.output.not_understood import WHAT_IS_READ
 from jobs.cli.output.terminal import stdout, tell, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import LakehouseError, UserError
+from jobs.common.stores import Place
 from jobs.common.text import many, printable
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ fail_on_option = click.option(
 @form_option
 @options.logs_read("For HTML: the logs")
 @fail_on_option
-def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
+def report(lakehouse: Place, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
 
     It has an entry for each incident: what brokers did, then what cost most. Then come the groups and the rebalances that cost most.
@@ -71,7 +72,7 @@ def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None
 
 
 def show(
-    lakehouse: Path, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None, kept: bool = True
+    lakehouse: Place, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None, kept: bool = True
 ) -> int:
     """Writes the report to standard output; returns the exit code. `inputs`: where logs were read from.
 
@@ -114,7 +115,7 @@ def _exit_code(rows: Report, fail_on: str | None) -> int:
     return exit_codes.DONE if judged else exit_codes.NOT_JUDGED
 
 
-def _write_page(lakehouse: Path, rows: Report, inputs: Sequence[Path], limit: int, why_empty: str) -> None:
+def _write_page(lakehouse: Place, rows: Report, inputs: Sequence[Path], limit: int, why_empty: str) -> None:
     from jobs.dashboard.saved import saved_report
 
     text = why_empty or as_text(rows, limit)
@@ -131,7 +132,7 @@ def as_text(rows: Report, limit: int) -> str:
     return written.getvalue()
 
 
-def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
+def _why_empty(lakehouse: Place, rows: Report, *, kept: bool) -> str:
     """Why a report has no groups, and what to do, in a line. `kept`: other commands can say more."""
     lines, unreadable = (sum(row[name] for row in rows.lines) for name in ("lines_read", "quarantined"))
     if work := _work_under_way(lakehouse):
@@ -148,7 +149,7 @@ def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
     return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
 
 
-def _work_under_way(lakehouse: Path) -> str:
+def _work_under_way(lakehouse: Place) -> str:
     """What a `rebalance run` that works in the lakehouse is doing; empty if none does."""
     from jobs.health import status
     from jobs.lakehouse import locks

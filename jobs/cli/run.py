@@ -12,6 +12,7 @@ from jobs.cli.output.terminal import partly_read, say, stdout, tell, warn, warn_
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.settings import Settings, load
+from jobs.common.stores import Place
 
 if TYPE_CHECKING:
     from jobs.kafka.offsets_capture import OffsetsFrom
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 @options.dashboard_url
 def run(
     source: Path | None,
-    lakehouse: Path,
+    lakehouse: Place,
     *,
     once: bool,
     config: Path | None,
@@ -100,7 +101,7 @@ def run(
     return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=lines, metrics=metrics)
 
 
-def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool) -> None:
+def _tell_without_effect(source: Path | None, lakehouse: Place, *, kafka: bool, offsets: bool) -> None:
     """Says which options about the input have no effect."""
     from jobs.lakehouse.folder import Lakehouse
 
@@ -117,7 +118,7 @@ def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, o
 
 def run_and_account(
     source: Path | None,
-    lakehouse: Path,
+    lakehouse: Place,
     settings: Settings,
     *,
     once: bool,

@@ -14,6 +14,7 @@ from jobs.cli.output.terminal import say, stdout, warn
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.settings import load
+from jobs.common.stores import Place
 
 if TYPE_CHECKING:
     from jobs.lakehouse.maintain import MaintainedTable
@@ -43,7 +44,7 @@ _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files del
     help="Delete files that were replaced this long ago; a query that began earlier may still read younger ones. 7d at most.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-def maintain(lakehouse: Path, *, dry_run: bool, **ages: Any) -> int:
+def maintain(lakehouse: Place, *, dry_run: bool, **ages: Any) -> int:
     """Merge and sort the files of tables; delete old rows and replaced files.
 
     It keeps a lakehouse fast and small. It may run at any time, also beside `rebalance run`, and may be stopped in any way. Once a day is
@@ -106,7 +107,7 @@ def _change(before: str, after: str) -> str:
 @click.option("--swap", is_flag=True, help="Then swap the two folders. No other command may be working in the old one.")
 @options.settings
 @options.lateness
-def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, lateness_ms: int | None) -> int:
+def replay(old: Place, lakehouse: Place, *, swap: bool, config: Path | None, lateness_ms: int | None) -> int:
     """Track the events of a lakehouse again, into a new one.
 
     Needed after some upgrades, and to use other settings. Stop it at any time, in any way; the same command continues, and reads the

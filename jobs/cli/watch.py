@@ -6,12 +6,12 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.cli.output.terminal import stdout
 from jobs.common import options
 from jobs.common.interrupts import Interrupts
+from jobs.common.stores import Place
 
 if TYPE_CHECKING:
     from jobs.answers.news import News
@@ -31,7 +31,7 @@ _SCOPE: Final = {name: options.SCOPE[name] for name in ("cluster", "group")} | {
 @options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
 @options.texts(_SCOPE)
 @options.output_format("text", "json", text="For people, or one object per line for programs.")
-def watch(lakehouse: Path, *, form: str, **typed: str | None) -> int:
+def watch(lakehouse: Place, *, form: str, **typed: str | None) -> int:
     """Show rebalances and findings as they come.
 
     Follows the tables that `rebalance run` writes, until Ctrl-C. A provisional row says what it waits for: later lines may still correct
@@ -56,7 +56,7 @@ def watch(lakehouse: Path, *, form: str, **typed: str | None) -> int:
     return 0
 
 
-def follow(news: News, lakehouse: Path, output: PlainOutput, *, stopped: Callable[[], bool]) -> None:
+def follow(news: News, lakehouse: Place, output: PlainOutput, *, stopped: Callable[[], bool]) -> None:
     """Shows what comes until it is stopped. BrokenPipeError: nobody reads the output any more."""
     while not stopped():
         output.show(news.take())
@@ -65,7 +65,7 @@ def follow(news: News, lakehouse: Path, output: PlainOutput, *, stopped: Callabl
         time.sleep(_LOOK_SECONDS)
 
 
-def _why_nothing_comes(lakehouse: Path) -> str:
+def _why_nothing_comes(lakehouse: Place) -> str:
     """Why no row may come, and what to do; empty if no reason is known."""
     from jobs.lakehouse import locks
     from jobs.lakehouse.folder import Lakehouse, is_lakehouse

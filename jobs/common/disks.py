@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.common.errors import DiskFullError, UserError
+from jobs.common.stores import Place
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _WORDS: Final = ("No space left on device", "Disk quota exceeded")  # of errno's texts: what Java and Rust pass on
@@ -18,14 +19,15 @@ _LITTLE: Final = 16 << 20  # bytes; a disk with more is not the one that refused
 
 
 @contextmanager
-def told_if_full(*folders: Path) -> Iterator[None]:
+def told_if_full(*folders: Place) -> Iterator[None]:
     """Raises DiskFullError, whatever error a full disk caused inside. `folders`: where the command writes, besides temporary files."""
     try:
         yield
     except Exception as error:
         if not any(map(_is_of_full_disk, chain := _chain(error))):
             raise
-        raise DiskFullError(_sentence(chain, [*folders, Path(tempfile.gettempdir())])) from error
+        disks = [folder for folder in folders if isinstance(folder, Path)]
+        raise DiskFullError(_sentence(chain, [*disks, Path(tempfile.gettempdir())])) from error
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
+
+from jobs.common.stores import Place, StorePath
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Place, data: bytes) -> None:
     """Writes a file, or replaces it."""
+    if isinstance(path, StorePath):
+        path.write_bytes(data)
+        return
     draft = path.with_name(f"{path.name}.new")
     with draft.open("wb") as file:
         file.write(data)
@@ -18,8 +26,20 @@ def write_whole(path: Path, data: bytes) -> None:
     sync(path.parent)
 
 
-def sync(path: Path) -> None:
+@contextmanager
+def written(path: Place) -> Iterator[BinaryIO]:
+    """A file to write, which is whole when this ends. It may be there in part before."""
+    with path.open("wb") as file:
+        yield file
+        if isinstance(path, Path):
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def sync(path: Place) -> None:
     """Makes the content of a file, or the list of a folder, survive a power failure."""
+    if isinstance(path, StorePath):
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

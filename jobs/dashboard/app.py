@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 from starlette.applications import Starlette
@@ -17,6 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.dashboard import api
 from jobs.dashboard.pages import PAGES, TYPES, Page, assets, shell
@@ -39,7 +39,7 @@ _HEADERS: Final = {
 NOT_FOUND: Final = Page("", "Not found", "not_found.js")
 
 
-def build_app(lakehouse: Path, hosts: Sequence[str]) -> Starlette:
+def build_app(lakehouse: Place, hosts: Sequence[str]) -> Starlette:
     """The app over one lakehouse, which need not be there yet.
 
     `hosts`: the names by which browsers may call it. A page elsewhere that points its own name to this machine is refused.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from jobs.answers.evidence import ProvenRow, prove
 from jobs.common.errors import EvidenceError, LakehouseError
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.health import reading, verdict
 from jobs.lakehouse.folder import known_inputs
@@ -18,7 +18,7 @@ _BATCHES: Final = 60
 _OF_BATCH: Final = ("occurred_at", "query", "duration_ms", "input_rows", "lag_ms")
 
 
-def health(lakehouse: Path, now_ms: int) -> dict[str, Any]:
+def health(lakehouse: Place, now_ms: int) -> dict[str, Any]:
     """The verdict of `rebalance health`. `now_ms`: this machine's clock."""
     limits = verdict.Limits()
     try:
@@ -35,7 +35,7 @@ def health(lakehouse: Path, now_ms: int) -> dict[str, Any]:
     }
 
 
-def evidence(lakehouse: Path, row_id: str) -> dict[str, Any]:
+def evidence(lakehouse: Place, row_id: str) -> dict[str, Any]:
     """The lines that prove a row, as `rebalance evidence` finds them, or the `problem` with them."""
     try:
         return lines_of(prove(lakehouse, row_id, known_inputs(lakehouse)))

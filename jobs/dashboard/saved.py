@@ -22,6 +22,7 @@ from jobs.answers.duckdb_views import Key, QuestionReader, key_of
 from jobs.answers.evidence import prove_rows
 from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.dashboard import families
 from jobs.dashboard.first_page import attention, first_page
@@ -37,7 +38,7 @@ _IMPORT: Final = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w.]+)";$
 _EXPORT: Final = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 
 
-def saved_report(lakehouse: Path, report: Report, inputs: Sequence[Path], *, limit: int, text: str, why_empty: str = "") -> str:
+def saved_report(lakehouse: Place, report: Report, inputs: Sequence[Path], *, limit: int, text: str, why_empty: str = "") -> str:
     """What `rebalance report --format html` prints. `inputs`: where logs were read from; `text`: the report as text.
 
     `limit`: of how many groups and rebalances it has a page, those that cost most. `why_empty`: what is said in the place of all.
@@ -94,7 +95,7 @@ def _about(report: Report, incidents: Incidents, key: Key) -> Report:
     return replace(report, attention=incidents.about(key), judgement=judgement, said=said, clusters=clusters)
 
 
-def _evidence(lakehouse: Path, report: Report, inputs: Sequence[Path], pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _evidence(lakehouse: Place, report: Report, inputs: Sequence[Path], pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The log lines that prove each entry, and each rebalance that has a page with the findings on it, as far as there is room."""
     told = [page for page in pages if "rebalance" in page]
     rows = {row["id"]: row for row in (entry.incident or entry.gravest for entry in report.attention[:_PROVEN])}

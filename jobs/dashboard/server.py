@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
 
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
+from jobs.common.stores import Place
 from jobs.dashboard.app import build_app
 
 _ANY: Final = "*"
@@ -47,7 +47,7 @@ def listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def serve(lakehouse: Path, host: str, port: int, say: Callable[[str], None]) -> None:
+def serve(lakehouse: Place, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serves until a signal comes. `say` gets the lines for the user. `port` 0: any free one."""
     with listening(host, port) as found:
         port = found.getsockname()[1]

@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
@@ -22,6 +21,7 @@ from jobs.answers.as_csv import as_csv
 from jobs.answers.as_json import as_json, for_browser
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.lakehouse import tables
 from schemas.names import PIPELINE_HEALTH, READABLE
@@ -56,7 +56,7 @@ class Reply:
 class Store:
     """Reads one lakehouse for many requests. Threads may share it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         _few_arenas()
         self.folder = folder
         self._lock = threading.Lock()

@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client.metrics_core import Metric
@@ -21,6 +20,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import unended
 from coordinator_model.view.outcomes import ENDED, OPEN
 from jobs.common.errors import LakehouseError
+from jobs.common.stores import Place
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.health.metrics import families
 from jobs.lakehouse.reader import TableReader
@@ -86,7 +86,7 @@ class GroupTally:
         self._counters: defaultdict[str, defaultdict[tuple[str, ...], float]] = defaultdict(lambda: defaultdict(float))  # by metric, labels
         self._scraped: dict[tuple[str, tuple[str, ...]], float] = {}  # when a series was first scraped
 
-    def seed(self, lakehouse: Path) -> None:
+    def seed(self, lakehouse: Place) -> None:
         """Takes from the tables how groups were when an earlier process ended. duckdb.Error, DeltaError: they cannot be read."""
         try:
             reader = TableReader(lakehouse, (GROUP_TRANSITIONS, REBALANCES, REBALANCES_PROVISIONAL))

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.health.batch_health import BatchHealth
 from jobs.lakehouse import tables
@@ -51,7 +51,7 @@ class HealthTableSettings:
 class HealthTable:
     """The table of one lakehouse. Times are epoch ms. `problem`: why the last attempt to write it failed, in one line."""
 
-    def __init__(self, lakehouse: Path, settings: HealthTableSettings = HealthTableSettings()) -> None:
+    def __init__(self, lakehouse: Place, settings: HealthTableSettings = HealthTableSettings()) -> None:
         self._lakehouse = lakehouse
         self._settings = settings
         self._rows: list[BatchHealth] = []
@@ -75,7 +75,7 @@ class HealthTable:
             return
         try:
             path = tables.ensure_table(self._lakehouse, names.PIPELINE_HEALTH, pipeline_health.SCHEMA, self._settings.table_properties())
-            table = DeltaTable(str(path))
+            table = tables.opened(path)
             turn = table.version() // self._settings.tidy_commits
             rows = list(self._rows)  # another thread may add some meanwhile
             write_deltalake(table, to_arrow(rows), mode="append", post_commithook_properties=_HOOKS)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from jobs.common.stores import readable
 from jobs.lakehouse import tables
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.followers import WRITERS, files_after
@@ -60,5 +61,5 @@ def slice_rows(files: SliceFiles, taken: int) -> int:
     for number in files.present():
         if taken < number <= files.newest():
             with suppress(OSError):  # deleted since it was listed
-                rows += pq.read_metadata(files.path(number)).num_rows
+                rows += pq.read_metadata(readable(files.path(number))).num_rows
     return rows

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import duckdb
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from jobs.common.errors import LakehouseError
+from jobs.common.stores import Place
 from jobs.common.text import many, printable
 from jobs.common.times import EPOCH, duration, epoch_ms, instant
 from jobs.health import status
@@ -27,7 +27,7 @@ from schemas.names import PIPELINE_HEALTH
 _COLUMNS: Final = frozenset(field.name for field in fields(BatchHealth))
 
 
-def read(folder: Path, now_ms: int) -> Evidence:
+def read(folder: Place, now_ms: int) -> Evidence:
     """The status file, the lock and the newest rows of pipeline_health. LakehouseError: there are none, or they cannot be read."""
     house = Lakehouse(folder)
     if not folder.is_dir():
@@ -52,7 +52,7 @@ def read(folder: Path, now_ms: int) -> Evidence:
     return Evidence(now_ms, running, newest, rows, log=str(house.log))
 
 
-def read_rows(table: Path, since_ms: int = 0) -> list[BatchHealth]:
+def read_rows(table: Place, since_ms: int = 0) -> list[BatchHealth]:
     """Rows of pipeline_health since then, in order of time. Empty if there is no table yet. LakehouseError: it is damaged."""
     try:
         rows = table_rows(table, since=("occurred_at", EPOCH + timedelta(milliseconds=since_ms)))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from jobs.common.files import write_whole
+from jobs.common.stores import Place
 
 RUNNING: Final = "running"
 FINISHED: Final = "finished"  # with --once: all input was processed
@@ -55,12 +55,12 @@ class _FileVersion(msgspec.Struct):
     version: int
 
 
-def write(path: Path, status: Status) -> None:
+def write(path: Place, status: Status) -> None:
     """Replaces the file. OSError: it could not be written."""
     write_whole(path, json.dumps({"version": VERSION, **asdict(status)}).encode())
 
 
-def read(path: Path) -> Status | None:
+def read(path: Place) -> Status | None:
     """The status; None: there is no file, or this version cannot read it. Fields of newer programs are ignored."""
     try:
         data = path.read_bytes()

@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from jobs.common.stores import Place
 
 INDEXED_COLUMNS: Final = 9
 """Columns with statistics, by which readers skip files: the first ones."""
@@ -68,10 +69,10 @@ class Layout:
 class AddedFileWriter:
     """Writes one data file of a table, piece by piece."""
 
-    def __init__(self, folder: Path, name: str, layout: Layout = Layout()) -> None:
+    def __init__(self, folder: Place, name: str, layout: Layout = Layout()) -> None:
         self._path = folder / name
         self._layout = layout
-        self._file: BinaryIO | None = None
+        self._file: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._records = 0

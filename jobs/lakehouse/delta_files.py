@@ -28,6 +28,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.common.errors import UserError
 from jobs.common.files import sync
+from jobs.common.stores import Place, for_duckdb
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile, Layout, batch_file
 from jobs.lakehouse.parquet import rows_of_files
@@ -85,9 +86,10 @@ def data_files(table: DeltaTable, time_column: str | None = None) -> list[DataFi
     return sorted(files, key=lambda file: (file.written_ms, file.path))
 
 
-def connection(spill: Path) -> duckdb.DuckDBPyConnection:
-    """A DuckDB that sorts in the folder `spill` what does not fit into memory."""
+def connection(spill: Path, folder: Place) -> duckdb.DuckDBPyConnection:
+    """A DuckDB that sorts in the folder `spill` what does not fit into memory. `folder`: of the table that it reads."""
     duck = duckdb.connect()
+    for_duckdb(duck, folder, {})
     duck.execute(f"SET TimeZone = 'UTC'; SET threads = 2; SET memory_limit = '{_MEMORY}'; SET preserve_insertion_order = false")
     duck.execute("SET temp_directory = $1", [str(spill)])
     return duck
@@ -98,24 +100,24 @@ def arrow_schema(table: DeltaTable) -> pa.Schema:
     return pa.schema(table.schema().to_arrow())
 
 
-def read(table: DeltaTable, folder: Path, paths: Sequence[str], spill: Path, *, rest: str = "") -> Iterator[pa.RecordBatch]:
+def read(table: DeltaTable, folder: Place, paths: Sequence[str], spill: Path, *, rest: str = "") -> Iterator[pa.RecordBatch]:
     """Rows of some files, in the columns of the table. `rest`: the end of the DuckDB query, from WHERE on."""
     schema = arrow_schema(table)
     query = f"SELECT * FROM ({rows_of_files(table, folder, paths)}) {rest}"  # noqa: S608 - nothing in it is typed by a user
-    for batch in connection(spill).execute(query).to_arrow_reader(_BATCH_ROWS):
+    for batch in connection(spill, folder).execute(query).to_arrow_reader(_BATCH_ROWS):
         # DuckDB does not say which columns may be null, nor how the entries of a list are called.
         yield pa.RecordBatch.from_arrays([batch[field.name].cast(field.type) for field in schema], schema=schema)
 
 
-def count(folder: Path, files: Sequence[DataFile], condition: str, spill: Path) -> int:
+def count(folder: Place, files: Sequence[DataFile], condition: str, spill: Path) -> int:
     """How many rows of some files meet a condition."""
     source = rows_of_files(tables.opened(folder), folder, [file.path for file in files])
-    rows: list[tuple[int]] = connection(spill).execute(f"SELECT count(*) FROM ({source}) WHERE {condition}").fetchall()  # noqa: S608
+    rows: list[tuple[int]] = connection(spill, folder).execute(f"SELECT count(*) FROM ({source}) WHERE {condition}").fetchall()  # noqa: S608
     return rows[0][0]
 
 
 def rewrite(
-    folder: Path, files: Sequence[DataFile], spill: Path, *, order: str, keep: str | None = None, row_group: int = ROW_GROUP
+    folder: Place, files: Sequence[DataFile], spill: Path, *, order: str, keep: str | None = None, row_group: int = ROW_GROUP
 ) -> int:
     """Rewrites some files of a table in this order and replaces them; returns how many rows were dropped.
 
@@ -135,7 +137,7 @@ def rewrite(
 
 
 def substitute(
-    folder: Path,
+    folder: Place,
     files: Sequence[DataFile],
     rows: Iterator[pa.RecordBatch],
     *,
@@ -164,7 +166,7 @@ def substitute(
     return after
 
 
-def _written(folder: Path, batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[AddedFile]:
+def _written(folder: Place, batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[AddedFile]:
     writer: AddedFileWriter | None = None
     for batch in batches:
         if writer is None:
@@ -178,7 +180,7 @@ def _written(folder: Path, batches: Iterable[pa.RecordBatch], row_group: int) ->
         yield file
 
 
-def replace(folder: Path, removed: Sequence[DataFile], added: Sequence[AddedFile], *, changes: bool) -> None:
+def replace(folder: Place, removed: Sequence[DataFile], added: Sequence[AddedFile], *, changes: bool) -> None:
     """One commit that replaces files. `changes`: whether it drops rows. ChangedError: nothing was changed."""
     changed = ChangedError(f"{folder} was changed by another program meanwhile; run the command again")
     table = tables.opened(folder)
@@ -193,7 +195,7 @@ def replace(folder: Path, removed: Sequence[DataFile], added: Sequence[AddedFile
         raise changed from None
 
 
-def mark(folder: Path, marks: Mapping[str, int]) -> None:
+def mark(folder: Place, marks: Mapping[str, int]) -> None:
     """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
     transactions = [Transaction(name, number) for name, number in marks.items()]
     _commit(tables.opened(folder), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.lakehouse import delta_files, tables
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
 from jobs.lakehouse.delta_files import arrow_schema
@@ -58,7 +59,7 @@ class _Batch:
 class EventCopy:
     """The copy from one table group_events to another, which must exist. UserError: the new one holds other events."""
 
-    def __init__(self, old: Path, new: Path, spill: Path, limits: CopyLimits | None = None) -> None:
+    def __init__(self, old: Place, new: Place, spill: Path, limits: CopyLimits | None = None) -> None:
         self._old = old
         self._new = new
         self._spill = spill
@@ -72,7 +73,7 @@ class EventCopy:
         if known is None:
             if table.file_uris():
                 raise UserError(f"{new.parent} has events that are not from {old.parent}: give a new folder")
-            tables.commit(table, [], {source: expired})
+            tables.commit(new, table, [], {source: expired})
         elif known != expired:
             raise UserError(f"`rebalance maintain` deleted events of {old.parent} during the replay: begin again in a new folder")
 
@@ -82,7 +83,7 @@ class EventCopy:
             old, new = tables.opened(self._old), tables.opened(self._new)
             copied = {False: _written(new, INGEST), True: _written(new, INGEST_TOPIC)}
             source = rows_of_files(old, self._old, [file.path for file in delta_files.data_files(old)])
-            plan = [batch for batch in _plan(source, self._spill) if batch.batch_id > copied[batch.shipped]]
+            plan = [batch for batch in _plan(source, self._spill, self._old) if batch.batch_id > copied[batch.shipped]]
             if not plan:
                 marks = {app_id: _written(old, app_id) for app_id in (INGEST, INGEST_TOPIC)}
                 if any(version > _written(new, app_id) for app_id, version in marks.items()):  # batches of which no event is left
@@ -98,7 +99,7 @@ class EventCopy:
 
     def _read(self, source: str, plan: Sequence[_Batch]) -> Iterator[pa.Table]:
         """The rows of the plan's batches, in order, each row with the number of its batch in the plan."""
-        first, connection = 0, delta_files.connection(self._spill)
+        first, connection = 0, delta_files.connection(self._spill, self._old)
         while first < len(plan):
             last, rows = first, plan[first].rows
             while last + 1 < len(plan) and rows + plan[last + 1].rows <= self._limits.range_rows:
@@ -142,7 +143,7 @@ class EventCopy:
             writer = AddedFileWriter(self._new, BatchFile(REPLAY, chunk, 0).new_name())
             writer.write(_fitted(rows, self._schema))
             files = [file for file in [writer.close()] if file is not None]
-        tables.commit(table, files, {REPLAY: chunk, **{app_id: version for app_id, version in marks.items() if version >= 0}})
+        tables.commit(self._new, table, files, {REPLAY: chunk, **{app_id: version for app_id, version in marks.items() if version >= 0}})
 
 
 def _written(table: DeltaTable, app_id: str) -> int:
@@ -151,7 +152,7 @@ def _written(table: DeltaTable, app_id: str) -> int:
     return -1 if version is None else version
 
 
-def _plan(source: str, spill: Path) -> list[_Batch]:
+def _plan(source: str, spill: Path, folder: Place) -> list[_Batch]:
     """All batches in the order in which to copy them: those of one ingest query by number, those of both queries by time.
 
     The time of a batch is the newest time in it and in all batches before it, so that the two orders cannot contradict each other.
@@ -161,7 +162,7 @@ def _plan(source: str, spill: Path) -> list[_Batch]:
         f"FROM (SELECT {_SHIPPED} shipped, batch_id, occurred_at FROM ({source})) "
         "GROUP BY shipped, batch_id ORDER BY reached, shipped, batch_id"
     )
-    rows: list[tuple[Any, ...]] = delta_files.connection(spill).execute(query).fetchall()
+    rows: list[tuple[Any, ...]] = delta_files.connection(spill, folder).execute(query).fetchall()
     return [_Batch(*row[:3]) for row in rows]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +18,15 @@ from msgspec import structs
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.errors import LakehouseError, UserError
 from jobs.common.files import write_whole
+from jobs.common.places import kept_folder
 from jobs.common.settings import Settings
+from jobs.common.stores import Place, StorePath, remove_tree
 from jobs.lakehouse import locks
 from schemas.names import TABLES
 
 BEFORE: Final = ".before-model-"
 """Added to the name of a lakehouse when another takes its place, before the version of the model that made the other."""
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # Path turns the two slashes of a URL into one
 _INPUTS_KEPT: Final = 16
 _ON_EMPTY_DISKS: Final = frozenset({"lost+found", "System Volume Information"})
 
@@ -34,15 +34,12 @@ _ON_EMPTY_DISKS: Final = frozenset({"lost+found", "System Volume Information"})
 class Lakehouse:
     """Where things are in a lakehouse."""
 
-    def __init__(self, folder: Path) -> None:
-        if url := _URL.match(str(folder)):
-            raise UserError(
-                f"the lakehouse has to be a folder, not a URL ({url.group()}...): docs/cluster.md lists what an object store would need"
-            )
+    def __init__(self, folder: Place) -> None:
         try:
             str(folder).encode()
         except UnicodeEncodeError:
             raise LakehouseError(f"{folder}: the path of a lakehouse has to be UTF-8") from None
+        local = folder if isinstance(folder, Path) else _beside(folder)
         checkpoints = folder / "_checkpoints"
         self.folder = folder
         self.ingest_checkpoint = checkpoints / "ingest"  # how far ingest of files is
@@ -55,23 +52,28 @@ class Lakehouse:
         self.replay = checkpoints / "replay.json"  # there while `rebalance replay` makes the lakehouse: its source, and how far the swap is
         self.alerts = checkpoints / "alerts"  # how far the alerts of each receiver are: NAME.json, and NAME.lock
         self.open_alerts = self.alerts / "open"  # the same of alerts about open rebalances
-        self.given = folder / "_input"  # what came on standard input (`rebalance explain --keep`)
-        self.captured = folder / "_captured"  # what was read from clusters (--offsets-from)
+        self.given = local / "_input"  # what came on standard input (`rebalance explain --keep`)
+        self.captured = local / "_captured"  # what was read from clusters (--offsets-from)
         self.spool = folder / "_spool"  # slices of the input that wait for ingest
-        self.log = folder / "_logs" / "spark.log"  # Spark's log, warnings and errors
+        self.log = local / "_logs" / "spark.log"  # Spark's log, warnings and errors
         self.lock = folder / "_lock"  # held by the process that works here
         self.maintain_lock = folder / "_maintain.lock"  # held by `rebalance maintain`; shared by those that need the tables unchanged
-        self.scratch = folder / "_maintain"  # files that `rebalance maintain` is about to put into the tables
+        self.scratch = local / "_maintain"  # what does not fit into the memory of `rebalance maintain` and `replay`
         self.status = folder / "_status.json"  # what that process, or the last one, reported about itself (jobs/health/status.py)
 
 
-def is_lakehouse(folder: Path) -> bool:
+def _beside(store: StorePath) -> Path:
+    """The folder of this machine for what cannot lie in an object store: logs, and files that grow."""
+    return kept_folder("stores") / re.sub(r"[^A-Za-z0-9.-]+", "-", f"{store.bucket}-{store.key}")
+
+
+def is_lakehouse(folder: Place) -> bool:
     """Whether this project made the folder: it has a table of ours, or what is in a lakehouse before its first table is."""
     house = Lakehouse(folder)
     return house.layout.exists() or house.lock.exists() or any((folder / name / "_delta_log").is_dir() for name in TABLES)
 
 
-def check_ours(folder: Path) -> None:
+def check_ours(folder: Place) -> None:
     """UserError: the folder holds something else than a lakehouse. Nothing was changed in it."""
     if not folder.is_dir() or is_lakehouse(folder):
         return
@@ -83,8 +85,10 @@ def check_ours(folder: Path) -> None:
         raise UserError(f"{folder} is no lakehouse, and not empty (it holds {others[0]}): it was left as it is; give a new folder")
 
 
-def check_input(folder: Path, source: Path, warn: Callable[[str], None]) -> None:
+def check_input(folder: Place, source: Place, warn: Callable[[str], None]) -> None:
     """UserError: the input is itself a lakehouse. `warn` gets a line where the one lies inside the other."""
+    if isinstance(folder, StorePath) or isinstance(source, StorePath):
+        return
     lake, logs = folder.resolve(), source.resolve()
     if logs == lake:
         raise UserError(f"--input and --lakehouse are the same folder {folder}: give another folder for the tables")
@@ -97,32 +101,39 @@ def check_input(folder: Path, source: Path, warn: Callable[[str], None]) -> None
 
 
 @contextmanager
-def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
+def opened(folder: Place, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
     """Opens the lakehouse, new or continued, for this process alone. `replaying`: `rebalance replay` makes it."""
     lakehouse = Lakehouse(folder)
     check_ours(folder)
-    if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
+    if isinstance(folder, Path) and not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
         raise UserError(f"{folder} does not exist but {before[0]} does: repeat the `rebalance replay --swap` that was cut short")
     try:
         for path in (folder, lakehouse.layout.parent, lakehouse.log.parent):
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot write to the lakehouse {folder}: {error.strerror}") from None
-    with locks.held(lakehouse.lock, f"another process is working in the lakehouse {folder}: wait for it or stop it"):
-        if any(folder.glob("*/_delta_log")) and not any(lakehouse.layout.parent.iterdir()):
+    with working(lakehouse):
+        if present(folder) and not any(path != lakehouse.lock for path in lakehouse.layout.parent.iterdir()):
             raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: {replay_advice(folder)}")
         check_layout(lakehouse, settings, replaying=replaying)
         yield lakehouse
 
 
 @contextmanager
-def removed_if_void(folder: Path) -> Iterator[None]:
+def working(lakehouse: Lakehouse) -> Iterator[None]:
+    """Holds the lock of the process that works in a lakehouse. UserError: another one does."""
+    with locks.held(lakehouse.lock, f"another process is working in the lakehouse {lakehouse.folder}: wait for it or stop it"):
+        yield
+
+
+@contextmanager
+def removed_if_void(folder: Place) -> Iterator[None]:
     """Removes a new lakehouse into which nothing came: work that was refused, or had nothing to tell, leaves no folder behind."""
     is_new = not folder.exists()
 
     def remove() -> None:
-        if is_new and not Lakehouse(folder).captured.exists() and not any(folder.glob("*/_delta_log")):
-            shutil.rmtree(folder, ignore_errors=True)
+        if is_new and not Lakehouse(folder).captured.exists() and not present(folder):
+            remove_tree(folder)
 
     try:
         yield
@@ -132,7 +143,7 @@ def removed_if_void(folder: Path) -> Iterator[None]:
     remove()
 
 
-def replay_advice(folder: Path) -> str:
+def replay_advice(folder: Place) -> str:
     """What to do with a lakehouse that cannot be continued."""
     return f"make a new one of its events with `rebalance replay --from {folder} --lakehouse NEW`"
 
@@ -204,7 +215,7 @@ def is_ended(lakehouse: Lakehouse) -> bool:
         return False
 
 
-def present(folder: Path) -> list[str]:
+def present(folder: Place) -> list[str]:
     """The tables that a lakehouse has, whoever made them."""
     return sorted(path.parent.name for path in folder.glob("*/_delta_log"))
 
@@ -220,13 +231,16 @@ def remember_input(lakehouse: Lakehouse, source: Path) -> None:
     """Keeps where logs were read from, the last place first: evidence names files relative to it."""
     here = source.resolve()
     inputs = [here, *(path for path in known_inputs(lakehouse.folder) if path != here)]
-    write_whole(lakehouse.inputs, json.dumps([str(path) for path in inputs[:_INPUTS_KEPT]]).encode())
+    own = lakehouse.captured.resolve().parent  # the lakehouse may be moved, and takes what it holds along
+    kept = [str(path.relative_to(own) if path.is_relative_to(own) else path) for path in inputs[:_INPUTS_KEPT]]
+    write_whole(lakehouse.inputs, json.dumps(kept).encode())
 
 
-def known_inputs(folder: Path) -> list[Path]:
+def known_inputs(folder: Place) -> list[Path]:
     """Where the logs of a lakehouse were read from. Empty: unknown."""
+    house = Lakehouse(folder)
     try:
         # Not by msgspec's JSON, which has no names of files that are not UTF-8.
-        return [Path(path) for path in msgspec.convert(json.loads(Lakehouse(folder).inputs.read_bytes()), list[str])]
+        return [house.captured.resolve().parent / path for path in msgspec.convert(json.loads(house.inputs.read_bytes()), list[str])]
     except (OSError, ValueError):
         return []

@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from jobs.common.stores import Place
 from jobs.lakehouse.added_files import LAST, BatchFile, batch_file
 from jobs.lakehouse.delta_files import DataFile
 from jobs.lakehouse.folder import Lakehouse, is_ended
 from schemas.names import FINDINGS, GROUP_EVENTS, INGEST, INGEST_TOPIC, REBALANCES_PROVISIONAL, REPLAY, TRACK
 
-Place: TypeAlias = dict[str, list[int]]
+Reached: TypeAlias = dict[str, list[int]]
 """By application: micro-batch and number of the last file. JSON."""
 
 WRITERS: Final = (REPLAY, INGEST, INGEST_TOPIC)
@@ -40,12 +40,12 @@ class NewFile:
     written_ms: int
 
 
-def files_after(table: DeltaTable, place: Place, writers: Sequence[str] = WRITERS) -> list[NewFile]:
+def files_after(table: DeltaTable, reached: Reached, writers: Sequence[str] = WRITERS) -> list[NewFile]:
     """The files behind a place, by writer, in the order in which they were written."""
     added = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records", "modification_time"])
     found: list[NewFile] = []
     for writer in writers:
-        batch_id, number = place.get(writer, _BEFORE_ALL)
+        batch_id, number = reached.get(writer, _BEFORE_ALL)
         after = f"{writer}-{batch_id:012d}-{number:05d}-~" if batch_id >= 0 else f"{writer}-"
         paths = added["path"]
         # A colon comes behind the digits: names of writers may begin alike.
@@ -61,16 +61,16 @@ def is_whole(table: DeltaTable) -> bool:
     return all(batch_file(path) is not None for path in pa.table(table.get_add_actions())["path"].to_pylist())
 
 
-def behind(place: Place, files: Sequence[NewFile]) -> Place:
+def behind(reached: Reached, files: Sequence[NewFile]) -> Reached:
     """The place after these files."""
-    return {**place, **{new.file.app_id: [new.file.batch_id, new.file.number] for new in files}}
+    return {**reached, **{new.file.app_id: [new.file.batch_id, new.file.number] for new in files}}
 
 
 @dataclass(frozen=True)
 class Follower:
     """One that reads a table file by file."""
 
-    place: Place
+    reached: Reached
     writers: Sequence[str]
 
     def waits_for(self, file: DataFile) -> bool:
@@ -78,7 +78,7 @@ class Follower:
         batch = file.batch
         if batch is None or batch.app_id not in self.writers:
             return False
-        return [batch.batch_id, batch.number] > self.place.get(batch.app_id, _BEFORE_ALL)
+        return [batch.batch_id, batch.number] > self.reached.get(batch.app_id, _BEFORE_ALL)
 
 
 def of_table(house: Lakehouse, name: str) -> list[Follower]:
@@ -89,14 +89,14 @@ def of_table(house: Lakehouse, name: str) -> list[Follower]:
     return [Follower(_sent(path), (TRACK,)) for path in notes.glob("*.json")] if notes is not None else []
 
 
-def tracked(checkpoint: Path) -> Place:
+def tracked(checkpoint: Place) -> Reached:
     """The events of which track has written all rows: the end of its last finished micro-batch."""
     done = [int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()]
     if not done:
         return {}
-    place: Place = json.loads((checkpoint / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()[-1])
-    return place
+    reached: Reached = json.loads((checkpoint / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()[-1])
+    return reached
 
 
-def _sent(note: Path) -> Place:
+def _sent(note: Place) -> Reached:
     return {TRACK: [int(json.loads(note.read_bytes())["done"]["batch"]) - 1, LAST]}

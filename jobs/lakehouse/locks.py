@@ -1,4 +1,6 @@
-"""Locks of files of a lakehouse: one process works in it, one maintains it. A lock ends with its process, however that ends.
+"""Locks of a lakehouse: one process works in it, one maintains it. A lock ends with its process, however that ends.
+
+On disk it is a lock of a file, in an object store a lease (leases.py), which ends a moment later.
 
 The package `filelock` does not fit: its shared locks are SQLite files, which other versions of this program would not respect.
 """
@@ -10,18 +12,26 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from jobs.common.errors import LakehouseError, UserError
+from jobs.common.stores import Place, StorePath
+from jobs.lakehouse import leases
 
 _LOCK_SECONDS: Final = 0.5
 """How long to try: `is_held` takes the lock for a moment."""
 
 
 @contextmanager
-def held(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
-    """Holds the lock, alone or `shared` with others. UserError with the text `busy`: another process holds it."""
+def held(path: Place, busy: str, *, shared: bool = False) -> Iterator[None]:
+    """Holds the lock, alone or `shared` with others. UserError with the text `busy`: another process holds it.
+
+    A lease cannot be shared.
+    """
+    if isinstance(path, StorePath):
+        with leases.held(path, busy):
+            yield
+        return
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -37,8 +47,10 @@ def held(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
-def is_held(path: Path) -> bool:
+def is_held(path: Place) -> bool:
     """Whether a process holds a lock. LakehouseError: the file cannot be read."""
+    if isinstance(path, StorePath):
+        return leases.is_held(path)
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -60,11 +72,15 @@ def _locked(descriptor: int, kind: int) -> bool:
 
 
 @contextmanager
-def free_of_jvm(path: Path, busy: str) -> Iterator[None]:
+def free_of_jvm(path: Place, busy: str) -> Iterator[None]:
     """Keeps out JVMs that lock the file (jobs/pipeline/jvm.py). UserError with the text `busy`: one still works, maybe without its Python.
 
-    Java's locks are those of fcntl. They end when any part of this process closes the file, so nothing else here may open it.
+    Java's locks are those of fcntl. They end when any part of this process closes the file, so nothing else here may open it. A lease has
+    run out when the JVM has gone.
     """
+    if isinstance(path, StorePath):
+        yield
+        return
     with path.open("r+b") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

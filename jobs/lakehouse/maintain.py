@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.lakehouse import delta_files, followers, locks, tables, thinning
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.event_copy import EXPIRED_UNTIL
@@ -78,7 +78,7 @@ class MaintainedTable:
 
 
 def maintain(
-    folder: Path, policy: Policy, *, now: datetime, dry_run: bool = False, show: Callable[[str], None] = lambda _: None
+    folder: Place, policy: Policy, *, now: datetime, dry_run: bool = False, show: Callable[[str], None] = lambda _: None
 ) -> Iterator[MaintainedTable]:
     """Works through the tables of a lakehouse. UserError: there is none that can be read, or another process maintains it.
 
@@ -215,7 +215,7 @@ class _Table:
             removed += rows if self._dry_run or not rows else self._rewrite(portion, f"NOT {replaced}")
         return removed
 
-    def _rows_of(self, folder: Path) -> str:
+    def _rows_of(self, folder: Place) -> str:
         table = tables.opened(folder)
         return rows_of_files(table, folder, [file.path for file in delta_files.data_files(table)])
 
@@ -245,7 +245,7 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
         yield portion
 
 
-def _newest(events: Path) -> datetime | None:
+def _newest(events: Place) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
     table = tables.opened(events)
     bounds = [file.newest for file in delta_files.data_files(table, TIME) if file.newest is not None]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
+
+from jobs.common.stores import Place
 
 
 def schema_fields(table: DeltaTable) -> list[tuple[str, Any]]:
@@ -16,7 +18,7 @@ def schema_fields(table: DeltaTable) -> list[tuple[str, Any]]:
     return [(field["name"], field["type"]) for field in json.loads(table.schema().to_json())["fields"]]
 
 
-def rows_of_files(table: DeltaTable, folder: Path, paths: Sequence[str]) -> str:
+def rows_of_files(table: DeltaTable, folder: Place, paths: Sequence[str]) -> str:
     """The DuckDB query for the rows of some files of a table: all columns of the table, times with a zone. `paths`: as in the log.
 
     DuckDB's time zone must be UTC, since the times in Spark's files have no zone.
@@ -27,6 +29,12 @@ def rows_of_files(table: DeltaTable, folder: Path, paths: Sequence[str]) -> str:
         files = ", ".join(_text(_unglobbed(str(folder / unquote(path)))) for path in paths)
         source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{files}], union_by_name = true)"  # noqa: S608 - quoted
     return source
+
+
+def sizes_of(table: DeltaTable) -> dict[str, int]:
+    """The bytes of a table's files, by their names."""
+    added = pa.table(table.get_add_actions())
+    return dict(zip(map(unquote, added["path"].to_pylist()), added["size_bytes"].to_pylist(), strict=True))
 
 
 def is_plain(table: DeltaTable) -> bool:

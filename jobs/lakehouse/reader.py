@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,17 +16,19 @@ from deltalake.exceptions import TableNotFoundError
 
 from jobs.common.errors import LakehouseError
 from jobs.common.imports import without_pandas
+from jobs.common.stores import Place, for_duckdb
+from jobs.lakehouse import tables as delta
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
+from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields, sizes_of
 from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
 
 
-def check_events(folder: Path) -> None:
+def check_events(folder: Place) -> None:
     """LakehouseError: the folder is no lakehouse, or its events have a form that is not read any more."""
     events = folder / GROUP_EVENTS
-    if not DeltaTable.is_deltatable(str(events)):
+    if not delta.is_table(events):
         raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
-    if TIME not in dict(schema_fields(DeltaTable(str(events)))):
+    if TIME not in dict(schema_fields(delta.opened(events))):
         raise LakehouseError(f"the events of {folder} have a form that this version does not read: read the logs into a new lakehouse")
 
 
@@ -37,7 +38,7 @@ class TableReader:
     Views show times as UTC without a zone.
     """
 
-    def __init__(self, folder: Path, tables: Collection[str] = TABLES) -> None:
+    def __init__(self, folder: Place, tables: Collection[str] = TABLES) -> None:
         Lakehouse(folder)  # checks the path
         check_events(folder)
         self.folder = folder
@@ -63,7 +64,7 @@ class TableReader:
 
 
 def table_rows(
-    folder: Path, columns: Sequence[str] = (), *, since: tuple[str, datetime] | None = None, files: Sequence[str] | None = None
+    folder: Place, columns: Sequence[str] = (), *, since: tuple[str, datetime] | None = None, files: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
     """Rows of one Delta table, in no particular order, with aware times in UTC.
 
@@ -79,13 +80,14 @@ def table_rows(
 
 
 def create_view(
-    connection: duckdb.DuckDBPyConnection, folder: Path, table: DeltaTable | None = None, files: Sequence[str] | None = None
+    connection: duckdb.DuckDBPyConnection, folder: Place, table: DeltaTable | None = None, files: Sequence[str] | None = None
 ) -> None:
     """Makes a view named like the folder of a Delta table. TableNotFoundError: the folder has no table.
 
     `table`: the version to show, by default the newest. `files`: only rows of these files, as the log names them.
     """
-    table = table or DeltaTable(str(folder))
+    table = table or delta.opened(folder)
+    for_duckdb(connection, folder, sizes_of(table))
     if files is not None:
         source = rows_of_files(table, folder, files)
     elif is_plain(table):
@@ -135,7 +137,7 @@ def with_zone(value: Any) -> Any:
     return value.replace(tzinfo=timezone.utc) if isinstance(value, datetime) else value
 
 
-def account(folder: Path) -> dict[str, int]:
+def account(folder: Place) -> dict[str, int]:
     """Totals over the whole lakehouse: lines, rebalances and findings. Zeros where there is no table yet."""
     totals = dict.fromkeys(("lines_read", "skipped", "events", "quarantined", "rebalances", "findings"), 0)
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import shutil
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,13 +19,11 @@ from typing import Any, Final
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
+from jobs.common.stores import Place, StorePath, copy_tree, remove_tree
 from jobs.lakehouse import locks
-from jobs.lakehouse.folder import BEFORE, Lakehouse
+from jobs.lakehouse.folder import BEFORE, Lakehouse, present
 
 _NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
-_FOLDERS: Final = ("_spool", "_captured")
-_UNFINISHED: Final = shutil.ignore_patterns("_last_checkpoint", ".*", "*.tmp")
-"""Of a log that grows while it is copied: files that are being written, and the hint that may name one of later."""
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 
@@ -54,8 +51,10 @@ class Marker:
         write_whole(house.replay, json.dumps({"from": self.source, "before": self.before}).encode())
 
 
-def check(old: Path, new: Path) -> None:
+def check(old: Place, new: Place) -> None:
     """UserError: the two folders cannot be swapped."""
+    if isinstance(old, StorePath) or isinstance(new, StorePath):
+        return
     if old.is_symlink() or new.is_symlink():
         raise UserError("--swap renames folders: name the folders themselves, not symbolic links to them")
     beside = new if new.exists() else new.resolve().parent
@@ -73,15 +72,11 @@ def before_of(old: Path) -> Path:
 def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
     """Copies everything but the tables `made` from events. May be interrupted and called again."""
     carry_tables(old, new, made)
-    checkpoints = [path for path in (old.folder / "_checkpoints").iterdir() if path.name not in _NOT_CARRIED]
-    folders = [path for name in _FOLDERS if (path := old.folder / name).exists()]
-    for source in sorted((*checkpoints, *folders)):
-        target = new.folder / source.relative_to(old.folder)
-        if source.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(source, target)
-        else:
-            shutil.copy2(source, target)
+    copy_tree(old.ingest_checkpoint.parent, new.ingest_checkpoint.parent, without=_NOT_CARRIED.__contains__)
+    for source, target in ((old.spool, new.spool), (old.captured, new.captured)):
+        remove_tree(target)
+        if source.exists():
+            copy_tree(source, target)
 
 
 def carry_tables(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
@@ -89,17 +84,30 @@ def carry_tables(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
 
     Others may write the old ones meanwhile: the log is copied first, and what it names was there before it. May be called again.
     """
-    for source in sorted(path.parent for path in old.folder.glob("*/_delta_log") if path.parent.name not in made):
-        target = new.folder / source.name
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source / "_delta_log", target / "_delta_log", ignore=_UNFINISHED)
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("_delta_log"), dirs_exist_ok=True)
+    for name in present(old.folder):
+        if name in made:
+            continue
+        source, target = old.folder / name, new.folder / name
+        remove_tree(target)
+        copy_tree(source / "_delta_log", target / "_delta_log", without=_is_unfinished)
+        copy_tree(source, target, without=lambda entry: entry == "_delta_log")
     if old.inputs.exists():
-        shutil.copy2(old.inputs, new.inputs)
+        write_whole(new.inputs, old.inputs.read_bytes())
 
 
-def swap(old: Path, new: Path) -> Path:
-    """Swaps the folders; returns where the old lakehouse is now. This process must have locked both."""
+def _is_unfinished(name: str) -> bool:
+    """Of a log that grows while it is copied: files that are being written, and the hint that may name one of later."""
+    return name == "_last_checkpoint" or name.startswith(".") or name.endswith(".tmp")
+
+
+def swap(old: Place, new: Place) -> Place:
+    """Swaps the folders; returns where the old lakehouse is now. This process must have locked both.
+
+    In a store nothing can be renamed: the new lakehouse is ready under its own name.
+    """
+    if isinstance(old, StorePath) or isinstance(new, StorePath):
+        Lakehouse(new).replay.unlink()
+        return old
     before = before_of(old)
     Marker(str(old.resolve()), str(before.resolve())).write(Lakehouse(new))
     if not exchange(new, old):
@@ -108,8 +116,10 @@ def swap(old: Path, new: Path) -> Path:
     return _finish(old, new, before)
 
 
-def resume(old: Path, new: Path) -> Path | None:
+def resume(old: Place, new: Place) -> Place | None:
     """Finishes an interrupted swap; returns where the old lakehouse is now. None: there is nothing to finish."""
+    if isinstance(old, StorePath) or isinstance(new, StorePath):
+        return None
     marker = Marker.read(Lakehouse(old))
     if marker is None and not old.exists():  # interrupted between the two renames
         marker = Marker.read(Lakehouse(new))

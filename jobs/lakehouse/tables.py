@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock, RLock
 from typing import Final
 
@@ -21,6 +20,7 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructType
 
+from jobs.common.stores import Place, StorePath, check_guards, delta_options
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile
 
 _CONFIGURATION: Final = {
@@ -33,27 +33,27 @@ _CONFIGURATION: Final = {
 }
 
 
-def table_path(lakehouse: Path, name: str) -> Path:
+def table_path(lakehouse: Place, name: str) -> Place:
     """The folder of a table."""
     return lakehouse / name
 
 
-def for_spark(path: Path) -> str:
-    """A path on this machine, for Spark, whose default file system may be another one, such as HDFS."""
-    return f"file://{path.absolute()}"
+def for_spark(path: Place) -> str:
+    """A place as Spark is told of it, whose default file system may be another one, such as HDFS."""
+    return f"s3a://{path.bucket}/{path.key}" if isinstance(path, StorePath) else f"file://{path.absolute()}"
 
 
-def is_table(path: Path) -> bool:
+def is_table(path: Place) -> bool:
     """Whether a folder has a Delta table."""
-    return DeltaTable.is_deltatable(str(path))
+    return DeltaTable.is_deltatable(str(path), delta_options(path))
 
 
-def opened(path: Path, version: int | None = None) -> DeltaTable:
+def opened(path: Place, version: int | None = None) -> DeltaTable:
     """A table, by default as it is now. TableNotFoundError: there is none."""
-    return DeltaTable(str(path), version=version)
+    return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
-def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Path:
+def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Place:
     """Creates an empty table with column comments, or adds the columns that a table lacks; returns its folder.
 
     `configuration`: Delta's properties of a new table.
@@ -62,7 +62,8 @@ def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: 
     wanted = Schema.from_json(schema.json())
     if not is_table(path):
         path.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration))
+        options = delta_options(path)
+        DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration), storage_options=options)
     table = opened(path)
     known = {field.name for field in table.schema().fields}
     if added := [field for field in wanted.fields if field.name not in known]:
@@ -73,7 +74,7 @@ def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: 
 class _Kept:
     """A table that stays open in this process. `commit`: which file its newest commit is: another table may take its place."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self._path = path
         self._table: DeltaTable | None = None
         self._commit: tuple[int, int] | None = None
@@ -91,6 +92,8 @@ class _Kept:
             yield self._table
 
     def _newest(self, table: DeltaTable) -> tuple[int, int] | None:
+        if isinstance(self._path, StorePath):
+            return None  # nobody can rename a table in a store
         try:
             status = (self._path / "_delta_log" / f"{table.version():020d}.json").stat()
         except FileNotFoundError:
@@ -98,17 +101,17 @@ class _Kept:
         return status.st_ino, status.st_mtime_ns
 
 
-_KEPT: Final[dict[Path, _Kept]] = {}
+_KEPT: Final[dict[Place, _Kept]] = {}
 _KEPT_LOCK: Final = Lock()
 
 
-def kept(path: Path) -> _Kept:
+def kept(path: Place) -> _Kept:
     """The table that this process keeps open."""
     with _KEPT_LOCK:
         return _KEPT.setdefault(path, _Kept(path))
 
 
-def version_of(path: Path) -> tuple[str, int] | None:
+def version_of(path: Place) -> tuple[str, int] | None:
     """The id of a table and its version, which changes with each commit; None: there is no table."""
     try:
         with kept(path).current() as table:
@@ -117,12 +120,12 @@ def version_of(path: Path) -> tuple[str, int] | None:
         return None
 
 
-def last_version(path: Path, app_id: str) -> int | None:
+def last_version(path: Place, app_id: str) -> int | None:
     """The last version that the application wrote to the table."""
     return opened(path).transaction_version(app_id)
 
 
-def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequence[AddedFile] = ()) -> bool:
+def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequence[AddedFile] = ()) -> bool:
     """Appends the rows as one file unless this version was written before; returns whether it wrote.
 
     `files`: files that others wrote. They come before the rows, and track reads them in that order: the rows have the clocks, and a clock
@@ -136,7 +139,7 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
                 return False
             own = own or _written(path, rows, pa.schema(table.schema().to_arrow()), BatchFile(app_id, version, LAST))
             try:
-                commit(table, [*files, *([own] if own is not None else [])], {app_id: version})
+                commit(path, table, [*files, *([own] if own is not None else [])], {app_id: version})
             except CommitFailedError as error:  # perhaps by another process that had this very version to write
                 failed = error
             else:
@@ -144,15 +147,16 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
     raise failed
 
 
-def commit(table: DeltaTable, files: Sequence[AddedFile], transactions: Mapping[str, int]) -> None:
+def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transactions: Mapping[str, int]) -> None:
     """Adds files to a table, and notes the last versions of applications."""
+    check_guards(place)
     now = time.time_ns() // 1_000_000  # says when the files were written
     actions: list[AddAction | RemoveAction] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
     properties = CommitProperties(app_transactions=[Transaction(*one) for one in transactions.items()])
     table.create_write_transaction(actions, mode="append", schema=table.schema(), commit_properties=properties)
 
 
-def _written(path: Path, rows: pa.Table, schema: pa.Schema, file: BatchFile) -> AddedFile | None:
+def _written(path: Place, rows: pa.Table, schema: pa.Schema, file: BatchFile) -> AddedFile | None:
     writer = AddedFileWriter(path, file.new_name())
     writer.write(rows.cast(pa.schema([schema.field(name) for name in rows.column_names])))
     return writer.close()

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, PROMPT_MS, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.common.stores import Place
 from jobs.lakehouse import delta_files, tables
 from jobs.lakehouse.delta_files import DataFile, arrow_schema
 from jobs.lakehouse.parquet import quoted, rows_of_files, schema_fields
@@ -71,7 +72,7 @@ class Thinned(NamedTuple):
         return Thinned(*map(add, self, other)) if isinstance(other, Thinned) else NotImplemented
 
 
-def thin(folder: Path, files: Sequence[DataFile], before: datetime, spill: Path, *, row_group: int, dry_run: bool) -> Thinned:
+def thin(folder: Place, files: Sequence[DataFile], before: datetime, spill: Path, *, row_group: int, dry_run: bool) -> Thinned:
     """Replaces some files of group_events by files in which heartbeats before a time are thinned; says how many.
 
     ChangedError: the files left the table meanwhile; nothing was changed.
@@ -91,7 +92,9 @@ def thin(folder: Path, files: Sequence[DataFile], before: datetime, spill: Path,
     return counted[0]
 
 
-def _sorted_rows(folder: Path, files: Sequence[DataFile], before: datetime, spill: Path) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+def _sorted_rows(
+    folder: Place, files: Sequence[DataFile], before: datetime, spill: Path
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """The rows of some files of group_events, by group and member: those that stay, and those whose heartbeats may be thinned."""
     table = tables.opened(folder)
     schema, source = arrow_schema(table), rows_of_files(table, folder, [file.path for file in files])
@@ -105,7 +108,7 @@ def _sorted_rows(folder: Path, files: Sequence[DataFile], before: datetime, spil
     )
 
     def batches() -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        for batch in delta_files.connection(spill).execute(query).to_arrow_reader(_BATCH_ROWS):
+        for batch in delta_files.connection(spill, folder).execute(query).to_arrow_reader(_BATCH_ROWS):
             rows = pa.RecordBatch.from_arrays([batch[one.name].cast(one.type) for one in schema], schema=schema)
             yield rows.filter(pc.invert(batch["candidate"])), rows.filter(batch["candidate"])
 
@@ -246,7 +249,7 @@ def _differs(rows: pa.RecordBatch, names: Iterable[str]) -> Flags:
     return differs
 
 
-def _surroundings(folder: Path, files: Sequence[DataFile], spill: Path) -> Surroundings:
+def _surroundings(folder: Place, files: Sequence[DataFile], spill: Path) -> Surroundings:
     """What keeps heartbeats of some files of group_events, in all files of the lakehouse."""
     begins, ends = [file.oldest for file in files if file.oldest], [file.newest for file in files if file.newest]
     if len(begins) < len(files) or len(ends) < len(files):
@@ -255,7 +258,7 @@ def _surroundings(folder: Path, files: Sequence[DataFile], spill: Path) -> Surro
     return Surroundings(_unusual(folder, since - MARGIN, until + MARGIN, spill), _evidence(folder.parent, since - _LATER, spill))
 
 
-def _unusual(folder: Path, since: datetime, until: datetime, spill: Path) -> dict[tuple[str, str], Numbers]:
+def _unusual(folder: Place, since: datetime, until: datetime, spill: Path) -> dict[tuple[str, str], Numbers]:
     """When something unusual happened in each group, within a time."""
     table = tables.opened(folder)
     every = delta_files.data_files(table, "occurred_at")
@@ -264,11 +267,11 @@ def _unusual(folder: Path, since: datetime, until: datetime, spill: Path) -> dic
         f"SELECT {_GROUP}, list_sort(list_distinct(list(epoch_ms(occurred_at)))) FROM ({rows_of_files(table, folder, near)}) "  # noqa: S608
         f"WHERE group_id IS NOT NULL AND {_UNUSUAL} GROUP BY {_GROUP}"
     )
-    rows: Iterable[tuple[str, str, list[int]]] = delta_files.connection(spill).execute(query).fetchall()
+    rows: Iterable[tuple[str, str, list[int]]] = delta_files.connection(spill, folder).execute(query).fetchall()
     return {(cluster, group_id): np.array(times, np.int64) for cluster, group_id, times in rows}
 
 
-def _evidence(lakehouse: Path, since: datetime, spill: Path) -> dict[str, Numbers]:
+def _evidence(lakehouse: Place, since: datetime, spill: Path) -> dict[str, Numbers]:
     """The lines that newer rows of other tables name, by log."""
     found: dict[str, list[int]] = {}
     for folder in sorted(path.parent for path in lakehouse.glob("*/_delta_log")):
@@ -282,7 +285,7 @@ def _evidence(lakehouse: Path, since: datetime, spill: Path) -> dict[str, Number
             f"SELECT DISTINCT evidence FROM ({rows_of_files(table, folder, files)}) "  # noqa: S608 - nothing in it is typed by a user
             f"WHERE {quoted(time)} >= TIMESTAMPTZ '{since.isoformat()}'"
         )
-        rows: Iterable[tuple[str]] = delta_files.connection(spill).execute(query).fetchall()
+        rows: Iterable[tuple[str]] = delta_files.connection(spill, folder).execute(query).fetchall()
         for (evidence,) in rows:
             for ref in json.loads(evidence or "[]"):
                 found.setdefault(ref["origin"], []).append(int(ref["position"]))

@@ -6,10 +6,10 @@ A slice counts once `newest` has its number; it never changes afterwards. Ingest
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 from jobs.common.files import write_whole
+from jobs.common.stores import Place
 
 _SLICE: Final = re.compile(r"slice-(\d{9})\.parquet")
 
@@ -17,7 +17,7 @@ _SLICE: Final = re.compile(r"slice-(\d{9})\.parquet")
 class SliceFiles:
     """Where they lie. One spool writes them, one query deletes them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
         self.slices = folder / "slices"
         self.parts = folder / "parts"
@@ -29,11 +29,11 @@ class SliceFiles:
         self.slices.mkdir(parents=True, exist_ok=True)
         self.parts.mkdir(exist_ok=True)
 
-    def path(self, number: int) -> Path:
+    def path(self, number: int) -> Place:
         """The file of a slice."""
         return self.slices / f"slice-{number:09d}.parquet"
 
-    def part(self, number: int, name: object) -> Path:
+    def part(self, number: int, name: object) -> Place:
         """A part of a slice."""
         return self.parts / f"{_prefix(number)}{name}.parquet"
 

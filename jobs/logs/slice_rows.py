@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs.common.files import written
+from jobs.common.stores import Place
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.mark import KeptLines
 from schemas.names import LINE
@@ -45,17 +45,15 @@ def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.A
     return pa.table(columns, schema=ARROW_SCHEMA)
 
 
-def write_rows(rows: pa.Table, path: Path) -> None:
+def write_rows(rows: pa.Table, path: Place) -> None:
     """Writes a file that is whole on disk when this returns."""
     write_groups([rows], path, _ROW_GROUP)
 
 
-def write_groups(groups: Iterable[pa.Table], path: Path, most_rows: int = _MOST_ROWS) -> None:
+def write_groups(groups: Iterable[pa.Table], path: Place, most_rows: int = _MOST_ROWS) -> None:
     """Writes tables one after the other, each as row groups of at most so many rows; the file is whole on disk when this returns."""
-    with path.open("wb") as file:
+    with written(path) as file:
         columns = {"use_dictionary": _REPEATING_COLUMNS, "write_statistics": _REPEATING_COLUMNS}
         with pq.ParquetWriter(file, ARROW_SCHEMA, compression="zstd", compression_level=1, **columns) as writer:
             for rows in groups:
                 writer.write_table(rows, row_group_size=most_rows)
-        file.flush()
-        os.fsync(file.fileno())

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.common.files import write_whole
+from jobs.common.stores import Place
 from jobs.logs.files import LogFile, discover
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
@@ -80,7 +81,7 @@ class SliceReport:
     """What one slice holds, and how much of the whole input was read."""
 
     number: int
-    path: Path
+    path: Place
     lines_read: int
     kept: int  # LINE records
     repeated: int  # lines that are numbers in a LINE record of another
@@ -96,7 +97,7 @@ class Spool(SurveyedSlicer):
     """Turns a folder of logs into slices. Only one object at a time may work in `folder`."""
 
     def __init__(
-        self, inputs: Path, folder: Path, *, settings: SpoolSettings | None = None, find: Callable[[Path], list[LogFile]] = discover
+        self, inputs: Path, folder: Place, *, settings: SpoolSettings | None = None, find: Callable[[Path], list[LogFile]] = discover
     ) -> None:
         super().__init__(lambda: find(inputs), settings or SpoolSettings())
         self.settings: SpoolSettings

@@ -16,6 +16,7 @@ from jobs.common.errors import UserError
 from jobs.common.failures import root_cause
 from jobs.common.options import LINE_CHARS
 from jobs.common.settings import Settings
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import Lakehouse, check_layout, remember_input, take_complete_mark
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, spark: SparkSession | None = None) -> None:
+def ingest_files(source: Path, folder: Place, *, settings: Settings, once: bool, spark: SparkSession | None = None) -> None:
     """Reads log files into group_events. `spark`: a session that runs already."""
     check_source(source, once=once)
     house = _house_of_ingest(folder, settings)
@@ -63,7 +64,7 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
             _say(f"nothing in {source} was understood: `rebalance inspect {source}` shows what its lines are")
 
 
-def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: bool) -> None:
+def ingest_topic(chosen: TopicInput, folder: Place, *, settings: Settings, once: bool) -> None:
     """Reads a topic of log lines into group_events."""
     house = _house_of_ingest(folder, settings)
     topic_input.check(chosen, house)
@@ -82,7 +83,7 @@ def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: 
         query.awaitTermination()
 
 
-def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | None = None) -> None:
+def track(folder: Place, *, settings: Settings, once: bool, events_from: Place | None = None) -> None:
     """Tracks group_events. `events_from`: the lakehouse that has them, if it is another one."""
     house = Lakehouse(folder)
     check_layout(house, settings)
@@ -98,7 +99,7 @@ def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | N
 
 
 @contextmanager
-def _told(doing: str, folder: Path, *, once: bool) -> Iterator[None]:
+def _told(doing: str, folder: Place, *, once: bool) -> Iterator[None]:
     """Says on standard output what the job does, and what became of it."""
     before = reader.account(folder)
     _say(f"{doing}{'' if once else ', until it is stopped'}")
@@ -112,7 +113,7 @@ def _say(text: str) -> None:
     click.echo(f"rebalance: {printable(text, LINE_CHARS)}")
 
 
-def _house_of_ingest(folder: Path, settings: Settings) -> Lakehouse:
+def _house_of_ingest(folder: Place, settings: Settings) -> Lakehouse:
     house = Lakehouse(folder)
     check_layout(house, settings)
     take_complete_mark(house)  # track has not seen yet what is added here

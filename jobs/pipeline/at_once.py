@@ -6,7 +6,6 @@ keeps no checkpoint: the lakehouse cannot be continued.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
+from jobs.common.stores import Place, readable, remove_tree
 from jobs.lakehouse import reader, tables
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.followers import files_after
@@ -42,7 +42,7 @@ MOST_LINES: Final = 50_000
 
 
 def process(
-    source: Path, folder: Path, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
+    source: Path, folder: Place, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
 ) -> RunResult | None:
     """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. Raises UserError and QueryFailedError.
 
@@ -66,7 +66,7 @@ def process(
             ensure_table(folder, name, schema)
         with _stage("ingest"):
             _ingest(slices, feeder, house)
-        shutil.rmtree(house.spool)
+        remove_tree(house.spool)
         with _stage("track"):
             _track(folder, settings)
         return result_of(before, reader.account(folder), started, feeder)
@@ -83,15 +83,15 @@ def _stage(name: str) -> Iterator[None]:
         raise QueryFailedError(name, f"{type(error).__name__}: {error}") from error
 
 
-def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:
+def _ingest(slices: Sequence[Place], feeder: Feeder, house: Lakehouse) -> None:
     write = LineWriter(house.folder, feeder.files.parts).write
     for batch_id, path in enumerate(slices):
-        lines = pq.ParquetFile(path).read(use_threads=False).combine_chunks()
+        lines = pq.ParquetFile(readable(path)).read(use_threads=False).combine_chunks()
         rows = pa.concat_tables([kinds.parsed(batch) for batch in lines.to_batches()])
         write(rows, batch_id, THIS_PROCESS)
 
 
-def _track(folder: Path, settings: Settings) -> None:
+def _track(folder: Place, settings: Settings) -> None:
     """Tracks all events as one micro-batch."""
     tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}

@@ -7,7 +7,6 @@ the first batch, or not at all, if there is another folder of that name. A missi
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import socket
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from jobs.common.errors import UserError
+from jobs.common.stores import Place, place_of
 from jobs.pipeline.session import is_local
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _ROUNDS: Final = 5
 """Executors start one by one, and the first may have done all tasks before the second is there."""
 
 
-def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
+def check_executors(spark: SparkSession, folders: Sequence[Place]) -> None:
     """UserError unless all present executors see these folders, may write to them, and can import this very project.
 
     Executors that start later are not checked. Without a cluster there is nothing to check.
@@ -60,7 +60,7 @@ def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
                 break
 
 
-def _mark(path: Path) -> Path:
+def _mark(path: Place) -> Place:
     try:
         return _make(path)
     except OSError as error:
@@ -89,7 +89,7 @@ def _problem(host: str, number: int, markers: Sequence[str], expected: str) -> s
     import pandas as pd  # noqa: F401
     import pyarrow as pa  # noqa: F401
 
-    for marker in map(Path, markers):
+    for marker in map(place_of, markers):
         if not marker.exists():
             return (
                 f"the executor on {host} does not see {marker.parent}: the lakehouse must lie in a folder that the driver and all "
@@ -123,9 +123,9 @@ def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
             yield path, entry.read_bytes()
 
 
-def _make(path: Path) -> Path:
+def _make(path: Place) -> Place:
     path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644))
+    path.touch()
     return path
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from jobs.common.errors import UserError
 from jobs.common.failures import raise_failed
 from jobs.common.settings import Settings
+from jobs.common.stores import Place, StorePath
 from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.envelopes import Unwrapper, layouts_named
 from jobs.logs.files import LogFile, discover, left_out_in
@@ -82,7 +83,7 @@ class Feeder:
         """Starts the thread."""
         self._thread.start()
 
-    def cut(self, most_lines: int) -> list[Path] | None:
+    def cut(self, most_lines: int) -> list[Place] | None:
         """Cuts all slices now, in this thread. None: the input has more lines; the slices wait for a run of the pipeline."""
         paths = []
         for report in self._spool.slices(stop=lambda: True):
@@ -163,8 +164,10 @@ class Feeder:
         self.slices += 1
 
 
-def _as_seen_from(source: Path, lake: Path) -> Path | None:
+def _as_seen_from(source: Path, lake: Place) -> Path | None:
     """The path of the lakehouse below the input; None: it does not lie there."""
+    if isinstance(lake, StorePath):
+        return None
     root, folder = source.resolve(), lake.resolve()
     return source / folder.relative_to(root) if folder.is_relative_to(root) else None
 

@@ -9,7 +9,6 @@ changes nothing. A lakehouse has one ingest and one checkpoint: they are kept an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs.common.stores import Place
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
@@ -50,7 +50,7 @@ def write_batch(
     rows: pa.Table,
     batch_id: int,
     *,
-    lakehouse: Path,
+    lakehouse: Place,
     app_id: str = names.INGEST,
     gatekeeper: Gatekeeper | None = None,
     observer: Observer | None = None,
@@ -81,7 +81,7 @@ def _unpacked(packets: pa.Table) -> pa.Table:
 class LineWriter:
     """Writes micro-batches: PACKETS, or rows of PARSED."""
 
-    def __init__(self, lakehouse: Path, parts: Path | None = None, **options: Any) -> None:
+    def __init__(self, lakehouse: Place, parts: Place | None = None, **options: Any) -> None:
         """`parts`: the folder of parts, if batches may have them. `options`: further arguments of `write_batch`."""
         self._lakehouse = lakehouse
         self._parts = parts
@@ -109,8 +109,8 @@ def start_ingest(
     spark: SparkSession,
     *,
     files: SliceFiles,
-    lakehouse: Path,
-    checkpoint: Path,
+    lakehouse: Place,
+    checkpoint: Place,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
     interval_ms: int = AT_ONCE_MS,

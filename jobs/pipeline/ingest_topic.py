@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
+from jobs.common.stores import Place
 from jobs.parsing.batch import LOG, Admission
 from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
@@ -61,8 +61,8 @@ def start_ingest_topic(
     topic: TopicInput,
     *,
     most_lines: int,
-    lakehouse: Path,
-    checkpoint: Path,
+    lakehouse: Place,
+    checkpoint: Place,
     once: bool,
     observer: ingest.Observer | None = None,
     ending: QueryEnd | None = None,
@@ -83,7 +83,7 @@ def start_ingest_topic(
 class TopicWriter:
     """Writes micro-batches of packets. Keeps the gate between them; reads it from its file where a batch does not follow the last one."""
 
-    def __init__(self, lakehouse: Path, checkpoint: Path, observer: ingest.Observer | None = None) -> None:
+    def __init__(self, lakehouse: Place, checkpoint: Place, observer: ingest.Observer | None = None) -> None:
         self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=INGEST_TOPIC, observer=observer)
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
@@ -110,11 +110,11 @@ class TopicWriter:
         self._last = batch_id, gate
         self._file(batch_id - _STATES_KEPT).unlink(missing_ok=True)
 
-    def _file(self, batch_id: int) -> Path:
+    def _file(self, batch_id: int) -> Place:
         return self._states / f"{batch_id:09d}.msgpack"
 
 
-def partitions_of(checkpoint: Path, batch_id: int) -> int:
+def partitions_of(checkpoint: Place, batch_id: int) -> int:
     """Partitions that the topic had when a batch was made, by the offsets that Spark wrote for it."""
     offsets = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
     return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.common.stores import Place, place_of
 from jobs.lakehouse.added_files import AddedFileWriter, BatchFile
 from jobs.logs.stretches.shares import folded, read_share
 from jobs.parsing import batch, kinds
@@ -49,7 +49,7 @@ def parsed_packets_of_topic(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     return parsed_packets(map(topic_records.as_lines, batches))
 
 
-def write_share(lakehouse: Path, batch_id: int, parts: Sequence[Part], share: int) -> str:
+def write_share(lakehouse: Place, batch_id: int, parts: Sequence[Part], share: int) -> str:
     """Parses and writes one share of the lines of all parts; returns the files and the account of the lines, for `Written.add`."""
     file = BatchFile(names.INGEST, batch_id, share)
     writers = {name: AddedFileWriter(lakehouse / name, file.new_name()) for name in WRITTEN}
@@ -68,7 +68,7 @@ def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
     """Rows of PARSED. Those of all heartbeats that the log reader recognised come together, so that runs of them share rows."""
     held: list[pa.Table] = []
     for part in parts:
-        for lines in read_share(Path(part.path), share, part.before):
+        for lines in read_share(place_of(part.path), share, part.before):
             is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"]))
             held.append(lines.filter(is_beat))
             yield from _rows_of(lines.filter(pc.invert(is_beat)), _ROWS)

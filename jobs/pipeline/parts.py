@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from jobs.common.stores import Place, place_of
 from jobs.lakehouse.added_files import AddedFile
 from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Result, Work, Workers
@@ -59,10 +59,10 @@ THIS_PROCESS: Final = Workers(1, _here)
 """Does the work itself."""
 
 
-def write_parts(workers: Workers, parts: Sequence[Part], lakehouse: Path, batch_id: int) -> Written:
+def write_parts(workers: Workers, parts: Sequence[Part], lakehouse: Place, batch_id: int) -> Written:
     """Parses and writes the lines of parts."""
     written = Written()
-    shares = max(shares_in(Path(part.path)) for part in parts)
+    shares = max(shares_in(place_of(part.path)) for part in parts)
     for result in workers.map(partial(write_share, lakehouse, batch_id, parts), range(shares)):
         written.add(result)
     return written

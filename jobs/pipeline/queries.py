@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.lakehouse import tables
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class QueryEnd:
                 continue
 
 
-def ensure_tables(lakehouse: Path, schemas: Mapping[str, StructType], checkpoint: Path, app_id: str) -> None:
+def ensure_tables(lakehouse: Place, schemas: Mapping[str, StructType], checkpoint: Place, app_id: str) -> None:
     """Makes the tables that a query writes. UserError: they were written with another checkpoint.
 
     The checkpoint numbers the micro-batches. A table would take the first ones of a new checkpoint for batches that it already has.
@@ -109,7 +109,7 @@ def start_query(
     rows: DataFrame,
     write: WriteBatch,
     *,
-    checkpoint: Path,
+    checkpoint: Place,
     once: bool = False,
     interval_ms: int = AT_ONCE_MS,
     ending: QueryEnd | None = None,

@@ -21,6 +21,7 @@ from jobs.common.interrupts import Interrupts
 from jobs.common.jars import ensure_spark_jars
 from jobs.common.java import check_java
 from jobs.common.settings import Settings
+from jobs.common.stores import Place
 from jobs.health.tally import Tally
 from jobs.lakehouse import folder, locks, swap
 from jobs.lakehouse.event_copy import CopyLimits, EventCopy
@@ -56,13 +57,13 @@ class ReplayResult:
     without_events: int  # rebalances of the old lakehouse that are older than its events
     thinned: int  # heartbeats whose times `rebalance maintain --thin-after` gave up
     seconds: float
-    before: Path | None = None  # where the old lakehouse is, after a swap
+    before: Place | None = None  # where the old lakehouse is, after a swap
     signal: int | None = None  # the signal that ended the replay
 
 
 def replay(
-    old: Path,
-    new: Path,
+    old: Place,
+    new: Place,
     *,
     settings: Settings,
     swap_them: bool = False,
@@ -109,7 +110,7 @@ def replay(
 
 
 @contextmanager
-def _opened(old: Path, new: Path, settings: Settings) -> Iterator[Lakehouse]:
+def _opened(old: Place, new: Place, settings: Settings) -> Iterator[Lakehouse]:
     """The new lakehouse, for this process alone, marked as being made of the old one."""
     marker = swap.Marker.read(Lakehouse(new))
     if marker is None and any(new.glob("*/_delta_log")):
@@ -148,7 +149,7 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
         query.stop()
 
 
-def _result(started: float, made: Path, old: Path, before: Path | None = None, signal: int | None = None) -> ReplayResult:
+def _result(started: float, made: Place, old: Place, before: Place | None = None, signal: int | None = None) -> ReplayResult:
     """`made`: the new lakehouse, where it is now. `old`: the old one."""
     lake = TableReader(made, (GROUP_EVENTS, REBALANCES, FINDINGS))
     counted = {name: int(lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]) for name in lake.tables}  # noqa: S608 - our own names

@@ -22,6 +22,7 @@ from jobs.common.interrupts import Interrupts
 from jobs.common.jars import ensure_spark_jars
 from jobs.common.java import check_java
 from jobs.common.settings import Settings
+from jobs.common.stores import Place
 from jobs.health.metrics import serving
 from jobs.health.watch import watching
 from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 def run(
     source: Path | None,
-    folder: Path,
+    folder: Place,
     *,
     settings: Settings,
     once: bool,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from jobs.common.stores import place_of, readable
 from jobs.logs.slice_files import SliceFiles
 from jobs.pipeline.part_tasks import PACKETS, parsed_packets
 
@@ -46,7 +46,7 @@ class SliceSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
         """The reader."""
-        return SliceReader(SliceFiles(Path(self.options["spool"])), int(self.options["tasks"]))
+        return SliceReader(SliceFiles(place_of(self.options["spool"])), int(self.options["tasks"]))
 
 
 class SliceReader(DataSourceStreamReader):
@@ -71,7 +71,7 @@ class SliceReader(DataSourceStreamReader):
         shares: list[InputPartition] = []
         for number in range(start["slice"] + 1, end["slice"] + 1):
             path = self._files.path(number)
-            slice_ = pq.read_metadata(path)
+            slice_ = pq.read_metadata(readable(path))
             count = max(1, min(self._tasks, slice_.num_row_groups, slice_.num_rows // _LEAST_ROWS))
             groups = slice_.num_row_groups
             shares += [SliceShare(str(path), groups * task // count, groups * (task + 1) // count) for task in range(count)]
@@ -83,6 +83,6 @@ class SliceReader(DataSourceStreamReader):
 
     def read(self, partition: SliceShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
-        with pq.ParquetFile(partition.path) as slice_:
+        with pq.ParquetFile(readable(place_of(partition.path))) as slice_:
             groups = range(partition.first, partition.end)
             yield from parsed_packets(batch for group in groups for batch in slice_.read_row_group(group, use_threads=False).to_batches())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import CLIENTS
 from jobs.answers.coverage import coverage, missing
 from jobs.cli.output.not_understood import next_step
 from jobs.cli.output.terminal import NO_GROUPS, say, warn
+from jobs.common.stores import Place
 from jobs.common.text import many
 from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.run_progress import RunResult
@@ -39,7 +39,7 @@ def write_account(result: RunResult, source: str) -> None:
         say(f"{late}: a greater --lateness-ms and a new lakehouse would include them.")
 
 
-def write_evidence(lakehouse: Path) -> None:
+def write_evidence(lakehouse: Place) -> None:
     """Prints what the tables were made of, and what they cannot answer."""
     clusters = coverage(lakehouse)
     for read in clusters[:_CLUSTERS_SHOWN]:
@@ -53,7 +53,7 @@ def write_evidence(lakehouse: Path) -> None:
         say(f"… and {len(clusters) - _CLUSTERS_SHOWN} more clusters")
 
 
-def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) -> None:
+def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -> None:
     """Says so if many lines of this run were refused, with one of them. `kept`: the lakehouse can be asked about them."""
     refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
     if refused <= about * _MANY_REFUSED:
@@ -69,7 +69,7 @@ def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) ->
         warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
 
 
-def _refused(lakehouse: Path, most: int) -> list[dict[str, Any]]:
+def _refused(lakehouse: Place, most: int) -> list[dict[str, Any]]:
     """The first line of each reason, the most frequent reason first, then other lines."""
     text = """
         SELECT q.origin, q.position, q.reason, q.raw, split_part(q.reason, ':', 1) AS code FROM quarantine AS q

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 from typing import Final
 
 from coordinator_model.events import CLIENTS
+from jobs.common.stores import Place
 from jobs.logs.bytes import PlainBytes
 from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER
@@ -45,7 +45,7 @@ class Planner:
         self._least = settings.stretch_bytes
         self._tasks = _TASKS_PER_CORE * cores
 
-    def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Path]) -> SlicePlan | None:
+    def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Place]) -> SlicePlan | None:
         """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
         ready = [stream for stream in streams if stream.has_more]
         if any(stream.waiting or stream.due_ms == NEVER or self._settings.delays.get(stream.broker) for stream in ready):
@@ -142,7 +142,7 @@ class _PlannedLog:
                 low = found[0]
         return low if self._begins_line(low) else None
 
-    def cut(self, end: int, count: int, parts: Iterator[Path], shares: int) -> list[Stretch]:
+    def cut(self, end: int, count: int, parts: Iterator[Place], shares: int) -> list[Stretch]:
         """The lines up to `end` in at most `count` stretches. `shares`: of the rows of each."""
         start = self.start.offset
         places = [start]

@@ -17,6 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from jobs.common.stores import Place
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
 from jobs.logs.envelopes import Unwrapper
@@ -70,7 +71,7 @@ class Stretch:
     log: LogPlace
     mark: Mark
     end: int
-    part: Path  # the file for its rows
+    part: Place  # the file for its rows
     shares: int  # of these rows
 
 

@@ -7,7 +7,6 @@ lines. The other lines are divided evenly. A part whose lines did not fit into m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from jobs.common.stores import Place, readable
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of, every_of, packed
 from jobs.logs.mark import KeptLines
 from jobs.logs.slice_rows import ARROW_SCHEMA
@@ -32,14 +32,14 @@ def shared(kept: KeptLines, rows: pa.Table, count: int) -> Iterator[pa.Table]:
         yield rows.take(np.flatnonzero(share_of == share))
 
 
-def shares_in(path: Path) -> int:
+def shares_in(path: Place) -> int:
     """The number of shares of a part. A part that the driver wrote may have any number of them."""
-    return int(pq.read_metadata(path).num_row_groups)
+    return int(pq.read_metadata(readable(path)).num_row_groups)
 
 
-def read_share(path: Path, share: int, before: int) -> Iterator[pa.Table]:
+def read_share(path: Place, share: int, before: int) -> Iterator[pa.Table]:
     """The rows of a share, if the part has it. `before`: lines of the log before those from which its positions count."""
-    with pq.ParquetFile(path) as part:
+    with pq.ParquetFile(readable(path)) as part:
         if share < part.num_row_groups:
             yield _placed(part.read_row_group(share), before)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -19,8 +18,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from jobs.common.stores import Place, place_of, readable
 from jobs.lakehouse import tables
-from jobs.lakehouse.followers import NewFile, Place, behind, files_after
+from jobs.lakehouse.followers import NewFile, Reached, behind, files_after
 from jobs.pipeline.tracking.packets import COLUMNS, PACKETS, packed
 from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
@@ -55,21 +55,21 @@ class EventSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
         """The reader."""
         shards, state_tasks, files, tasks = (int(self.options[name]) for name in ("shards", "state_tasks", "files", "tasks"))
-        return EventReader(Path(self.options["table"]), Spread(shards, state_tasks), files, tasks)
+        return EventReader(place_of(self.options["table"]), Spread(shards, state_tasks), files, tasks)
 
 
 class EventReader(DataSourceStreamReader):
     """Plans in a process beside the driver, and reads in tasks."""
 
-    def __init__(self, table: Path, spread: Spread, files: int, tasks: int) -> None:
+    def __init__(self, table: Place, spread: Spread, files: int, tasks: int) -> None:
         self._table, self._spread, self._most, self._tasks = table, spread, files, tasks
-        self._reached: Place = {}
+        self._reached: Reached = {}
 
-    def initialOffset(self) -> Place:  # noqa: N802
+    def initialOffset(self) -> Reached:  # noqa: N802
         """Before all files."""
         return {}
 
-    def latestOffset(self) -> Place:  # noqa: N802
+    def latestOffset(self) -> Reached:  # noqa: N802
         """The place after the next files."""
         taken: list[NewFile] = []
         size = 0
@@ -80,7 +80,7 @@ class EventReader(DataSourceStreamReader):
             size += new.size
         return behind(self._reached, taken)
 
-    def partitions(self, start: Place, end: Place) -> list[InputPartition]:
+    def partitions(self, start: Reached, end: Reached) -> list[InputPartition]:
         """What tasks read. Spark also calls it when a query goes on, with the offset up to which it had read, twice."""
         self._reached = end
         if start == end:
@@ -90,14 +90,14 @@ class EventReader(DataSourceStreamReader):
 
     def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
-        return packed(self._spread, rows_of(map(Path, partition.files)))
+        return packed(self._spread, rows_of(map(place_of, partition.files)))
 
-    def _after(self, place: Place) -> list[NewFile]:
+    def _after(self, place: Reached) -> list[NewFile]:
         with tables.kept(self._table).current() as table:
             return files_after(table, place)
 
 
-def _evenly(files: Iterable[NewFile], tasks: int, table: Path) -> Iterator[EventShare]:
+def _evenly(files: Iterable[NewFile], tasks: int, table: Place) -> Iterator[EventShare]:
     """Shares of about equal size: the largest files first, each to the task that has least."""
     shares: list[tuple[int, list[NewFile]]] = [(0, []) for _ in range(tasks)]
     for new in sorted(files, key=lambda one: (-one.size, one.file)):
@@ -108,11 +108,11 @@ def _evenly(files: Iterable[NewFile], tasks: int, table: Path) -> Iterator[Event
             yield EventShare([str(table / unquote(new.path)) for new in sorted(own, key=lambda one: one.file)])
 
 
-def rows_of(files: Iterable[Path]) -> Iterator[pa.RecordBatch]:
+def rows_of(files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
     """All rows of these files of `group_events`, with the columns that events have."""
     fields = [_SCHEMA.field(name) for name in COLUMNS]
     schema = pa.schema(fields)
     for path in files:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(readable(path)) as file:
             for rows in file.iter_batches(_ROWS, columns=schema.names, use_threads=False):
                 yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in fields], schema=schema)

@@ -6,7 +6,6 @@ The rows depend on the other tables alone. So a process that was killed before i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,9 +16,10 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.incidents.rows import incidents
+from jobs.common.stores import Place, check_guards
 from jobs.common.times import epoch_ms
+from jobs.lakehouse import tables
 from jobs.lakehouse.reader import table_rows
-from jobs.lakehouse.tables import table_path
 from schemas import incidents as schema
 from schemas import names
 
@@ -32,9 +32,9 @@ _SCHEMA: Final = to_arrow_schema(schema.SCHEMA)
 class IncidentTable:
     """The table of a lakehouse. One process writes it: that which tracks."""
 
-    def __init__(self, lakehouse: Path) -> None:
+    def __init__(self, lakehouse: Place) -> None:
         self._lakehouse = lakehouse
-        self._path = table_path(lakehouse, names.INCIDENTS)
+        self._path = tables.table_path(lakehouse, names.INCIDENTS)
         self._until_ms: dict[str, int] = {}  # by cluster: rebalances that start until then may belong to an incident
 
     def refresh(self) -> None:
@@ -44,7 +44,8 @@ class IncidentTable:
             last_ms = max(epoch_ms(row[name]) for name in ("last_at", "back_at") if row[name] is not None)
             self._until_ms[row["cluster"]] = max(self._until_ms.get(row["cluster"], 0), last_ms + SPAN_MS)
         if found != table_rows(self._path):
-            write_deltalake(self._path, pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")
+            check_guards(self._path)
+            write_deltalake(tables.opened(self._path), pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")
 
     def take(self, rows: Rows, *, brokers: bool) -> None:
         """Takes what a micro-batch added to the other tables. `brokers`: it had lines about brokers that come and go."""

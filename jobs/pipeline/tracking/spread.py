@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from jobs.common.stores import Place
 from jobs.lakehouse.folder import Lakehouse, fixed_tasks, replay_advice
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Spread:
         return key % self.shards
 
 
-def spread_of(spark: SparkSession, lakehouse: Path, settings: Settings, tell: Callable[[str], None]) -> Spread:
+def spread_of(spark: SparkSession, lakehouse: Place, settings: Settings, tell: Callable[[str], None]) -> Spread:
     """The spread of a lakehouse for a query that is started next in this session. `tell` gets a line if there are more cores than tasks."""
     cores, asked = spark.sparkContext.defaultParallelism, spark.sparkContext.getConf().get(PARTITIONS)
     wanted = min(settings.shards, int(asked) if asked is not None else _TASKS_PER_CORE * cores)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
 from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
+from jobs.common.stores import Place
 from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import followers, tables
 from jobs.lakehouse.folder import replay_advice
@@ -56,10 +56,10 @@ WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
 def start_track(
     spark: SparkSession,
     *,
-    lakehouse: Path,
-    checkpoint: Path,
+    lakehouse: Place,
+    checkpoint: Place,
     settings: Settings,
-    events_from: Path | None = None,
+    events_from: Place | None = None,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -86,7 +86,7 @@ def start_track(
     return start_query("track", finished, write, checkpoint=checkpoint, interval_ms=look_ms, ending=ending)
 
 
-def read_packets(spark: SparkSession, table: Path, spread: Spread, files: int) -> DataFrame:
+def read_packets(spark: SparkSession, table: Place, spread: Spread, files: int) -> DataFrame:
     """`group_events` as packets, in the order in which ingest wrote its micro-batches. `files`: of a micro-batch at most."""
     spark.dataSource.register(EventSource)
     tasks = spark.sparkContext.defaultParallelism
@@ -94,7 +94,7 @@ def read_packets(spark: SparkSession, table: Path, spread: Spread, files: int) -
     return stream.options(shards=spread.shards, state_tasks=spread.tasks, files=files, tasks=tasks).load()
 
 
-def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:
+def _batch_writer(lakehouse: Place, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *WRITTEN)}
         # Collected once: the tracker's output is small, and another use of `batch` would run the tracker again.
@@ -112,7 +112,7 @@ def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Ob
     return write_batch
 
 
-def write_rows(lakehouse: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int) -> None:
+def write_rows(lakehouse: Place, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int) -> None:
     """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds."""
     for name, schema in WRITTEN.items():
         if rows[name]:

@@ -1,0 +1,365 @@
+"""Places of a lakehouse: a path on disk, or a key in an object store (`s3://BUCKET/PREFIX`), with what pathlib has of operations.
+
+An object is written as a whole or not at all, and has no folder. Credentials, endpoint and region come from the environment, under the
+names that all clients of S3 know (docs/stores.md): no place, no option of Spark and no task holds them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
+
+from jobs.common.errors import UserError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from duckdb import DuckDBPyConnection
+    from obstore.store import S3Store
+
+ENDPOINT: Final = "AWS_ENDPOINT_URL"
+REGION: Final = "AWS_REGION"
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?=/?[^/])")  # Path turns the two slashes of a URL into one
+_DEFAULT_REGION: Final = "us-east-1"
+
+
+class Stat(NamedTuple):
+    """What is known of an object."""
+
+    st_size: int
+    modified_s: float
+
+
+class StorePath:
+    """An object, or all objects whose keys begin with a prefix. Immutable; it can be sent to other processes."""
+
+    __slots__ = ("_known", "bucket", "key")
+
+    def __init__(self, bucket: str, key: str, known: Stat | None = None) -> None:
+        self.bucket = bucket
+        self.key = key.strip("/")
+        self._known = known  # of an entry of a listing
+
+    def __truediv__(self, name: object) -> StorePath:
+        return StorePath(self.bucket, f"{self.key}/{name}")
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+    def __repr__(self) -> str:
+        return f"StorePath({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorePath) and str(self) == str(other)
+
+    def __lt__(self, other: StorePath) -> bool:
+        return str(self) < str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> Any:
+        return StorePath, (self.bucket, self.key)
+
+    def client(self) -> S3Store:
+        """The client of its bucket, for what pathlib has not."""
+        return _store(self.bucket)
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return self.name.rpartition(".")[0] or self.name
+
+    @property
+    def parent(self) -> StorePath:
+        """What is one part shorter."""
+        return StorePath(self.bucket, self.key.rpartition("/")[0])
+
+    def with_name(self, name: str) -> StorePath:
+        """A sister."""
+        return self.parent / name
+
+    def absolute(self) -> StorePath:
+        """Itself."""
+        return self
+
+    def resolve(self) -> StorePath:
+        """Itself."""
+        return self
+
+    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
+        """Nothing: a store has no folders."""
+
+    def exists(self) -> bool:
+        """Whether there is such an object, or one below it."""
+        return self.is_file() or self.is_dir()
+
+    def is_file(self) -> bool:
+        """Whether there is such an object."""
+        import obstore
+
+        try:
+            obstore.head(_store(self.bucket), self.key)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self) -> bool:
+        """Whether there is an object below it."""
+        import obstore
+
+        return any(True for _ in obstore.list(_store(self.bucket), f"{self.key}/", chunk_size=1))
+
+    def is_symlink(self) -> bool:
+        """Never."""
+        return False
+
+    def stat(self) -> Stat:
+        """Size and date. FileNotFoundError: there is no such object."""
+        import obstore
+
+        return self._known or _stat(obstore.head(_store(self.bucket), self.key))
+
+    def iterdir(self) -> Iterator[StorePath]:
+        """The objects and prefixes one part below, by name."""
+        import obstore
+
+        found = obstore.list_with_delimiter(_store(self.bucket), f"{self.key}/")
+        folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
+        yield from sorted([*folders, *(StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"])])
+
+    def glob(self, pattern: str) -> Iterator[StorePath]:
+        """Those below that match, part by part."""
+        first, _, rest = pattern.partition("/")
+        if not any(sign in first for sign in "*?["):
+            below = [self / first]
+        else:
+            below = [path for path in self.iterdir() if fnmatchcase(path.name, first)]
+        for path in below:
+            if rest:
+                yield from path.glob(rest)
+            elif path.is_listed() or path.exists():
+                yield path
+
+    def is_listed(self) -> bool:
+        """Whether it is an object of a listing."""
+        return self._known is not None
+
+    def read_bytes(self) -> bytes:
+        """The object. FileNotFoundError: there is none."""
+        import obstore
+
+        return obstore.get(_store(self.bucket), self.key).bytes().to_bytes()
+
+    def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The object as a text."""
+        return self.read_bytes().decode(encoding, errors)
+
+    def write_bytes(self, data: bytes) -> int:
+        """Writes or replaces the object. LeaseLostError: another process works there."""
+        import obstore
+
+        for prefix, check in _GUARDS.items():
+            if str(self).startswith(prefix):
+                check()
+        obstore.put(_store(self.bucket), self.key, data)
+        return len(data)
+
+    def touch(self) -> None:
+        """Writes an empty object."""
+        self.write_bytes(b"")
+
+    def unlink(self, *, missing_ok: bool = False) -> None:  # noqa: ARG002 - to delete what is missing is no error of a store
+        """Deletes the object."""
+        import obstore
+
+        obstore.delete(_store(self.bucket), self.key)
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """The object as a file: to read all of it, or to write it when the file is closed."""
+        return io.BytesIO(self.read_bytes()) if mode == "rb" else _Upload(self)
+
+
+Place: TypeAlias = Path | StorePath
+
+
+class _Upload(io.BytesIO):
+    """Is written to the store when it is closed, unless an error closes it."""
+
+    def __init__(self, place: StorePath) -> None:
+        super().__init__()
+        self._place: StorePath | None = place
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._place = None
+        super().__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            place.write_bytes(self.getvalue())
+        super().close()
+
+
+def place_of(text: str) -> Place:
+    """The place that a user named. UserError: a store of a kind that was not tried."""
+    url = _URL.match(text)
+    if url is None:
+        return Path(text)
+    bucket, _, key = text[url.end() :].lstrip("/").partition("/")
+    if url[1].lower() not in {"s3", "s3a"}:
+        raise UserError(f"{url[1]}: only s3://BUCKET/PREFIX has been tried (docs/stores.md)")
+    if not bucket or not key.strip("/"):
+        raise UserError(f"{text}: give a bucket and a prefix in it, s3://BUCKET/PREFIX")
+    return StorePath(bucket, key)
+
+
+def is_store(place: Place) -> bool:
+    """Whether it lies in an object store."""
+    return isinstance(place, StorePath)
+
+
+def remove_tree(place: Place) -> None:
+    """Deletes a folder and all that is in it, if it is there."""
+    if isinstance(place, Path):
+        shutil.rmtree(place, ignore_errors=True)
+        return
+    import obstore
+
+    store = _store(place.bucket)
+    for page in obstore.list(store, f"{place.key}/"):
+        obstore.delete(store, [entry["path"] for entry in page])
+
+
+def copy_tree(source: Place, target: Place, *, without: Callable[[str], bool] = lambda _: False) -> None:
+    """Copies all files of a folder, between disk and store too. `without`: names of files and folders to leave out."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in source.iterdir():
+        if without(entry.name):
+            continue
+        if entry.is_dir():
+            copy_tree(entry, target / entry.name, without=without)
+        elif isinstance(entry, Path) and isinstance(target, Path):
+            shutil.copy2(entry, target / entry.name)
+        else:
+            (target / entry.name).write_bytes(entry.read_bytes())
+
+
+def readable(place: Place) -> Any:
+    """What PyArrow reads a Parquet file from: of an object only the parts that are asked for are fetched."""
+    if isinstance(place, Path):
+        return place
+    return _filesystem().open(f"{place.bucket}/{place.key}", "rb")
+
+
+@lru_cache(maxsize=8)
+def _store(bucket: str) -> S3Store:
+    """The client of a bucket: it takes the rest from the environment."""
+    from obstore.store import S3Store
+
+    return S3Store(bucket, config=_config(), client_options=_client())
+
+
+def _config() -> Any:
+    return {"region": os.environ.get(REGION) or os.environ.get("AWS_DEFAULT_REGION") or _DEFAULT_REGION}
+
+
+def _client() -> Any:
+    return {"allow_http": is_plain_http()}
+
+
+def is_plain_http() -> bool:
+    """Whether the endpoint is one without TLS."""
+    return os.environ.get(ENDPOINT, "").startswith("http://")
+
+
+def delta_options(place: Place) -> dict[str, str] | None:
+    """The options of delta-rs: what the environment does not tell it."""
+    if isinstance(place, Path):
+        return None
+    return {"aws_region": str(_config()["region"]), "aws_allow_http": str(is_plain_http()).lower()}
+
+
+def spark_settings() -> dict[str, str]:
+    """Settings of Spark that say where the store is. Its client takes the credentials from the environment, too."""
+    endpoint = os.environ.get(ENDPOINT)
+    settings = {"spark.hadoop.fs.s3a.endpoint.region": str(_config()["region"])}
+    if endpoint:
+        style = os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false").lower() != "true"
+        settings |= {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": str(style).lower()}
+    return settings
+
+
+def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str, int]) -> None:
+    """Lets a DuckDB connection read the files of a folder. `sizes`: their bytes by name, for which it need not ask a store."""
+    if isinstance(folder, StorePath):
+        _filesystem().sizes.update({f"{folder.bucket}/{folder.key}/{name}": size for name, size in sizes.items()})
+        if "s3" not in connection.list_filesystems():
+            connection.register_filesystem(_filesystem())
+
+
+@lru_cache(maxsize=1)
+def _filesystem() -> Any:
+    """The store for PyArrow and DuckDB. They ask for the size of a file again and again: data files never change."""
+    from obstore.fsspec import FsspecStore
+
+    class DataFiles(FsspecStore):
+        protocol = "s3"
+        cachable = False
+
+        def __init__(self) -> None:
+            super().__init__("s3", config=_config(), client_options=_client())
+            self.sizes: dict[str, int] = {}
+
+        async def _info(self, path: str, **options: Any) -> dict[str, Any]:
+            path = path.removeprefix("s3://")
+            if path not in self.sizes:
+                self.sizes[path] = (await super()._info(path, **options))["size"]
+            return {"name": path, "size": self.sizes[path], "type": "file"}
+
+        def modified(self, path: str) -> Any:  # noqa: ARG002
+            from jobs.common.times import EPOCH
+
+            return EPOCH
+
+    return DataFiles()
+
+
+def _stat(entry: Any) -> Stat:
+    return Stat(int(entry["size"]), entry["last_modified"].timestamp())
+
+
+_GUARDS: Final[dict[str, Callable[[], None]]] = {}
+"""By the prefix of a lakehouse: raises an error if this process may not write there any more."""
+
+
+@contextmanager
+def guarded(place: StorePath, check: Callable[[], None]) -> Iterator[None]:
+    """Calls `check` before each write below a place."""
+    prefix = f"{place}/"
+    _GUARDS[prefix] = check
+    try:
+        yield
+    finally:
+        _GUARDS.pop(prefix, None)
+
+
+def check_guards(place: Place) -> None:
+    """Raises an error if this process may not write to a place any more."""
+    for prefix, check in _GUARDS.items():
+        if str(place).startswith(prefix):
+            check()
