@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 VENV := .venv/installed
 JARS := .jars/resolved.txt
+S3_JARS := .jars-s3/resolved.txt
 KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
 KAFKA_CLASSES := .jars-kafka/classes.txt
@@ -43,7 +44,7 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 	@$(BIN)/rebalance demo-live $(ARGS)
 
 .PHONY: test
-test: test-fast $(SPARK) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that end at once
+test: test-fast $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that end at once
 	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "spark or slow"
 
 .PHONY: test-fast
@@ -134,7 +135,7 @@ lock: ## rewrite requirements.lock (UPGRADE=1: newest versions)
 	@scripts/build/lock.sh
 
 .PHONY: clean
-clean: ## remove generated files, except .venv, .jars, .jars-kafka and .ivy
+clean: ## remove generated files, except .venv, .jars, .jars-s3, .jars-kafka and .ivy
 	@rm -rf .demo .demo-live .bench .work build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
 	  metastore_db derby.log spark-warehouse
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
@@ -144,6 +145,9 @@ $(VENV): requirements.lock pyproject.toml scripts/build/setup_venv.sh
 
 $(JARS): jobs/common/places.py conf/ivysettings.xml jobs/common/jars.py $(VENV)
 	@$(BIN)/python -m jobs.common.jars
+
+$(S3_JARS): jobs/common/places.py conf/ivysettings.xml jobs/common/jars.py $(VENV) | $(JARS)
+	@$(BIN)/python -m jobs.common.jars s3
 
 $(CLASSES): scripts/build/archive_classes.py $(JARS)
 	@$(BIN)/python -m scripts.build.archive_classes

@@ -133,6 +133,14 @@ def kafka_jars() -> None:
 
 
 @pytest.fixture(scope="session")
+def s3_jars() -> None:
+    """What Spark needs for S3. The first run that needs it resolves it."""
+    from jobs.common import jars
+
+    assert jars.main(["s3"]) == 0
+
+
+@pytest.fixture(scope="session")
 def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:  # noqa: ARG001 - it needs them
     """One broker for the tests of this process. Its groups do not wait 3 s for their first members. Started again it has the same port."""
     from jobs.demo.local_broker import LocalBroker, free_port

@@ -1,11 +1,11 @@
-"""Downloads the JARs that Spark needs for Delta and Kafka, and those of a broker, where they are missing.
+"""Downloads the JARs that Spark needs for Delta and Kafka, for S3, and those of a broker, where they are missing.
 
 Spark's own resolver (Ivy) fetches them from Maven Central, so only Python and Java have to be there. REBALANCE_IVY_SETTINGS names another
 settings file, such as one with a mirror. Ivy's cache is a folder of this project: what other programs left in ~/.ivy2 or ~/.m2 has no
 influence. A stamp names the coordinates, so that a later start neither resolves nor asks the network.
 
-`python -m jobs.common.jars` fetches those of Spark, and `python -m jobs.common.jars kafka [VERSION]` those of a broker: for make, and for
-images.
+`python -m jobs.common.jars` fetches those of Spark, `python -m jobs.common.jars s3` those for S3, and
+`python -m jobs.common.jars kafka [VERSION]` those of a broker: for make, and for images.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Final
 from jobs.common import places
 from jobs.common.errors import UserError
 from jobs.common.java import check_java
-from jobs.common.places import COORDINATES, KAFKA_COORDINATES, KAFKA_VERSION, OTHER_KAFKA
+from jobs.common.places import COORDINATES, KAFKA_COORDINATES, KAFKA_VERSION, OTHER_KAFKA, S3_COORDINATES, S3_WITHOUT
 
 ATTEMPTS: Final = 3
 STAMP: Final = "resolved.txt"
@@ -56,6 +56,7 @@ class JarSet:
     coordinates: Sequence[str]
     choose: Callable[[Sequence[Path], Path], Mapping[str, Path]]
     sign: str  # pattern of a file that is there if the others are
+    without: Sequence[str] = ()  # what Ivy leaves out of what the coordinates need, as group:artifact, with * for any text
 
     def is_there(self) -> bool:
         """Whether the stamp says so, or somebody put JARs there by hand."""
@@ -72,6 +73,11 @@ class JarSet:
 def ensure_spark_jars(say: Say) -> None:
     """Downloads Delta and Spark's Kafka connector unless they are there. UserError: they cannot be had."""
     _ensure(JarSet("Delta and Spark's Kafka connector", places.jar_dir(), COORDINATES, delta_jars, "delta-spark*.jar"), say)
+
+
+def ensure_s3_jars(say: Say) -> None:
+    """Downloads what Spark needs for S3 unless it is there. UserError: it cannot be had."""
+    _ensure(JarSet("Hadoop's client of S3", places.s3_jar_dir(), S3_COORDINATES, s3_jars, "hadoop-aws*.jar", S3_WITHOUT), say)
 
 
 def ensure_broker_jars(say: Say, version: str = KAFKA_VERSION) -> None:
@@ -94,7 +100,7 @@ def _ensure(wanted: JarSet, say: Say) -> None:
     except OSError as error:
         raise UserError(
             f"cannot keep the JARs of {wanted.name} in {wanted.folder}: {error.filename}: {error.strerror}; "
-            "REBALANCE_JARS and REBALANCE_KAFKA_JARS name other folders, XDG_CACHE_HOME another cache"
+            "REBALANCE_JARS, REBALANCE_S3_JARS and REBALANCE_KAFKA_JARS name other folders, XDG_CACHE_HOME another cache"
         ) from None
 
 
@@ -119,7 +125,7 @@ def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
     # may be a mount.
     stamp.write_text(_UNFINISHED, encoding="utf-8")
     spark_jars = _spark_home() / "jars"
-    jars = wanted.choose(resolve(wanted.coordinates, ivy, say), spark_jars)
+    jars = wanted.choose(resolve(wanted.coordinates, ivy, say, wanted.without), spark_jars)
     for old in [*target.glob("*.jar"), *target.glob("classes.*")]:
         old.unlink()
     for file_name, path in jars.items():
@@ -138,8 +144,8 @@ def _spark_home() -> Path:
     return Path(spark.origin).parent
 
 
-def resolve(coordinates: Sequence[str], ivy: Path, say: Say) -> list[Path]:
-    """Runs an empty program with spark-submit, which makes Ivy fetch the packages; returns their JARs."""
+def resolve(coordinates: Sequence[str], ivy: Path, say: Say, without: Sequence[str] = ()) -> list[Path]:
+    """Runs an empty program with spark-submit, which makes Ivy fetch the packages, `without` some; returns their JARs."""
     home, retrieved, log = _spark_home(), ivy / "jars", ivy / "resolve.log"
     settings = Path(os.environ.get("REBALANCE_IVY_SETTINGS") or places.data_folder("conf", "ivysettings.xml") / "ivysettings.xml")
     for attempt in range(1, ATTEMPTS + 1):
@@ -150,6 +156,7 @@ def resolve(coordinates: Sequence[str], ivy: Path, say: Say) -> list[Path]:
             command = [
                 str(home / "bin" / "spark-submit"),
                 *("--packages", ",".join(coordinates)),
+                *(("--exclude-packages", ",".join(without)) if without else ()),
                 *("--conf", f"spark.jars.ivy={ivy}"),
                 *("--conf", f"spark.jars.ivySettings={settings.resolve().as_uri()}"),
                 str(program),
@@ -201,15 +208,25 @@ def _reason(log: Path) -> str:
 
 
 def delta_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
-    """The JARs that Spark lacks, by file name.
+    """The JARs of Delta and of Spark's Kafka connector, by file name."""
+    return _lacking(jars, spark_jars, "delta-spark", "Delta")
+
+
+def s3_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
+    """The JARs of Hadoop's client of S3, by file name."""
+    return _lacking(jars, spark_jars, "hadoop-aws", "Hadoop's client of S3")
+
+
+def _lacking(jars: Sequence[Path], spark_jars: Path, first: str, name: str) -> dict[str, Path]:
+    """The JARs that Spark lacks, by file name. UserError: the one that begins with `first` is not among them.
 
     Spark loads its own classes first, so a second Hadoop or Jackson would only be copied around at every start.
     """
     of_spark = {artifact(path.name) for path in spark_jars.glob("*.jar")}
     by_name = {path.name.partition("_")[2]: path for path in jars}  # Ivy names them organisation_artifact-version.jar
-    lacking = {name: path for name, path in sorted(by_name.items()) if artifact(name) not in of_spark}
-    if not any(name.startswith("delta-spark") for name in lacking):
-        raise UserError(f"found {len(jars)} JARs, but not Delta")
+    lacking = {file_name: path for file_name, path in sorted(by_name.items()) if artifact(file_name) not in of_spark}
+    if not any(file_name.startswith(first) for file_name in lacking):
+        raise UserError(f"found {len(jars)} JARs, but not {name}")
     return lacking
 
 
@@ -227,7 +244,7 @@ def artifact(name: str) -> str:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Arguments: none for Spark, or `kafka` and a release of it other than ours."""
+    """Arguments: none for Spark, `s3`, or `kafka` and a release of it other than ours."""
 
     def say(text: str) -> None:
         print(text, flush=True)  # noqa: T201 - what make shows
@@ -237,6 +254,9 @@ def main(arguments: Sequence[str] = ()) -> int:
             version = arguments[1] if len(arguments) > 1 else KAFKA_VERSION
             ensure_broker_jars(say, version)
             stamp = places.kafka_jar_dir(version) / STAMP
+        elif arguments[:1] == ["s3"]:
+            ensure_s3_jars(say)
+            stamp = places.s3_jar_dir() / STAMP
         else:
             ensure_spark_jars(say)
             stamp = places.jar_dir() / STAMP

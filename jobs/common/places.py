@@ -21,6 +21,29 @@ COORDINATES: Final = (
 )
 """For `spark-submit --packages`, joined with commas."""
 
+_AWS_SDK: Final = "2.57.8"
+S3_COORDINATES: Final = (
+    "org.apache.hadoop:hadoop-aws:3.4.1",  # of the Hadoop that Spark brings
+    "org.apache.spark:spark-hadoop-cloud_2.13:4.0.1",  # the newest that resolves; it has the checkpoint manager for object stores
+    *(f"software.amazon.awssdk:{part}:{_AWS_SDK}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")),
+)
+"""What Spark needs for checkpoints on S3."""
+S3_WITHOUT: Final = (
+    "software.amazon.awssdk:bundle",  # all services of AWS: 600 MB, of which the parts above are 10
+    "software.amazon.awssdk:apache5-client",  # beside apache-client, which Hadoop names
+    "org.apache.hadoop:*azure*",
+    "org.apache.hadoop:hadoop-c*",  # the client, which Spark brings, and a package without content
+    "org.apache.hadoop.thirdparty:*",  # Spark's Hadoop has it inside
+    "com.google.cloud.bigdataoss:*",
+    "com.squareup.*:*",  # of Hadoop's client of Alibaba's store
+    "org.eclipse.jetty:*",
+    "org.wildfly.openssl:*",
+    "io.netty:*",  # these three are Spark's
+    "com.fasterxml.jackson*:*",
+    "joda-time:*",
+)
+"""What these would bring along, in vain."""
+
 # Kafka logs through SLF4J 1; its own distribution contains these two.
 _LOG4J: Final = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.3", "org.apache.logging.log4j:log4j-core:2.25.3")
 
@@ -72,9 +95,14 @@ def jar_dir() -> Path:
     return Path(os.environ.get("REBALANCE_JARS") or kept_folder("jars"))
 
 
-def jar_paths() -> list[str]:
-    """The JARs of `jar_dir()`, sorted. Empty if there are none: then Spark has to resolve COORDINATES itself."""
-    return sorted(str(path.resolve()) for path in jar_dir().glob("*.jar"))
+def jar_paths(folder: Path) -> list[str]:
+    """The JARs of a folder, sorted. Empty if there are none: then Spark has to resolve their coordinates itself."""
+    return sorted(str(path.resolve()) for path in folder.glob("*.jar"))
+
+
+def s3_jar_dir() -> Path:
+    """The folder with the JARs for S3: REBALANCE_S3_JARS, else `jars-s3` beside `jar_dir()`'s default."""
+    return Path(os.environ.get("REBALANCE_S3_JARS") or kept_folder("jars-s3"))
 
 
 def class_archive(jars: Path) -> Path:

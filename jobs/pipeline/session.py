@@ -16,7 +16,17 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from jobs.common.java import archive_options
-from jobs.common.places import COORDINATES, class_archive, data_folder, jar_dir, jar_paths, kept_folder
+from jobs.common.places import (
+    COORDINATES,
+    S3_COORDINATES,
+    S3_WITHOUT,
+    class_archive,
+    data_folder,
+    jar_dir,
+    jar_paths,
+    kept_folder,
+    s3_jar_dir,
+)
 
 CONF: Final = data_folder("conf", "spark-defaults.conf")
 """The folder of the settings files."""
@@ -30,18 +40,31 @@ COMPILE_LESS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 # With 2 GB a region has 1 MB by default. An array of half a region is on its own, and each starts to collect: live, 70 of 128 collections.
 _ROOM_FOR_ARRAYS: Final = "-XX:G1HeapRegionSize=8m"
 
+S3: Final = {
+    # A file is there when its stream is closed. The manager of the file would write another one and copy it to its place.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
+    # Spark itself looks whether a file of a checkpoint is there. Without this, S3A looks once more: 45 requests for a micro-batch, not 36.
+    "spark.hadoop.fs.s3a.performance.flags": "create",
+    # S3A keeps what it is about to send on the disk, and takes no other class for it.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+}
+"""Settings for checkpoints on S3, which override those of the file."""
 
-def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once: bool = False) -> SparkSession:
+
+def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once: bool = False, s3: bool = False) -> SparkSession:
     """The running session, or a new one with the project's defaults.
 
     Options of spark-submit override these defaults, and `conf`, which the caller needs, overrides both. `once`: the session
-    ends with its input, so ingest and track need not run side by side at every moment.
+    ends with its input, so ingest and track need not run side by side at every moment. `s3`: its checkpoints are there, and a driver
+    that is its own cluster gets the JARs for it.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM, and then this process
         SparkContext._ensure_initialized()  # noqa: SLF001 - else SparkConf() lacks the settings of the JVM
         settings = _sql_defaults() | dict(SparkConf().getAll())
     else:
-        settings = local_defaults(once=once)
+        settings = local_defaults(once=once, s3=s3)
+    if s3:
+        settings |= S3
     if is_local(settings["spark.master"]):
         # Workers run the interpreter of this process, not the first python3 on the PATH. On another machine it may have another path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -57,7 +80,7 @@ def _sql_defaults() -> dict[str, str]:
     return {key: value for key, value in settings.items() if key.startswith(("spark.sql.", "spark.databricks."))}
 
 
-def local_defaults(*, once: bool = False) -> dict[str, str]:
+def local_defaults(*, once: bool = False, s3: bool = False) -> dict[str, str]:
     """Settings of the file for a driver that is its own cluster, with places and sizes filled in.
 
     Places are URIs, because Spark fails on a plain path with a blank in it.
@@ -74,10 +97,12 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
     options = [*settings["spark.driver.extraJavaOptions"].split(), COMPILE_LESS, _ROOM_FOR_ARRAYS, *archived_classes()]
     settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)
     del settings["spark.jars"]
-    if jars := jar_paths():
+    sets = [(COORDINATES, jar_dir()), *([(S3_COORDINATES, s3_jar_dir())] if s3 else [])]
+    if jars := [path for _, folder in sets for path in jar_paths(folder)]:
         settings["spark.jars"] = ",".join(Path(path).as_uri() for path in jars)
-    else:
-        settings["spark.jars.packages"] = ",".join(COORDINATES)
+    if missing := [one for coordinates, folder in sets if not jar_paths(folder) for one in coordinates]:
+        settings["spark.jars.packages"] = ",".join(missing)
+        settings["spark.jars.excludes"] = ",".join(S3_WITHOUT)
         settings["spark.jars.ivySettings"] = (CONF / "ivysettings.xml").as_uri()
         settings["spark.jars.ivy"] = str(kept_folder("ivy"))
     return settings

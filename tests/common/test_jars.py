@@ -11,7 +11,7 @@ from jobs.common import jars
 from jobs.common.errors import UserError
 from jobs.common.places import COORDINATES
 
-FOUND = ("io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.kafka_kafka_2.13-4.4.0.jar")
+FOUND = ("io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.hadoop_hadoop-aws-3.4.1.jar", "org.apache.kafka_kafka_2.13-4.4.0.jar")
 
 
 def files(folder: Path, *names: str) -> list[Path]:
@@ -23,9 +23,9 @@ def files(folder: Path, *names: str) -> list[Path]:
 
 @pytest.fixture
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of either set of JARs. What Ivy finds is given; `asked` in it counts nothing but calls."""
+    """The folder of each set of JARs. What Ivy finds is given; `asked` in it counts nothing but calls."""
     folder = tmp_path / "jars"
-    for name in ("REBALANCE_JARS", "REBALANCE_KAFKA_JARS"):
+    for name in ("REBALANCE_JARS", "REBALANCE_S3_JARS", "REBALANCE_KAFKA_JARS"):
         monkeypatch.setenv(name, str(folder))
     found = files(tmp_path / "found", *FOUND)
     monkeypatch.setattr(jars.places, "kept_folder", lambda name: tmp_path / "kept" / name)
@@ -33,7 +33,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("arguments", [[], ["kafka"]])
+@pytest.mark.parametrize("arguments", [[], ["s3"], ["kafka"]])
 def test_a_folder_holds_the_resolved_jars_and_nothing_else(
     target: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,10 +52,11 @@ def test_a_folder_holds_the_resolved_jars_and_nothing_else(
 
 
 def test_jars_that_somebody_put_there_are_taken_as_they_are(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files(target, "delta-spark_4.0_2.13-4.4.0.jar", "kafka_2.13-4.4.0.jar")
+    files(target, "delta-spark_4.0_2.13-4.4.0.jar", "hadoop-aws-3.4.1.jar", "kafka_2.13-4.4.0.jar")
     monkeypatch.delattr(jars, "resolve")
     said: list[str] = []
     jars.ensure_spark_jars(said.append)
+    jars.ensure_s3_jars(said.append)
     jars.ensure_broker_jars(said.append)
     assert said == []
 
@@ -124,6 +125,19 @@ def test_what_spark_brings_itself_is_left_out(tmp_path: Path) -> None:
     resolved = files(tmp_path / "ivy", "org.apache.hadoop_hadoop-client-api-3.4.2.jar", "io.delta_delta-spark_4.0_2.13-4.4.0.jar")
     chosen = jars.delta_jars(resolved, tmp_path / "spark")
     assert chosen == {"delta-spark_4.0_2.13-4.4.0.jar": tmp_path / "ivy" / "io.delta_delta-spark_4.0_2.13-4.4.0.jar"}
+
+
+def test_jars_without_hadoops_client_of_s3_are_not_those_for_s3(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not Hadoop's client of S3"):
+        jars.s3_jars([], tmp_path)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_ivy_is_told_what_to_leave_out(tmp_path: Path) -> None:
+    (tmp_path / "bin" / "spark-submit").write_text('#!/bin/sh\necho "unresolved dependency: $*"; exit 1\n')
+    with pytest.raises(UserError):
+        jars.resolve(["a:b:1"], tmp_path, lambda _: None, ["c:d", "e*:*"])
+    assert "--packages a:b:1 --exclude-packages c:d,e*:* " in (tmp_path / "resolve.log").read_text()
 
 
 @pytest.mark.parametrize(

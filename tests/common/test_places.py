@@ -14,7 +14,7 @@ from jobs.common import places
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No checkout: packages in site-packages of an environment whose user has a cache."""
-    for name in ("REBALANCE_JARS", "REBALANCE_KAFKA_JARS"):
+    for name in ("REBALANCE_JARS", "REBALANCE_S3_JARS", "REBALANCE_KAFKA_JARS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(places, "PROJECT", tmp_path / "lib" / "site-packages")
     monkeypatch.setattr(places, "version", lambda: "1.2.3")
@@ -24,22 +24,21 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_jar_paths_are_those_of_the_folder_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jar_paths_are_those_of_the_folder_sorted(tmp_path: Path) -> None:
     for name in ("b-1.jar", "a-1.jar", "resolved.txt"):
         (tmp_path / name).touch()
-    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
-    assert places.jar_paths() == [str(tmp_path / "a-1.jar"), str(tmp_path / "b-1.jar")]
+    assert places.jar_paths(tmp_path) == [str(tmp_path / "a-1.jar"), str(tmp_path / "b-1.jar")]
 
 
-def test_no_folder_no_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path / "none"))
-    assert places.jar_paths() == []
+def test_no_folder_no_jars(tmp_path: Path) -> None:
+    assert places.jar_paths(tmp_path / "none") == []
 
 
 def test_a_checkout_keeps_everything_in_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("REBALANCE_JARS", "REBALANCE_KAFKA_JARS"):
+    for name in ("REBALANCE_JARS", "REBALANCE_S3_JARS", "REBALANCE_KAFKA_JARS"):
         monkeypatch.delenv(name, raising=False)
     assert places.jar_dir() == places.PROJECT / ".jars"
+    assert places.s3_jar_dir() == places.PROJECT / ".jars-s3"
     assert places.kafka_jar_dir() == places.PROJECT / ".jars-kafka"
     assert places.kafka_jar_dir("3.9.1") == places.PROJECT / ".jars-kafka-3.9.1"
     assert places.kept_folder("demo") == places.PROJECT / ".demo"
@@ -48,6 +47,7 @@ def test_a_checkout_keeps_everything_in_its_own_folder(monkeypatch: pytest.Monke
 def test_an_installed_wheel_keeps_things_in_the_users_cache_by_version(installed: Path) -> None:
     cache = installed / "cache" / "kafka-rebalance" / "1.2.3"
     assert places.jar_dir() == cache / "jars"
+    assert places.s3_jar_dir() == cache / "jars-s3"
     assert places.kafka_jar_dir() == cache / "jars-kafka"
     assert places.kafka_jar_dir("3.9.1") == cache / "jars-kafka-3.9.1"
     assert places.kept_folder("demo") == cache / "demo"

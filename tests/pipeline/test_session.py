@@ -44,6 +44,21 @@ def test_with_jars_nothing_is_resolved(tmp_path: Path, monkeypatch: pytest.Monke
     assert "spark.jars.packages" not in settings
 
 
+def test_the_jars_for_s3_are_added_only_for_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = {"REBALANCE_JARS": tmp_path / "jars", "REBALANCE_S3_JARS": tmp_path / "jars-s3"}
+    for name, folder in folders.items():
+        folder.mkdir()
+        monkeypatch.setenv(name, str(folder))
+    (tmp_path / "jars" / "delta-spark.jar").touch()
+    settings = session.local_defaults(s3=True)
+    assert settings["spark.jars.packages"].startswith("org.apache.hadoop:hadoop-aws:")
+    assert "software.amazon.awssdk:bundle" in settings["spark.jars.excludes"].split(",")
+    (tmp_path / "jars-s3" / "hadoop-aws.jar").touch()
+    assert "spark.jars.packages" not in session.local_defaults(s3=True)
+    assert [Path(jar).name for jar in session.local_defaults(s3=True)["spark.jars"].split(",")] == ["delta-spark.jar", "hadoop-aws.jar"]
+    assert [Path(jar).name for jar in session.local_defaults()["spark.jars"].split(",")] == ["delta-spark.jar"]
+
+
 def test_log_settings_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
     options = session.local_defaults()["spark.driver.extraJavaOptions"]
