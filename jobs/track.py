@@ -17,7 +17,7 @@ from jobs.common.stores import Place
 
 @options.spark_job
 @options.lakehouse("Folder of the Delta tables.")
-@click.option("--events-from", type=options.PATH, metavar="LAKEHOUSE", help="Read group_events of another lakehouse.")
+@click.option("--events-from", type=options.PLACE, metavar="LAKEHOUSE", help="Read group_events of another lakehouse.")
 @options.settings
 @options.once("Stop at the end of group_events.")
 def main(lakehouse: Place, *, events_from: Place | None, config: Path | None, once: bool) -> None:

@@ -103,7 +103,7 @@ def _change(before: str, after: str) -> str:
     help="Lakehouse whose events are replayed.",
 )
 # The lakehouse in use is the old one: the environment cannot name the new one.
-@click.option("--lakehouse", type=options.PATH, metavar="DIR", required=True, help="Folder of the new lakehouse, beside the old one.")
+@click.option("--lakehouse", type=options.PLACE, metavar="DIR", required=True, help="Folder of the new lakehouse, beside the old one.")
 @click.option("--swap", is_flag=True, help="Then swap the two folders. No other command may be working in the old one.")
 @options.settings
 @options.lateness

@@ -16,7 +16,7 @@ from jobs.common.errors import UserError
 from jobs.common.failures import root_cause
 from jobs.common.options import LINE_CHARS
 from jobs.common.settings import Settings
-from jobs.common.stores import Place
+from jobs.common.stores import Place, is_store
 from jobs.common.text import printable
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import Lakehouse, check_layout, remember_input, take_complete_mark
@@ -42,7 +42,7 @@ def ingest_files(source: Path, folder: Place, *, settings: Settings, once: bool,
     remember_input(house, source)
     with _told(f"reading {source} into {folder}", folder, once=once), feeding(source, house, settings, follow=not once) as feeder:
         assert feeder is not None
-        spark = spark or spark_session("rebalance-ingest")
+        spark = spark or spark_session("rebalance-ingest", s3=is_store(folder))
         check_executors(spark, [folder])
         feeder.share_with(tasks_as_workers(spark))
         query = start_ingest(
@@ -69,7 +69,7 @@ def ingest_topic(chosen: TopicInput, folder: Place, *, settings: Settings, once:
     house = _house_of_ingest(folder, settings)
     topic_input.check(chosen, house)
     with _told(f"reading topic {chosen.topic} into {folder}", folder, once=once):
-        spark = spark_session("rebalance-ingest-topic")
+        spark = spark_session("rebalance-ingest-topic", s3=is_store(folder))
         check_executors(spark, [folder])
         query = start_ingest_topic(
             spark,
@@ -89,7 +89,7 @@ def track(folder: Place, *, settings: Settings, once: bool, events_from: Place |
     check_layout(house, settings)
     checkpoint = house.track_checkpoint
     with _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once):
-        spark = spark_session("rebalance-track")
+        spark = spark_session("rebalance-track", s3=is_store(folder))
         check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
         query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, events_from=events_from, tell=_say)
         if once:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -18,6 +19,9 @@ from pyspark.logger import PySparkLogger
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
+from jobs.common.jars import ensure_s3_jars, ensure_spark_jars
+from jobs.common.java import check_java
+from jobs.common.stores import Place, StorePath
 from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline.session import local_defaults, spark_session
 
@@ -27,6 +31,14 @@ if TYPE_CHECKING:
 _ENDING_SECONDS: Final = 1.0
 """From the first sign that a JVM has gone to its end as a process."""
 _LOCK_SECONDS: Final = 60
+
+
+def ensure_spark(folder: Place, say: Callable[[str], None]) -> None:
+    """Downloads what Spark needs for a lakehouse, unless it is there. UserError: it cannot be had, or there is no Java."""
+    check_java()
+    ensure_spark_jars(say)
+    if isinstance(folder, StorePath):
+        ensure_s3_jars(say)
 
 
 @contextmanager
@@ -42,13 +54,14 @@ def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, once
         session = given
     else:
         try:
-            session = spark_session("rebalance", conf=_log_to(house.log, once=once), once=once)
+            s3 = isinstance(house.folder, StorePath)
+            session = spark_session("rebalance", conf=_log_to(house.log, once=once), once=once, s3=s3)
         except Exception as error:
             raise QueryFailedError("starting Spark", root_cause(error), errors) from error
         _keep_tracebacks(session, errors)
     # This logger prints each error as a page of JSON; the command prints the one line for the user.
     PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
-    lock: Any = hold_in_jvm(session, house)
+    lock = hold_in_jvm(session, house)
     try:
         yield session
     finally:
@@ -126,12 +139,14 @@ def _quietly(close: Any) -> None:
         return
 
 
-def hold_in_jvm(spark: SparkSession, lakehouse: Lakehouse) -> object:
-    """Lets the JVM hold a lock as well, for as long as the result is kept.
+def hold_in_jvm(spark: SparkSession, lakehouse: Lakehouse) -> Any:
+    """Lets the JVM hold a lock as well, until the result is closed.
 
     After a kill -9 of this process its JVM lives on for a moment and may still write, while the lock of this process is gone.
     A Java lock and flock do not see each other, so one file can have both.
     """
+    if isinstance(lakehouse.lock, StorePath):
+        return io.BytesIO()  # a lease outlives the JVM
     jvm: Any = spark._jvm  # noqa: SLF001 - the way to Java that PySpark has
     file = jvm.java.io.RandomAccessFile(str(lakehouse.lock.resolve()), "rw")
     channel = file.getChannel()

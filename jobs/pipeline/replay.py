@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
-from jobs.common.jars import ensure_spark_jars
-from jobs.common.java import check_java
 from jobs.common.settings import Settings
 from jobs.common.stores import Place
 from jobs.health.tally import Tally
@@ -28,7 +26,7 @@ from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import TableReader, check_events
 from jobs.lakehouse.tables import ensure_table
-from jobs.pipeline.jvm import started_spark
+from jobs.pipeline.jvm import ensure_spark, started_spark
 from jobs.pipeline.queries import work_off
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from schemas import group_events
@@ -80,8 +78,7 @@ def replay(
     if old.resolve() == new.resolve():
         raise UserError("--lakehouse must be another folder than --from")
     if spark is None:
-        check_java()
-        ensure_spark_jars(warn)
+        ensure_spark(new, warn)
     with ExitStack() as stack:
         source = Lakehouse(old)
         stack.enter_context(locks.held(source.maintain_lock, f"{old} is being maintained: wait for the end of that", shared=True))

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 from jobs.alerts.sender import alerting
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
-from jobs.common.jars import ensure_spark_jars
-from jobs.common.java import check_java
 from jobs.common.settings import Settings
 from jobs.common.stores import Place
 from jobs.health.metrics import serving
@@ -30,7 +28,7 @@ from jobs.lakehouse import reader
 from jobs.lakehouse.folder import check_input, opened, remember_input, removed_if_void, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import check_source, feeding
-from jobs.pipeline.jvm import started_spark
+from jobs.pipeline.jvm import ensure_spark, started_spark
 from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import watching_topic
@@ -65,8 +63,7 @@ def run(
     elif offsets is None and topic is None:
         raise UserError("nothing to read: give --input, --kafka or --offsets-from")
     if spark is None:
-        check_java()
-        ensure_spark_jars(warn)
+        ensure_spark(folder, warn)
     with (
         removed_if_void(folder),
         opened(folder, settings) as house,
