@@ -21,7 +21,7 @@ SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 DEBIAN_PACKAGES := chromium prometheus prometheus-alertmanager
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
-ifneq (,$(filter demo demo-live test docs screenshots conformance score bench archive chaos record,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test docs screenshots conformance score bench bench-scale archive chaos record,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -106,6 +106,10 @@ mutants: $(VENV) ## change the specification in one place at a time and check th
 .PHONY: bench
 bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory and disk, beside rivals (ARGS="--quick")
 	@$(BIN)/python bench/bench.py $(ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(SPARK) $(CLASSES) ## compute the time of a run on 1 to 64 cores from the processor time of its tasks and its driver (ARGS="--check")
+	@$(BIN)/python bench/bench_scale.py $(ARGS)
 
 .PHONY: bench-state
 bench-state: $(VENV) ## measure what groups cost to which nothing happens, what age costs, and one group of 10,000 members

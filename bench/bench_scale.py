@@ -1,0 +1,202 @@
+"""`make bench-scale`: how long a run takes on machines with more cores than this one.
+
+    python bench/bench_scale.py [--size M] [--lines 10000000] [--cores 1,2,4,8,16,32,64] [--runs 1] [--check] [--json FILE]
+
+For each number of cores a run is planned for it and done in `--slots` slots on what is there. Each task's processor time and the driver's
+are recorded (traced.py), and from them the time on so many cores is computed (list_scheduling.py): rounds of tasks, what waits for what,
+and the driver's work in between. `--check` compares with real runs on 1 and 2 cores, which take turns with traced ones.
+
+What it leaves out: disks that are slower than the tasks, caches and memory that cores share, and that a worker is slow in its first task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT))
+
+from list_scheduling import CORES, DRIVER, PAUSE, schedule, stages, tasks_only  # noqa: E402
+from machine import machine  # noqa: E402
+from measured import Usage, run  # noqa: E402
+from traces import INGEST, SPOOL, START, TRACK, Trace, read_trace  # noqa: E402
+
+from bench import FEW_LINES, count, made, python  # noqa: E402 - a script: the project is not on the path before
+
+SPEEDS: Final = {"read": SPOOL, "parse": INGEST, "track": TRACK}
+READING: Final = ("read", "parse")
+
+
+def traced_run(source: Path, folder: Path, cores: int, slots: int) -> Trace:
+    """A run planned for so many cores."""
+    trace, lake = folder / "trace", folder / "lake"
+    for path in (trace, lake):
+        shutil.rmtree(path, ignore_errors=True)
+    trace.mkdir(parents=True)
+    begun = time.time()
+    words = ("run", "--input", source, "--lakehouse", lake, "--once")
+    usage = run(python("bench/traced.py", trace, str(cores), str(slots), *words), PROJECT, folder / "output.txt")
+    return read_trace(trace, lake, begun + usage.seconds, usage.core_seconds)
+
+
+def real_run(source: Path, folder: Path, cores: int) -> Usage:
+    """A plain run on the first cores of this machine."""
+    lake = folder / "lake"
+    shutil.rmtree(lake, ignore_errors=True)
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(every)[:cores])
+    try:
+        return run(python("-m", "jobs.cli", "run", "--input", source, "--lakehouse", lake, "--once"), PROJECT, folder / "output.txt")
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
+    """The figures on so many cores. `few`: traces of runs over a few lines, which tell how long Spark takes to start and to end."""
+    start, end = min(one.start_wall for one in few), min(one.end_wall for one in few)
+    chains = trace.with_start(start)
+    whole, bare = schedule(chains, cores, trace.beside), schedule(tasks_only(chains), cores)
+    seconds = whole.seconds + max(end, trace.end / cores)
+    spent = whole.spent + Counter({START: end})
+    return {
+        "seconds": seconds,
+        "tasks": bare.seconds,
+        "spent": {name: round(spent[name], 2) for name in (CORES, START, DRIVER, "read", "parse", "track", PAUSE) if spent[name] > 0},
+        "cost": {name: sum(trace.tasks(chain)) for name, chain in SPEEDS.items()},
+        "largest": {name: max(trace.tasks(chain), default=0.0) for name, chain in SPEEDS.items()},
+        "alone": {name: schedule({chain: stages(chains[chain])}, cores).seconds for name, chain in SPEEDS.items()},
+        "count": {name: len(trace.tasks(chain)) for name, chain in SPEEDS.items()},
+        "driver_python": trace.python - statistics.median(one.python for one in few),
+        "driver_jvm": trace.jvm - statistics.median(one.jvm for one in few),
+        "start_core_seconds": trace.start,
+        "core_seconds": trace.core_seconds,
+        "beside": trace.beside,
+    }
+
+
+def table(figures: Mapping[int, Mapping[str, Any]], lines: int) -> str:
+    """The figures for a person."""
+    least = min(figures)
+    one, names = figures[least], " ".join(f"{name:>6}" for name in SPEEDS)
+    rows = [
+        f"{'':5} {'tasks':>15} {'run':>15} {'':>10} {'times as fast':^20}",
+        f"{'cores':>5} {'s':>8} {'times':>6} {'s':>8} {'times':>6} {'lines/s':>10} {names}  bounded by, s",
+    ]
+    for cores, it in figures.items():
+        alone = " ".join(f"{one['alone'][name] / it['alone'][name]:6.1f}" for name in SPEEDS)
+        bounds = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(it["spent"].items(), key=lambda item: -item[1]))
+        tasks, run = (f"{it[name]:8.1f} {one[name] / it[name]:6.1f}" for name in ("tasks", "seconds"))
+        rows.append(f"{cores:5} {tasks} {run} {lines / it['seconds']:10,.0f} {alone}  {bounds}")
+    heads = f"{'tasks':^14} {'core seconds':^20} {'largest task, s':^17} {'read + parse':>13} {'driver, s a million lines':>26}"
+    rows += ["", f"{'':5} {heads}"]
+    for cores, it in figures.items():
+        forms = {"count": "4.0f", "cost": "6.1f", "largest": "5.2f"}
+        counts, costs, largest = (" ".join(f"{it[what][name]:{form}}" for name in SPEEDS) for what, form in forms.items())
+        cost = sum(it["cost"][name] for name in READING) / sum(one["cost"][name] for name in READING)
+        python, jvm = (it[f"driver_{name}"] / lines * 1e6 for name in ("python", "jvm"))
+        rows.append(f"{cores:5} {counts} {costs} {largest} {cost:13.2f} {f'Python {python:.2f}, JVM {jvm:.2f}':>26}")
+    rows += ["", f"Three columns: {', '.join(SPEEDS)}. Times, and read + parse: beside what is planned for {least} and done on it."]
+    return "\n".join(rows)
+
+
+def checked(source: Path, few: Sequence[Trace], folder: Path, runs: int) -> str:
+    """Computed beside real times. The machine may have other work: so they take turns, and medians count."""
+    real: dict[int, list[Usage]] = {1: [], 2: []}
+    seconds: dict[tuple[int, int], list[float]] = {}
+    for number in range(runs):
+        for cores, usages in real.items():
+            usages.append(real_run(source, folder, cores))
+            tell(f"real on {cores}, run {number + 1} of {runs}: {usages[-1].seconds:.1f} s, {usages[-1].core_seconds:.1f} core seconds")
+            for slots in real:
+                trace = traced_run(source, folder, cores, slots)
+                seconds.setdefault((cores, slots), []).append(computed(trace, few, cores)["seconds"])
+                tell(f"computed for {cores} in {slots} slots: {seconds[cores, slots][-1]:.1f} s")
+    rows = [f"{'cores':>5} {'real s':>8} {'core s':>8} {'computed from 1 slot':>21} {'from 2':>8}"]
+    for cores, usages in real.items():
+        wall, core = (statistics.median(values) for values in zip(*((one.seconds, one.core_seconds) for one in usages), strict=True))
+        by = [statistics.median(seconds[cores, slots]) for slots in real]
+        rows.append(f"{cores:5} {wall:8.1f} {core:8.1f} {by[0]:14.1f} ({by[0] / wall:4.2f}) {by[1]:8.1f} ({by[1] / wall:4.2f})")
+    return "\n".join(rows)
+
+
+def tell(text: str) -> None:
+    """Says how far the bench is."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="M", help="as of `rebalance generate`")
+    parser.add_argument("--lines", type=int, default=10_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cores", default="1,2,4,8,16,32,64")
+    parser.add_argument("--slots", type=int, default=len(os.sched_getaffinity(0)), help="in which tasks are done [default: %(default)s]")
+    parser.add_argument("--runs", type=int, default=1, help="of each number of cores, which take turns")
+    parser.add_argument("--check", action="store_true", help="compare with real runs on 1 and 2 cores instead")
+    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
+    parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench-scale.json]")
+    return parser.parse_args(argv)
+
+
+def median(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The median of each figure; of what lies inside, of each of its figures."""
+    first = runs[0]
+    return {
+        name: median([one[name] for one in runs])
+        if isinstance(first[name], dict)
+        else statistics.median(one.get(name, 0.0) for one in runs)
+        for name in first
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    options = parsed(argv)
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT), str(PROJECT / "bench"), os.environ.get("PYTHONPATH", "")])  # of workers
+    on = machine()
+    source, short = made(folder, options.size, options.lines, options.seed), made(folder, "S", FEW_LINES, options.seed)
+    lines = count(source)
+    few = []
+    for number in range(3):
+        few.append(traced_run(short, folder, options.slots, options.slots))
+        print(
+            f"  few lines, run {number + 1} of 3: start {few[-1].start_wall:.1f} s, end {few[-1].end_wall:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+    if options.check:
+        print(checked(source, few, folder, options.runs))
+        return 0
+    found: dict[int, list[dict[str, Any]]] = {int(cores): [] for cores in options.cores.split(",")}
+    for number in range(options.runs):
+        for cores, of_one in found.items():
+            of_one.append(computed(traced_run(source, folder, cores, options.slots), few, cores))
+            tell(f"planned for {cores}, run {number + 1} of {options.runs}: {of_one[-1]['seconds']:.1f} s")
+    figures = {cores: median(of_one) for cores, of_one in found.items()}
+    report = {
+        "machine": on,
+        "input": {"size": options.size, "lines": lines},
+        "runs": options.runs,
+        "slots": options.slots,
+        "cores": figures,
+    }
+    (options.json or folder / "bench-scale.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print(table(figures, lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

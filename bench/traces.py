@@ -1,0 +1,170 @@
+"""Reads what traced.py wrote about a run: its steps, for list_scheduling.py."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import traced
+from list_scheduling import Step
+
+MAIN, SPOOL, INGEST, TRACK = "MainThread", "spool", "ingest", "track"
+"""The chains of steps: three threads of the driver beside its main one."""
+START: Final = "start"
+_NAMES: Final = {SPOOL: "read", INGEST: "parse", TRACK: "track", MAIN: START}
+_LOOKS: Final = {INGEST: 1.0, TRACK: 0.25}
+"""Seconds between two looks of a query at its input."""
+_ROOM: Final = 5
+"""Slices that are there when the reading of logs waits."""
+_WORKERS: Final = "workers"
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Trace(NamedTuple):
+    """What a traced run took, in seconds of processor time."""
+
+    chains: dict[str, list[Step]]
+    start: float
+    """Until the first query runs, without the reading of logs."""
+    start_wall: float
+    workers: float
+    """The daemon of the workers, before the first one."""
+    end: float
+    """After the last micro-batch."""
+    end_wall: float
+    python: float
+    """The driver's Python, as a whole."""
+    jvm: float
+    """The JVM, outside of tasks."""
+    core_seconds: float
+
+    def tasks(self, chain: str) -> list[float]:
+        """The tasks of a chain."""
+        return [task for step in self.chains[chain] for task in step.tasks]
+
+    @property
+    def beside(self) -> float:
+        """What is taken beside a second of a task, by compilers, collectors and the like."""
+        serial = sum(step.serial for steps in self.chains.values() for step in steps)
+        tasks = sum(sum(self.tasks(chain)) for chain in self.chains)
+        return max(0.0, self.core_seconds - self.start - self.workers - self.end - serial - tasks) / tasks
+
+    def with_start(self, wall: float) -> dict[str, list[Step]]:
+        """The chains with the start of Spark, which takes so long where nothing else runs."""
+        start = Step(wall, gives=f"{INGEST} runs", name=START, cores=max(1.0, self.start / wall))
+        workers = Step(self.workers, needs=f"{INGEST} runs", gives=_WORKERS, name=START, cores=1.0)
+        return {MAIN: [start, *self.chains[MAIN]], "daemon": [workers], **{name: self.chains[name] for name in (SPOOL, INGEST, TRACK)}}
+
+
+class _Jobs:
+    """The jobs of Spark, by what asked for them, in the order in which they came."""
+
+    def __init__(self, events: Rows, workers: Mapping[int, float], queries: Mapping[str, str]) -> None:
+        self.own = {}
+        """Processor seconds of the JVM, by task."""
+        tasks = defaultdict(list)
+        for event in events:
+            if event["Event"] == "SparkListenerTaskEnd":
+                number, of_one = event["Task Info"]["Task ID"], event["Task Metrics"]
+                tasks[event["Stage ID"]].append(number)
+                self.own[number] = (of_one["Executor CPU Time"] + of_one["Executor Deserialize CPU Time"]) / 1e9
+        self._left = defaultdict[str, list[tuple[float, list[tuple[float, ...]]]]](list)
+        for event in events:
+            if event["Event"] == "SparkListenerJobStart":
+                stages = [sorted(tasks[stage]) for stage in sorted(event["Stage IDs"]) if tasks[stage]]
+                costs = [tuple(self.own[task] + workers.get(task, 0.0) for task in stage) for stage in stages]
+                self._left[_chain(event["Properties"], queries)].append((event["Submission Time"] / 1e3, costs))
+
+    def until(self, chain: str, at: float) -> list[tuple[float, ...]]:
+        """The tasks of each stage up to a moment that were not asked for before."""
+        jobs = self._left[chain]
+        taken = [job for job in jobs if job[0] <= at]
+        del jobs[: len(taken)]
+        return [stage for _, stages in taken for stage in stages]
+
+
+def _chain(said: Mapping[str, str], queries: Mapping[str, str]) -> str:
+    """Delta looks at a new table in threads that say of which query they are, but not of which micro-batch."""
+    if "streaming.sql.batchId" in said:
+        return queries[said["sql.streaming.queryId"]]
+    return MAIN if "spark.sql.execution.id" in said else SPOOL
+
+
+def read_trace(folder: Path, lakehouse: Path, ended: float, core_seconds: float) -> Trace:
+    """The trace in a folder. `ended`: when the process had gone, `core_seconds`: what it and its children took."""
+    moments = _rows(folder / traced.DRIVER)
+    events = _rows(next(folder.glob("local-*")))
+    workers: dict[int, float] = defaultdict(float)
+    for row in _rows(folder / traced.TASKS):
+        workers[row["task"]] += row["seconds"]
+    started = [row for row in moments if row["what"] == traced.STARTED]
+    names = {row["id"]: row["name"] for row in started}
+    jobs = _Jobs(events, workers, names)
+    needs = _commits_before_batches(events, lakehouse)
+    chains = {}
+    for chain in (MAIN, SPOOL, INGEST, TRACK):
+        mine = [row for row in moments if names.get(row["chain"], row["chain"]) == chain and row["what"] not in {"begin", "end"}]
+        chains[chain] = list(_steps(chain, mine[chain == MAIN :], mine[0]["seconds"] if chain == MAIN else 0.0, jobs, needs))
+    last, final = [row for row in moments if row["what"] == traced.BATCH_END][-1], moments[-1]
+    return Trace(
+        chains,
+        start=started[0]["seconds"] + started[0]["jvm"],
+        start_wall=started[0]["at"] - moments[0]["at"],
+        workers=workers[traced.DAEMON],
+        end=final["python"] + final["jvm"] - last["python"] - last["jvm"],
+        end_wall=ended - last["at"],
+        python=final["python"],
+        jvm=final["jvm"] - sum(jobs.own.values()),
+        core_seconds=core_seconds,
+    )
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _commits_before_batches(events: Rows, lakehouse: Path) -> dict[int, str]:
+    """For each micro-batch of track the one of ingest whose commit is the last that it has, as what gives it."""
+    ingested = {}
+    for path in (lakehouse / "group_events" / "_delta_log").glob("*.json"):
+        ingested[int(path.stem)] = max((row["txn"]["version"] for row in _rows(path) if "txn" in row), default=-1)
+    found = {}
+    for event in events:
+        progress = event.get("progress", {})
+        if progress.get("name") == TRACK and progress["sources"][0]["endOffset"]:
+            offset = json.loads(progress["sources"][0]["endOffset"])
+            newest = offset["reservoirVersion"] - (offset["index"] < 0)
+            batch = max((batch for version, batch in ingested.items() if version <= newest), default=-1)
+            found[progress["batchId"]] = f"{INGEST}-{batch}" if batch >= 0 else ""
+    return found
+
+
+def _steps(chain: str, moments: Rows, before: float, jobs: _Jobs, needs: Mapping[int, str]) -> Iterator[Step]:
+    """The steps of a chain: one for each moment, and one for each stage of the jobs since the moment before."""
+    if chain in _LOOKS:
+        yield Step(needs=f"{chain} runs" if chain == TRACK else _WORKERS)
+    slices, waits, every = 0, f"{INGEST} runs" if chain == MAIN else "", 0.0
+    for moment in moments:
+        what, serial, before = moment["what"], max(0.0, moment["seconds"] - before), moment["seconds"]
+        stages, gives = jobs.until(chain, moment["at"]), ""
+        if what == traced.STARTED:
+            gives = f"{moment['name']} runs"
+        elif what == traced.BATCH:
+            waits = f"slice-{moment['batch']}" if chain == INGEST else needs.get(moment["batch"], "")
+            every = _LOOKS[chain]
+        elif what == traced.BATCH_END:
+            gives = f"{chain}-{moment['batch']}"
+        elif what == traced.SLICE:
+            gives, slices = f"slice-{slices}", slices + 1
+        elif chain == SPOOL and not waits:
+            waits = _WORKERS
+        for number, tasks in enumerate(stages or [()], 1):
+            is_first, is_last = number == 1, number >= len(stages)
+            yield Step(serial * is_first, tasks, waits * is_first, gives * is_last, every * is_first, _NAMES[chain])
+        waits, every = "", 0.0
+        if what == traced.SLICE and slices >= _ROOM:
+            waits, every = f"{INGEST}-{slices - _ROOM}", 0.1
