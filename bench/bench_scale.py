@@ -30,6 +30,7 @@ from list_scheduling import CORES, DRIVER, PAUSE, schedule, stages, tasks_only  
 from machine import machine  # noqa: E402
 from measured import Usage, run  # noqa: E402
 from traces import INGEST, SPOOL, START, TRACK, Trace, read_trace  # noqa: E402
+from undisturbed import Undisturbed  # noqa: E402
 
 from bench import FEW_LINES, count, made, python  # noqa: E402 - a script: the project is not on the path before
 
@@ -43,20 +44,25 @@ def traced_run(source: Path, folder: Path, cores: int, slots: int) -> Trace:
     for path in (trace, lake):
         shutil.rmtree(path, ignore_errors=True)
     trace.mkdir(parents=True)
-    begun = time.time()
     words = ("run", "--input", source, "--lakehouse", lake, "--once")
-    usage = run(python("bench/traced.py", trace, str(cores), str(slots), *words), PROJECT, folder / "output.txt")
-    return read_trace(trace, lake, begun + usage.seconds, usage.core_seconds)
+    with Undisturbed(len(os.sched_getaffinity(0))) as clock:
+        begun = time.time()
+        usage = run(python("bench/traced.py", trace, str(cores), str(slots), *words), PROJECT, folder / "output.txt")
+    return read_trace(trace, lake, begun + usage.seconds, usage.core_seconds, clock.until)
 
 
-def real_run(source: Path, folder: Path, cores: int) -> Usage:
-    """A plain run on the first cores of this machine."""
+def real_run(source: Path, folder: Path, cores: int) -> tuple[float, Usage]:
+    """A plain run on the first cores of this machine; how long it would have taken, had they been free of other work."""
     lake = folder / "lake"
     shutil.rmtree(lake, ignore_errors=True)
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(every)[:cores])
     try:
-        return run(python("-m", "jobs.cli", "run", "--input", source, "--lakehouse", lake, "--once"), PROJECT, folder / "output.txt")
+        words = ("run", "--input", source, "--lakehouse", lake, "--once")
+        with Undisturbed(cores) as clock:
+            begun = time.time()
+            usage = run(python("-m", "jobs.cli", *words), PROJECT, folder / "output.txt")
+        return clock.until(begun + usage.seconds) - clock.until(begun), usage
     finally:
         os.sched_setaffinity(0, every)
 
@@ -110,22 +116,24 @@ def table(figures: Mapping[int, Mapping[str, Any]], lines: int) -> str:
 
 
 def checked(source: Path, few: Sequence[Trace], folder: Path, runs: int) -> str:
-    """Computed beside real times. The machine may have other work: so they take turns, and medians count."""
-    real: dict[int, list[Usage]] = {1: [], 2: []}
-    seconds: dict[tuple[int, int], list[float]] = {}
+    """Computed beside real times. They take turns, and medians count: the machine may have other work."""
+    real: dict[int, list[tuple[float, Usage]]] = {1: [], 2: []}
+    found: dict[tuple[int, int], list[float]] = {(cores, slots): [] for cores in real for slots in real}
     for number in range(runs):
         for cores, usages in real.items():
             usages.append(real_run(source, folder, cores))
-            tell(f"real on {cores}, run {number + 1} of {runs}: {usages[-1].seconds:.1f} s, {usages[-1].core_seconds:.1f} core seconds")
-            for slots in real:
-                trace = traced_run(source, folder, cores, slots)
-                seconds.setdefault((cores, slots), []).append(computed(trace, few, cores)["seconds"])
-                tell(f"computed for {cores} in {slots} slots: {seconds[cores, slots][-1]:.1f} s")
-    rows = [f"{'cores':>5} {'real s':>8} {'core s':>8} {'computed from 1 slot':>21} {'from 2':>8}"]
+            seconds, usage = usages[-1]
+            times = f"{seconds:.1f} s of {usage.seconds:.1f} s, {usage.core_seconds:.1f} core seconds"
+            tell(f"real on {cores}, run {number + 1} of {runs}: {times}")
+        for (cores, slots), times_of_runs in found.items():
+            trace = traced_run(source, folder, cores, slots)
+            times_of_runs.append(computed(trace, few, cores)["seconds"])
+            tell(f"computed for {cores} in {slots} slots: {times_of_runs[-1]:.1f} s, {trace.core_seconds:.1f} core seconds")
+    rows = [f"{'cores':>5} {'real s':>8} {'core s':>8} {'computed from 1 slot':>21} {'from 2':>16}"]
     for cores, usages in real.items():
-        wall, core = (statistics.median(values) for values in zip(*((one.seconds, one.core_seconds) for one in usages), strict=True))
-        by = [statistics.median(seconds[cores, slots]) for slots in real]
-        rows.append(f"{cores:5} {wall:8.1f} {core:8.1f} {by[0]:14.1f} ({by[0] / wall:4.2f}) {by[1]:8.1f} ({by[1] / wall:4.2f})")
+        wall, core = statistics.median(one[0] for one in usages), statistics.median(one[1].core_seconds for one in usages)
+        by = [statistics.median(found[cores, slots]) for slots in real]
+        rows.append(f"{cores:5} {wall:8.1f} {core:8.1f} {by[0]:14.1f} ({by[0] / wall:.2f}) {by[1]:9.1f} ({by[1] / wall:.2f})")
     return "\n".join(rows)
 
 

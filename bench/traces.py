@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -94,8 +94,8 @@ def _chain(said: Mapping[str, str], queries: Mapping[str, str]) -> str:
     return MAIN if "spark.sql.execution.id" in said else SPOOL
 
 
-def read_trace(folder: Path, lakehouse: Path, ended: float, core_seconds: float) -> Trace:
-    """The trace in a folder. `ended`: when the process had gone, `core_seconds`: what it and its children took."""
+def read_trace(folder: Path, lakehouse: Path, ended: float, core_seconds: float, clock: Callable[[float], float]) -> Trace:
+    """The trace in a folder. `ended`: when the process had gone; `core_seconds`: of it and its children; `clock`: of undisturbed.py."""
     moments = _rows(folder / traced.DRIVER)
     events = _rows(next(folder.glob("local-*")))
     workers: dict[int, float] = defaultdict(float)
@@ -113,10 +113,10 @@ def read_trace(folder: Path, lakehouse: Path, ended: float, core_seconds: float)
     return Trace(
         chains,
         start=started[0]["seconds"] + started[0]["jvm"],
-        start_wall=started[0]["at"] - moments[0]["at"],
+        start_wall=clock(started[0]["at"]) - clock(moments[0]["at"]),
         workers=workers[traced.DAEMON],
         end=final["python"] + final["jvm"] - last["python"] - last["jvm"],
-        end_wall=ended - last["at"],
+        end_wall=clock(ended) - clock(last["at"]),
         python=final["python"],
         jvm=final["jvm"] - sum(jobs.own.values()),
         core_seconds=core_seconds,
