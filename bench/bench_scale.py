@@ -35,6 +35,7 @@ from undisturbed import Undisturbed  # noqa: E402
 from bench import FEW_LINES, count, made, python  # noqa: E402 - a script: the project is not on the path before
 
 SPEEDS: Final = {"read": SPOOL, "parse": INGEST, "track": TRACK}
+_SHOWN: Final = 0.05  # seconds
 READING: Final = ("read", "parse")
 
 
@@ -77,7 +78,7 @@ def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "tasks": bare.seconds,
-        "spent": {name: round(spent[name], 2) for name in (CORES, START, DRIVER, "read", "parse", "track", PAUSE) if spent[name] > 0},
+        "spent": {name: round(spent[name], 2) for name in (CORES, START, DRIVER, "read", "parse", "track", PAUSE)},
         "cost": {name: sum(trace.tasks(chain)) for name, chain in SPEEDS.items()},
         "largest": {name: max(trace.tasks(chain), default=0.0) for name, chain in SPEEDS.items()},
         "alone": {name: schedule({chain: stages(chains[chain])}, cores).seconds for name, chain in SPEEDS.items()},
@@ -90,17 +91,21 @@ def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
     }
 
 
-def table(figures: Mapping[int, Mapping[str, Any]], lines: int) -> str:
+def table(figures: Mapping[int, Mapping[str, Any]], what: str, lines: int) -> str:
     """The figures for a person."""
     least = min(figures)
     one, names = figures[least], " ".join(f"{name:>6}" for name in SPEEDS)
     rows = [
+        what,
+        "",
         f"{'':5} {'tasks':>15} {'run':>15} {'':>10} {'times as fast':^20}",
         f"{'cores':>5} {'s':>8} {'times':>6} {'s':>8} {'times':>6} {'lines/s':>10} {names}  bounded by, s",
     ]
     for cores, it in figures.items():
         alone = " ".join(f"{one['alone'][name] / it['alone'][name]:6.1f}" for name in SPEEDS)
-        bounds = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(it["spent"].items(), key=lambda item: -item[1]))
+        bounds = ", ".join(
+            f"{name} {seconds:.1f}" for name, seconds in sorted(it["spent"].items(), key=lambda item: -item[1]) if seconds >= _SHOWN
+        )
         tasks, run = (f"{it[name]:8.1f} {one[name] / it[name]:6.1f}" for name in ("tasks", "seconds"))
         rows.append(f"{cores:5} {tasks} {run} {lines / it['seconds']:10,.0f} {alone}  {bounds}")
     heads = f"{'tasks':^14} {'core seconds':^20} {'largest task, s':^17} {'read + parse':>13} {'driver, s a million lines':>26}"
@@ -137,6 +142,13 @@ def checked(source: Path, few: Sequence[Trace], folder: Path, runs: int) -> str:
     return "\n".join(rows)
 
 
+def started_run(short: Path, folder: Path, slots: int, number: int) -> Trace:
+    """A run over a few lines."""
+    trace = traced_run(short, folder, slots, slots)
+    tell(f"few lines, run {number + 1}: start {trace.start_wall:.1f} s, end {trace.end_wall:.1f} s, {trace.core_seconds:.1f} core seconds")
+    return trace
+
+
 def tell(text: str) -> None:
     """Says how far the bench is."""
     print(f"  {text}", file=sys.stderr, flush=True)
@@ -151,6 +163,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cores", default="1,2,4,8,16,32,64")
     parser.add_argument("--slots", type=int, default=len(os.sched_getaffinity(0)), help="in which tasks are done [default: %(default)s]")
     parser.add_argument("--runs", type=int, default=1, help="of each number of cores, which take turns")
+    parser.add_argument("--starts", type=int, default=3, help="runs over a few lines, which tell how long Spark takes to start")
     parser.add_argument("--check", action="store_true", help="compare with real runs on 1 and 2 cores instead")
     parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
     parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench-scale.json]")
@@ -174,35 +187,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT), str(PROJECT / "bench"), os.environ.get("PYTHONPATH", "")])  # of workers
-    on = machine()
+    on, target = machine(), options.json or folder / "bench-scale.json"
     source, short = made(folder, options.size, options.lines, options.seed), made(folder, "S", FEW_LINES, options.seed)
     lines = count(source)
-    few = []
-    for number in range(3):
-        few.append(traced_run(short, folder, options.slots, options.slots))
-        print(
-            f"  few lines, run {number + 1} of 3: start {few[-1].start_wall:.1f} s, end {few[-1].end_wall:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+    few = [started_run(short, folder, options.slots, number) for number in range(options.starts)]
     if options.check:
         print(checked(source, few, folder, options.runs))
         return 0
-    found: dict[int, list[dict[str, Any]]] = {int(cores): [] for cores in options.cores.split(",")}
+    found: dict[int, list[dict[str, Any]]] = {}
     for number in range(options.runs):
-        for cores, of_one in found.items():
-            of_one.append(computed(traced_run(source, folder, cores, options.slots), few, cores))
-            tell(f"planned for {cores}, run {number + 1} of {options.runs}: {of_one[-1]['seconds']:.1f} s")
-    figures = {cores: median(of_one) for cores, of_one in found.items()}
-    report = {
-        "machine": on,
-        "input": {"size": options.size, "lines": lines},
-        "runs": options.runs,
-        "slots": options.slots,
-        "cores": figures,
-    }
-    (options.json or folder / "bench-scale.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    print(table(figures, lines))
+        for cores in map(int, options.cores.split(",")):
+            trace = traced_run(source, folder, cores, options.slots)
+            found.setdefault(cores, []).append(computed(trace, few, cores))
+            seconds = f"{found[cores][-1]['seconds']:.1f} s, {trace.core_seconds:.1f} core seconds"
+            tell(f"planned for {cores}, run {number + 1} of {options.runs}: {seconds}")
+            figures = {cores: median(found[cores]) for cores in sorted(found)}
+            inputs = {"size": options.size, "lines": lines, "runs": number + 1, "slots": options.slots}
+            target.write_text(json.dumps({"machine": on, "input": inputs, "cores": figures}, indent=2) + "\n", encoding="utf-8")
+    print(table(figures, f"{lines:,} lines of {options.size}, {on['cores']} cores of {on['processor']}", lines))
     return 0
 
 
