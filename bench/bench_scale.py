@@ -41,7 +41,7 @@ READING: Final = ("read", "parse")
 
 def traced_run(source: Path, folder: Path, cores: int, slots: int) -> Trace:
     """A run planned for so many cores."""
-    trace, lake = folder / "trace", folder / "lake"
+    trace, lake = folder / f"trace-{cores}", folder / "lake"
     for path in (trace, lake):
         shutil.rmtree(path, ignore_errors=True)
     trace.mkdir(parents=True)
@@ -70,13 +70,12 @@ def real_run(source: Path, folder: Path, cores: int) -> tuple[float, Usage]:
 
 def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
     """The figures on so many cores. `few`: traces of runs over a few lines, which tell how long Spark takes to start and to end."""
-    start, end = min(one.start_wall for one in few), min(one.end_wall for one in few)
-    chains = trace.with_start(start)
+    chains = trace.with_start(min(one.start_wall for one in few))
+    end = max(min(one.end_wall for one in few), trace.end / cores)
     whole, bare = schedule(chains, cores, trace.beside), schedule(tasks_only(chains), cores)
-    seconds = whole.seconds + max(end, trace.end / cores)
     spent = whole.spent + Counter({START: end})
     return {
-        "seconds": seconds,
+        "seconds": whole.seconds + end,
         "tasks": bare.seconds,
         "spent": {name: round(spent[name], 2) for name in (CORES, START, DRIVER, "read", "parse", "track", PAUSE)},
         "cost": {name: sum(trace.tasks(chain)) for name, chain in SPEEDS.items()},
@@ -85,6 +84,7 @@ def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
         "count": {name: len(trace.tasks(chain)) for name, chain in SPEEDS.items()},
         "driver_python": trace.python - statistics.median(one.python for one in few),
         "driver_jvm": trace.jvm - statistics.median(one.jvm for one in few),
+        "driver_between": trace.serial - statistics.median(one.serial for one in few),
         "start_core_seconds": trace.start,
         "core_seconds": trace.core_seconds,
         "beside": trace.beside,
@@ -108,15 +108,19 @@ def table(figures: Mapping[int, Mapping[str, Any]], what: str, lines: int) -> st
         )
         tasks, run = (f"{it[name]:8.1f} {one[name] / it[name]:6.1f}" for name in ("tasks", "seconds"))
         rows.append(f"{cores:5} {tasks} {run} {lines / it['seconds']:10,.0f} {alone}  {bounds}")
-    heads = f"{'tasks':^14} {'core seconds':^20} {'largest task, s':^17} {'read + parse':>13} {'driver, s a million lines':>26}"
+    heads = f"{'tasks':^14} {'core seconds':^20} {'largest task, s':^17} {'read + parse':>13}   {'driver, s/M':^20}"
     rows += ["", f"{'':5} {heads}"]
     for cores, it in figures.items():
         forms = {"count": "4.0f", "cost": "6.1f", "largest": "5.2f"}
         counts, costs, largest = (" ".join(f"{it[what][name]:{form}}" for name in SPEEDS) for what, form in forms.items())
         cost = sum(it["cost"][name] for name in READING) / sum(one["cost"][name] for name in READING)
-        python, jvm = (it[f"driver_{name}"] / lines * 1e6 for name in ("python", "jvm"))
-        rows.append(f"{cores:5} {counts} {costs} {largest} {cost:13.2f} {f'Python {python:.2f}, JVM {jvm:.2f}':>26}")
-    rows += ["", f"Three columns: {', '.join(SPEEDS)}. Times, and read + parse: beside what is planned for {least} and done on it."]
+        driver = (f"{it[f'driver_{name}'] / lines * 1e6:6.2f}" for name in ("python", "jvm", "between"))
+        rows.append(f"{cores:5} {counts} {costs} {largest} {cost:13.2f}   {' '.join(driver)}")
+    rows += [
+        "",
+        f"Three columns are {', '.join(SPEEDS)}. Times, and read + parse: beside what is planned for {least} and done on it.",
+        "Driver, beyond a run over a few lines: its Python, its JVM outside of tasks; what of both passes between tasks.",
+    ]
     return "\n".join(rows)
 
 

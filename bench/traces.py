@@ -47,11 +47,15 @@ class Trace(NamedTuple):
         return [task for step in self.chains[chain] for task in step.tasks]
 
     @property
+    def serial(self) -> float:
+        """What the driver does between tasks."""
+        return sum(step.serial for steps in self.chains.values() for step in steps)
+
+    @property
     def beside(self) -> float:
         """What is taken beside a second of a task, by compilers, collectors and the like."""
-        serial = sum(step.serial for steps in self.chains.values() for step in steps)
         tasks = sum(sum(self.tasks(chain)) for chain in self.chains)
-        return max(0.0, self.core_seconds - self.start - self.workers - self.end - serial - tasks) / tasks
+        return max(0.0, self.core_seconds - self.start - self.workers - self.end - self.serial - tasks) / tasks
 
     def with_start(self, wall: float) -> dict[str, list[Step]]:
         """The chains with the start of Spark, which takes so long where nothing else runs."""
