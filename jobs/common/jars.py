@@ -67,7 +67,7 @@ class JarSet:
 
     def stamp(self) -> str:
         """What the stamp says when all JARs are there."""
-        return "\n".join(self.coordinates) + "\n"
+        return "\n".join([*self.coordinates, *(f"without {one}" for one in self.without)]) + "\n"
 
 
 def ensure_spark_jars(say: Say) -> None:

@@ -29,7 +29,7 @@ S3_COORDINATES: Final = (
 )
 """What Spark needs for checkpoints on S3."""
 S3_WITHOUT: Final = (
-    "software.amazon.awssdk:bundle",  # all services of AWS: 600 MB, of which the parts above are 10
+    "software.amazon.awssdk:bundle",  # all services of AWS: 558 MB, of which the parts above are 10
     "software.amazon.awssdk:apache5-client",  # beside apache-client, which Hadoop names
     "org.apache.hadoop:*azure*",
     "org.apache.hadoop:hadoop-c*",  # the client, which Spark brings, and a package without content

@@ -70,6 +70,16 @@ def test_those_of_another_version_or_an_interrupted_download_are_replaced(target
     assert (target / "resolved.txt").read_text() == "\n".join(COORDINATES) + "\n"
 
 
+def test_a_set_of_which_more_is_left_out_now_is_replaced(target: Path) -> None:
+    jars.ensure_s3_jars(lambda _: None)
+    stamp = (target / "resolved.txt").read_text()
+    (target / "resolved.txt").write_text(stamp.replace("without software.amazon.awssdk:bundle\n", ""))
+    files(target, "bundle-2.57.8.jar")
+    jars.ensure_s3_jars(lambda _: None)
+    assert (target / "resolved.txt").read_text() == stamp
+    assert "bundle-2.57.8.jar" not in {path.name for path in target.iterdir()}
+
+
 def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(target: Path) -> None:
     target.write_text("a file")
     with pytest.raises(UserError, match=rf"cannot keep the JARs .* in {target}: .*REBALANCE_JARS"):
