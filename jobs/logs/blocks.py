@@ -35,11 +35,10 @@ _SECOND: Final = 1_000  # ms
 class Block:
     """Lines of clean text. `starts`, `ends`: where each begins and ends, its newline left out. `own`: whether it begins as Kafka's own."""
 
-    def __init__(self, text: bytes, newlines: Numbers) -> None:
-        """`newlines`: where they are in the text. Its last line has none."""
+    def __init__(self, text: bytes, starts: Numbers, ends: Numbers) -> None:
         self.text = text
-        self.starts = np.concatenate([[0], newlines + 1])
-        self.ends = np.concatenate([newlines, [len(text)]])
+        self.starts = starts
+        self.ends = ends
         self.own = self._own()
 
     def __len__(self) -> int:
@@ -124,4 +123,5 @@ def block_of(text: bytes) -> Block | None:
     is_newline = kinds == _NEWLINE
     if not (is_newline | (kinds == _TAB)).all() or _DELETE in text or not is_utf8(text):
         return None
-    return Block(text, low[is_newline])
+    newlines = low[is_newline]
+    return Block(text, np.concatenate([[0], newlines + 1]), np.concatenate([newlines, [len(text)]]))

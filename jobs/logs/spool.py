@@ -37,8 +37,8 @@ from jobs.logs.slice_files import SliceFiles
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
-from jobs.logs.stretches.plan import Planner
-from jobs.logs.stretches.reading import log_read, read_stretch
+from jobs.logs.stretches.plan import Planner, SlicePlan
+from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
@@ -48,9 +48,11 @@ STATE_VERSION: Final = 1
 
 _FIRST_LINES: Final = 100_000  # of the first slice of a backlog
 _GROWTH: Final = 4  # times the lines of a slice: those of the next
+_BEGIN_LINES: Final = 10_000  # of a backlog, read in order: they show of which kind its logs are
 _STRETCHED: Final = 8
-"""Times the lines of a slice: those of one that is read in stretches. Long runs of heartbeats cost least, and no process holds them all."""
-_ROOM_POLL_SECONDS: Final = 0.1
+"""Times the lines of a slice: those of one that is read in stretches, or once for each core if these are more. Long runs of heartbeats cost
+least, and no process holds them all."""
+_POLL_SECONDS: Final = 0.1
 
 
 class _State(msgspec.Struct):
@@ -103,6 +105,8 @@ class Spool(SurveyedSlicer):
         self.settings: SpoolSettings
         self.inputs = inputs
         self.files = SliceFiles(folder)
+        self.expects_workers = False  # they come soon
+        self.waits_for_workers = False
         self._in_order_until = NEVER  # up to where stretches were tried in vain
         self._next_number = 1
         self._ended = False
@@ -152,18 +156,19 @@ class Spool(SurveyedSlicer):
 
     def _fill_in_stretches(self, slice_: Slice) -> bool:
         """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
-        workers = self.workers
-        if workers is None or not self.settings.fold:
+        plan = self._plan()
+        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or not self._wait_for_workers())):
             return False
-        if min((stream.due_ms for stream in self.streams if stream.has_more), default=FOREVER) <= self._in_order_until:
+        if not any(stream.reached.line for stream in self.streams):
+            most, self.most_lines = self.most_lines, min(_BEGIN_LINES, self.most_lines)
+            self.fill(slice_)
+            self.most_lines = most
+        workers, plan = self.workers, self._plan()
+        if workers is None or plan is None:
             return False
-        names = (self.files.part(self._next_number, f"{part:04d}") for part in count())
-        plan = Planner(self.settings, workers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)
-        if plan is None:
-            return False
-        results = workers.map(read_stretch, [stretch for _, stretches in plan.stretches for stretch in stretches])
+        results = [read for reads in workers.map(read_stretches, plan.tasks()) for read in reads]
         if not any(results):
-            self.workers = None  # perhaps they do not see the logs, and the next slice would be tried in vain, too
+            self.workers, self.expects_workers = None, False  # perhaps they do not see the logs: the next slice would be tried in vain, too
             return False
         found = iter(results)
         reads = [(stream, log_read(stream.reached, stretches, [next(found) for _ in stretches])) for stream, stretches in plan.stretches]
@@ -176,13 +181,33 @@ class Spool(SurveyedSlicer):
         self.read_up_to(slice_, plan.until_ms)
         return True
 
+    def _plan(self) -> SlicePlan | None:
+        if (self.workers is None and not self.expects_workers) or not self.settings.fold:
+            return None
+        if min((stream.due_ms for stream in self.streams if stream.has_more), default=FOREVER) <= self._in_order_until:
+            return None
+        cores = self.workers.cores if self.workers is not None else 1
+        names = (self.files.part(self._next_number, f"{part:04d}") for part in count())
+        return Planner(self.settings, cores).plan(self.streams, self.settings.slice_lines * max(_STRETCHED, cores), names)
+
+    def _wait_for_workers(self) -> bool:
+        """Waits until there are workers; False if stopped before.
+
+        What this process could read meanwhile costs more than it brings: each slice has a row of every member.
+        """
+        self.waits_for_workers = True
+        while self.workers is None and not self.is_stopped():
+            time.sleep(_POLL_SECONDS)
+        self.waits_for_workers = False
+        return self.workers is not None
+
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
         limit = self.settings.max_pending
         while limit is not None and len(self.files.present()) > limit:
             if self.is_stopped():
                 return False
-            time.sleep(_ROOM_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return True
 
     # Writing.

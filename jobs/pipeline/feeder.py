@@ -80,7 +80,8 @@ class Feeder:
         self.error: BaseException | None = None
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the thread. Other processes that read come soon (`share_with`)."""
+        self._spool.expects_workers = True
         self._thread.start()
 
     def cut(self, most_lines: int) -> list[Place] | None:
@@ -104,9 +105,9 @@ class Feeder:
 
     def has_input(self, interrupted: Callable[[], bool]) -> bool:
         """Whether the input has new lines, or cannot be read. Waits until that is clear."""
-        while not self.ended.is_set() and not self.slices and not interrupted():
+        while not (self.ended.is_set() or self.slices or self._spool.waits_for_workers or interrupted()):
             time.sleep(0.01)
-        return self.slices > 0 or self.error is not None
+        return self.slices > 0 or self._spool.waits_for_workers or self.error is not None
 
     def is_vain(self, interrupted: Callable[[], bool]) -> bool:
         """Whether no line of the whole input is understood, or it cannot be read.
@@ -117,7 +118,7 @@ class Feeder:
         while not (self.ended.is_set() or interrupted() or any(stream.understood for stream in self._spool.streams)):
             if time.monotonic() > until:
                 return False
-            if len(self.files.present()) >= _PENDING:  # the spool waits for room, or is about to
+            if self._spool.waits_for_workers or len(self.files.present()) >= _PENDING:  # or waits for room, or is about to
                 return False
             time.sleep(0.01)
         return self.ended.is_set() and (self.error is not None or not self.understood)

@@ -67,19 +67,26 @@ def write_share(lakehouse: Place, batch_id: int, parts: Sequence[Part], share: i
 def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
     """Rows of PARSED. Those of all heartbeats that the log reader recognised come together, so that runs of them share rows."""
     held: list[pa.Table] = []
+    others: list[pa.Table] = []
     for part in parts:
         for lines in read_share(place_of(part.path), share, part.before):
             is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"]))
             held.append(lines.filter(is_beat))
-            yield from _rows_of(lines.filter(pc.invert(is_beat)), _ROWS)
+            others.append(lines.filter(pc.invert(is_beat)))
+        if sum(map(len, others)) >= _ROWS:
+            yield from _rows_of(others)
+            others = []
         if sum(beats.nbytes for beats in held) > _HELD_BYTES:
             held = [folded(pa.concat_tables(held))]
             if held[0].nbytes > _HELD_BYTES // 2:
-                yield from _rows_of(held.pop())
+                yield from _rows_of(held, len(held[0]))
+                held = []
+    yield from _rows_of(others)
     if held:
-        yield from _rows_of(folded(pa.concat_tables(held)))
+        beats = folded(pa.concat_tables(held))
+        yield from _rows_of([beats], len(beats))
 
 
-def _rows_of(lines: pa.Table, most_rows: int | None = None) -> Iterator[pa.Table]:
-    for batch_of_lines in lines.combine_chunks().to_batches(most_rows):
+def _rows_of(tables: Sequence[pa.Table], most_rows: int = _ROWS) -> Iterator[pa.Table]:
+    for batch_of_lines in pa.concat_tables(tables).combine_chunks().to_batches(most_rows) if tables else ():
         yield kinds.parsed(batch_of_lines)

@@ -30,7 +30,9 @@ class Consumer:
             rows = table.to_pylist()
             parts = [row for row in rows if row["record"] == "part"]
             in_parts = [line for part in parts for line in self._lines_of(folder, part)]
-            self.slices.append([*in_parts, *(row for row in rows if row not in parts)])
+            lines = [*in_parts, *(row for row in rows if row["record"] == "line")]  # beside, before and after those of the parts
+            others = (row for row in rows if row["record"] not in ("line", "part"))
+            self.slices.append([*sorted(lines, key=lambda row: row["position"]), *others])
             path.unlink()
 
     def _newest(self, folder):

@@ -241,7 +241,7 @@ def test_workers_that_do_not_see_the_logs_are_not_asked_again(tmp_path):
 
     def blind(_, work):
         asked.append(len(work))
-        return [None for _ in work]
+        return [[None] * len(stretches) for stretches in work]
 
     consumer, _ = run(inputs, tmp_path / "out", None, Workers(2, blind), **SETTINGS)
     whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)

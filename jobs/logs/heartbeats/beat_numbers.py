@@ -45,11 +45,15 @@ class BeatNumbers(Beats):
 
     def take_block(self, log: LogBeats, block: Block, ats: Numbers, first_position: int) -> Sequence[int]:
         """As said there: with numbers of all lines at once."""
+        return self.take_lines(log, block, ats, first_position + np.arange(len(ats)))
+
+    def take_lines(self, log: LogBeats, block: Block, ats: Numbers, positions: Numbers) -> Sequence[int]:
+        """The same for lines that need not follow each other. `positions`: theirs."""
         found = repeats_in(block, len(ats), log)
         if not len(found.lines):
             return range(len(ats))
         self._gather()
-        self._append(found.rows, found.lines + first_position, ats[found.lines], found.correlation_ids, found.times)
+        self._append(found.rows, positions[found.lines], ats[found.lines], found.correlation_ids, found.times)
         self.count += len(found.lines)
         if len(self._texts) >= PENDING:
             self.settle()
@@ -118,11 +122,14 @@ def counts_of(repeated: pa.Array) -> pa.Array:
 
 def every_of(rows: pa.Table) -> tuple[Numbers, Numbers]:
     """What `BeatNumbers.every` gave, of RAW lines or of their rows of PARSED."""
-    repeated = rows["repeated"]
-    counts = counts_of(repeated).to_numpy()
-    beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
+    counts, beats = counts_of(rows["repeated"]).to_numpy(), numbers_of(rows["repeated"])
     beats[:, 0] += np.repeat(rows["position"].to_numpy(), counts)
     return np.repeat(np.arange(len(rows)), counts), beats
+
+
+def numbers_of(repeated: pa.ChunkedArray) -> Numbers:
+    """All numbers of values of `BeatNumbers.by_row`, WIDTH of each line."""
+    return np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
 
 
 def _numbers(values: pa.Array) -> npt.NDArray[np.int64]:

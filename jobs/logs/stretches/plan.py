@@ -18,8 +18,8 @@ from jobs.logs.streams import Stream
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold
 from jobs.logs.times import NEVER, LocalTimes
 
-_MOST_STRETCH_BYTES: Final = 2 << 30  # the numbers of its heartbeats must fit into the memory of a task
-_TASKS_PER_CORE: Final = 2
+_MOST_TASK_BYTES: Final = 1 << 30  # the numbers of its heartbeats must fit into the memory of a task
+_LEAST_PART: Final = 16  # of what a task reads: less of another log is not worth a stretch of its own
 _OVERFULL: Final = 1.25  # times the lines of a slice that one may have
 _ORDERLY_PART: Final = 4  # logs that are read in order have at most one in this many bytes
 _MOST_LOOK_BYTES: Final = 64 << 10
@@ -35,6 +35,21 @@ class SlicePlan:
 
     until_ms: int
     stretches: list[tuple[Stream, list[Stretch]]]
+    lines: float  # of the stretches, about
+    task_bytes: int
+
+    def tasks(self) -> list[list[Stretch]]:
+        """The stretches that a task reads: about as many bytes as each other task."""
+        tasks, read = list[list[Stretch]](), 0
+        for _, stretches in self.stretches:
+            for stretch in stretches:
+                length = stretch.end - stretch.mark.offset
+                if not tasks or read + length // 2 > self.task_bytes:
+                    tasks.append([])
+                    read = 0
+                tasks[-1].append(stretch)
+                read += length
+        return tasks
 
 
 class Planner:
@@ -43,7 +58,7 @@ class Planner:
     def __init__(self, settings: SlicerSettings, cores: int) -> None:
         self._settings = settings
         self._least = settings.stretch_bytes
-        self._tasks = _TASKS_PER_CORE * cores
+        self._cores = cores
 
     def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Place]) -> SlicePlan | None:
         """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
@@ -65,23 +80,29 @@ class Planner:
             total = sum(end - log.start.offset for log, end in found)
             if not found or in_order * total > self._settings.slice_bytes * left:
                 return None  # this process would have to hold more lines of the other logs than of a slice
-            size = max(self._least, min(_MOST_STRETCH_BYTES, total // self._tasks))
-            cut = [(log.stream, log.cut(end, self._count(end - log.start.offset, size), parts, self._tasks)) for log, end in found]
+            tasks = self._tasks(total)
+            cut, before, size, lines_read = [], 0, ceil(total / tasks), 0.0
+            for log, end in found:
+                length = end - log.start.offset
+                cut.append((log.stream, log.cut(end, _places(before, length, size), parts, tasks)))
+                before += length
+                lines_read += length / log.bytes_a_line
         finally:
             for log in logs:
                 log.close()
-        return SlicePlan(until, cut) if all(stretches for _, stretches in cut) else None
+        return SlicePlan(until, cut, lines_read, size) if all(stretches for _, stretches in cut) else None
 
-    def _count(self, length: int, size: int) -> int:
-        """Of the stretches of a log. Fewer long ones cost less, but tasks must be about equal."""
-        return max(1, min(ceil(length / size), length // self._least))
+    def _tasks(self, total: int) -> int:
+        """How many tasks read a slice: as few as use all cores, since each has the first heartbeat of every member as text."""
+        rounds = ceil(total / (self._cores * _MOST_TASK_BYTES))
+        return max(1, min(rounds * self._cores, total // self._least))
 
     def _log(self, stream: Stream) -> _PlannedLog | None:
         """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
         mark = stream.reached
         if stream.file is None or stream.shared_by is not None or stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
             return None
-        if stream.signature.size - mark.offset < self._least or mark.inside_line or mark.line == mark.first_line:
+        if stream.signature.size - mark.offset < self._least or mark.inside_line or _is_unclear(mark):
             return None
         settings = self._settings
         place = LogPlace(
@@ -109,15 +130,22 @@ class _PlannedLog:
         self.stream = stream
         self.size = source.length()
         self.start = stream.reached
-        self.bytes_a_line = self.start.offset / self.start.line
         self._look = look
+        self._looks: dict[int, tuple[int, int] | None] = {}
         self._place = place
         self._source = source
         self._times = LocalTimes(place.zone)
+        self.bytes_a_line = self._bytes_a_line()
 
     def close(self) -> None:
         """Closes the file."""
         self._source.close()
+
+    def _bytes_a_line(self) -> float:
+        if self.start.line > self.start.first_line:
+            return self.start.offset / self.start.line
+        first = self._source.at(self.start.offset, self._look)
+        return len(first) / max(1, first.count(b"\n"))
 
     def last_ms(self) -> int | None:
         """The time of one of the last lines."""
@@ -128,10 +156,14 @@ class _PlannedLog:
 
     def end_at(self, until: int) -> int | None:
         """Where the first line later than `until` begins, about, if times go up; None if that cannot be told."""
+        if until < self.stream.due_ms:
+            return self.start.offset
         low, high = self.start.offset, self.size
         while high - low > self._look:
             middle = (low + high) // 2
-            found = self._timed_from(middle)
+            if middle not in self._looks:
+                self._looks[middle] = self._timed_from(middle)
+            found = self._looks[middle]
             if found is None or found[0] >= high:
                 if found is None and high != self.size:
                     return None
@@ -142,12 +174,12 @@ class _PlannedLog:
                 low = found[0]
         return low if self._begins_line(low) else None
 
-    def cut(self, end: int, count: int, parts: Iterator[Place], shares: int) -> list[Stretch]:
-        """The lines up to `end` in at most `count` stretches. `shares`: of the rows of each."""
+    def cut(self, end: int, wanted: Sequence[int], parts: Iterator[Place], shares: int) -> list[Stretch]:
+        """The lines up to `end` in stretches, each with so many shares. `wanted`: where others than the first begin, about, from here."""
         start = self.start.offset
         places = [start]
-        for number in range(1, count):
-            place = self._line_from(start + (end - start) * number // count)
+        for length in wanted:
+            place = self._line_from(start + length)
             if place is not None and places[-1] < place < end:
                 places.append(place)
         first = replace(self.start, line=0, first_line=0, groups={})
@@ -190,6 +222,18 @@ class _PlannedLog:
                     return start, at
                 start += len(line)
         return None
+
+
+def _is_unclear(mark: Mark) -> bool:
+    """Whether the first lines of a log do not tell which kind it is, and no more were read."""
+    return mark.line == mark.first_line and bool(mark.requests) == bool(mark.others)
+
+
+def _places(before: int, length: int, size: int) -> list[int]:
+    """Where a log is cut that follows so many bytes of others, so that all tasks read `size` bytes."""
+    least = size // _LEAST_PART
+    first = -before % size
+    return [place for place in range(first, length, size) if least < place < length - least]
 
 
 def _evenly(left: float, lines: int) -> int:

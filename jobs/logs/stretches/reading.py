@@ -114,6 +114,11 @@ class StretchRead:
             reader.close()
 
 
+def read_stretches(stretches: Sequence[Stretch]) -> list[StretchRead | None]:
+    """Reads the stretches of a task."""
+    return [read_stretch(stretch) for stretch in stretches]
+
+
 def read_stretch(stretch: Stretch) -> StretchRead | None:
     """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
     read = StretchRead(stretch.mark)

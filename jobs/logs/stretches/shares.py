@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jobs.common.stores import Place, readable
-from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of, every_of, packed
+from jobs.logs.blocks import Block, Numbers
+from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of, numbers_of
 from jobs.logs.mark import KeptLines
 from jobs.logs.slice_rows import ARROW_SCHEMA
 
@@ -45,28 +46,56 @@ def read_share(path: Place, share: int, before: int) -> Iterator[pa.Table]:
 
 
 def folded(beats: pa.Table) -> pa.Table:
-    """Rows of recognised heartbeats of several stretches: those that repeat a line of an earlier stretch become numbers of that line."""
-    again, kept = BeatNumbers(), list[int]()
-    logs = pc.binary_join_element_wise(*(beats[name] for name in _LOG), "\0").to_pylist()
-    takes = {log: again.log(log, kept.__len__).take for log in set(logs)}
-    lines, positions = beats["text"].cast(pa.binary()).to_pylist(), beats["position"].to_pylist()
-    ats = beats["at"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
-    for row, (line, log, position, at_ms) in enumerate(zip(lines, logs, positions, ats, strict=True)):
-        if not takes[log](line, position, at_ms, is_beat=True):
-            kept.append(row)
+    """Rows of recognised heartbeats of several stretches: those that repeat a line of another stretch become numbers of that line."""
+    again, kept, before = BeatNumbers(), list[int](), 0
+    logs = pc.binary_join_element_wise(*(beats[name] for name in _LOG), "\0").combine_chunks().dictionary_encode().indices
+    ats = beats["at"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+    for lines in beats["text"].chunks:
+        of = logs[before : before + len(lines)].to_numpy()
+        for log in np.unique(of).tolist():
+            rows, seen = np.flatnonzero(of == log), again.log(log, kept.__len__)
+            block = _block(lines.take(rows))
+            rows += before
+            for index in again.take_lines(seen, block, ats[rows], rows):
+                if not seen.take(block.line(index), row := int(rows[index]), int(ats[row]), is_beat=True):
+                    kept.append(row)
+        before += len(lines)
     if not again.count:
         return beats
-    is_kept = np.zeros(len(beats), np.bool_)
-    is_kept[kept] = True
-    row_of = np.empty(len(beats), np.int64)
-    row_of[kept] = np.arange(len(kept))
-    row_of[~is_kept], own = again.every()
-    before, repeating = every_of(beats)
-    rows, every = np.concatenate([row_of[~is_kept], row_of[before]]), np.concatenate([own, repeating])
-    in_order = np.argsort(every[:, 0], kind="stable")
-    taken = beats.take(np.array(kept))
-    repeated = packed(rows[in_order], every[in_order], taken["position"].to_numpy(), np.ones(len(kept), np.bool_))
-    return _with(taken, lines=pc.add(counts_of(repeated), 1), repeated=repeated)
+    repeated, counts = _joined(beats, np.array(kept), *again.every())
+    return _with(beats.take(np.array(kept)), lines=pa.array(counts + 1), repeated=repeated)
+
+
+def _joined(beats: pa.Table, kept: Numbers, of: Numbers, own: Numbers) -> tuple[pa.Array, Numbers]:
+    """The numbers of all lines that repeat each kept row, in order, and how many they are.
+
+    `own`: those of the other rows, with the index of the row; `of`: the kept row that each repeats, as an index of `kept`.
+    """
+    positions, counts = beats["position"].to_numpy(), counts_of(beats["repeated"]).to_numpy()
+    rows = own[:, 0].copy()
+    row_of, lengths = np.empty(len(beats), np.int64), counts.copy()
+    row_of[kept], row_of[rows] = np.arange(len(kept)), of
+    lengths[rows] += 1
+    order = np.lexsort((positions, row_of))
+    begins = np.empty(len(beats), np.int64)
+    begins[order] = np.cumsum(lengths[order]) - lengths[order]
+    joined = np.empty((int(lengths.sum()), own.shape[1]), np.int64)
+    is_own = np.zeros(len(joined), np.bool_)
+    is_own[begins[rows]] = True
+    own[:, 0] = 0
+    joined[begins[rows]] = own
+    joined[~is_own] = numbers_of(beats["repeated"].take(order))
+    joined[:, 0] += np.repeat(positions[order] - positions[kept][row_of[order]], lengths[order])
+    counts = np.bincount(row_of, lengths).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(counts)]) * joined.itemsize * joined.shape[1]
+    buffers = (None, offsets.astype(np.int32), joined)
+    return pa.Array.from_buffers(pa.binary(), len(kept), [None if one is None else pa.py_buffer(one) for one in buffers]), counts
+
+
+def _block(lines: pa.StringArray) -> Block:
+    _, offsets, text = lines.buffers()
+    places = np.frombuffer(offsets, np.int32)[: len(lines) + 1].astype(np.int64)
+    return Block(text.to_pybytes() if text is not None else b"", places[:-1], places[1:])
 
 
 def _placed(lines: pa.Table, before: int) -> pa.Table:
