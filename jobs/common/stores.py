@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from configparser import ConfigParser
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -29,6 +30,11 @@ ENDPOINT: Final = "AWS_ENDPOINT_URL"
 REGION: Final = "AWS_REGION"
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?=/?[^/])")  # Path turns the two slashes of a URL into one
 _DEFAULT_REGION: Final = "us-east-1"
+_OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
+    "region": REGION,
+    "endpoint_url": ENDPOINT,
+}
+"""Settings of a profile that are used, and the variable of each."""
 
 
 class Stat(NamedTuple):
@@ -225,7 +231,22 @@ def place_of(text: str) -> Place:
         raise UserError(f"{url[1]}: only s3://BUCKET/PREFIX has been tried (docs/stores.md)")
     if not bucket or not key.strip("/"):
         raise UserError(f"{text}: give a bucket and a prefix in it, s3://BUCKET/PREFIX")
+    _use_profile()
     return StorePath(bucket, key)
+
+
+def _use_profile() -> None:
+    """Puts what AWS's files say of a profile into the environment, where all clients of this process and its children find it."""
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
+        return
+    profile = os.environ.get("AWS_PROFILE", "default")
+    files = {"AWS_SHARED_CREDENTIALS_FILE": ("credentials", profile), "AWS_CONFIG_FILE": ("config", f"profile {profile}")}
+    for variable, (name, section) in files.items():
+        settings = ConfigParser(interpolation=None)
+        settings.read(os.environ.get(variable) or Path.home() / ".aws" / name)
+        for key, value in settings.items(section) if settings.has_section(section) else ():
+            if key in _OF_PROFILE:
+                os.environ.setdefault(_OF_PROFILE[key], value)
 
 
 def is_store(place: Place) -> bool:
