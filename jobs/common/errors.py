@@ -17,6 +17,13 @@ class LakehouseError(UserError):
     """The lakehouse does not exist or cannot be read."""
 
 
+class StoreError(UserError, OSError):
+    """An object store does not do what it was asked for."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 class MissingTableError(LakehouseError):
     """The lakehouse has no such table yet."""
 

@@ -12,13 +12,14 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from configparser import ConfigParser
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
 
-from jobs.common.errors import UserError
+from jobs.common.errors import StoreError, UserError
+from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 ENDPOINT: Final = "AWS_ENDPOINT_URL"
 REGION: Final = "AWS_REGION"
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?=/?[^/])")  # Path turns the two slashes of a URL into one
+_REASON_CHARS: Final = 300
+_ARROWS: Final = re.compile("\x1b\\[[0-9;]*m|\u21b3")
+_REASON: Final = re.compile(r"(<Message>.*?</Message>|error sending request|failed to load.*)")
 _DEFAULT_REGION: Final = "us-east-1"
 _OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
     "region": REGION,
@@ -115,10 +119,8 @@ class StorePath:
 
     def is_file(self) -> bool:
         """Whether there is such an object."""
-        import obstore
-
         try:
-            obstore.head(_store(self.bucket), self.key)
+            self.stat()
         except FileNotFoundError:
             return False
         return True
@@ -127,7 +129,8 @@ class StorePath:
         """Whether there is an object below it."""
         import obstore
 
-        return any(True for _ in obstore.list(_store(self.bucket), f"{self.key}/", chunk_size=1))
+        with told(self):
+            return any(True for _ in obstore.list(_store(self.bucket), f"{self.key}/", chunk_size=1))
 
     def is_symlink(self) -> bool:
         """Never."""
@@ -137,13 +140,15 @@ class StorePath:
         """Size and date. FileNotFoundError: there is no such object."""
         import obstore
 
-        return self._known or _stat(obstore.head(_store(self.bucket), self.key))
+        with told(self):
+            return self._known or _stat(obstore.head(_store(self.bucket), self.key))
 
     def iterdir(self) -> Iterator[StorePath]:
         """The objects and prefixes one part below, by name."""
         import obstore
 
-        found = obstore.list_with_delimiter(_store(self.bucket), f"{self.key}/")
+        with told(self):
+            found = obstore.list_with_delimiter(_store(self.bucket), f"{self.key}/")
         folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
         yield from sorted([*folders, *(StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"])])
 
@@ -168,7 +173,8 @@ class StorePath:
         """The object. FileNotFoundError: there is none."""
         import obstore
 
-        return obstore.get(_store(self.bucket), self.key).bytes().to_bytes()
+        with told(self):
+            return obstore.get(_store(self.bucket), self.key).bytes().to_bytes()
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The object as a text."""
@@ -178,10 +184,9 @@ class StorePath:
         """Writes or replaces the object. LeaseLostError: another process works there."""
         import obstore
 
-        for prefix, check in _GUARDS.items():
-            if str(self).startswith(prefix):
-                check()
-        obstore.put(_store(self.bucket), self.key, data)
+        check_guards(self)
+        with told(self):
+            obstore.put(_store(self.bucket), self.key, data)
         return len(data)
 
     def touch(self) -> None:
@@ -192,7 +197,8 @@ class StorePath:
         """Deletes the object."""
         import obstore
 
-        obstore.delete(_store(self.bucket), self.key)
+        with told(self), suppress(FileNotFoundError):
+            obstore.delete(_store(self.bucket), self.key)
 
     def open(self, mode: str = "rb") -> BinaryIO:
         """The object as a file: to read all of it, or to write it when the file is closed."""
@@ -237,6 +243,7 @@ def place_of(text: str) -> Place:
 
 def _use_profile() -> None:
     """Puts what AWS's files say of a profile into the environment, where all clients of this process and its children find it."""
+    os.environ.setdefault("RUST_LOG", "off")  # delta-rs writes pages about credentials that it tried in vain
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return
     profile = os.environ.get("AWS_PROFILE", "default")
@@ -285,6 +292,21 @@ def readable(place: Place) -> Any:
     if isinstance(place, Path):
         return place
     return _filesystem().open(f"{place.bucket}/{place.key}", "rb")
+
+
+@contextmanager
+def told(place: Place) -> Iterator[None]:
+    """StoreError: says in a line what a store refuses, or that it cannot be reached, whichever client says so. A disk is no store."""
+    try:
+        yield
+    except (FileNotFoundError, UserError):
+        raise
+    except Exception as error:
+        if isinstance(place, Path) or not (type(error).__module__.startswith("obstore") or isinstance(error, OSError)):
+            raise
+        words = " ".join(_ARROWS.sub(" ", str(error)).split())
+        reason = re.sub("</?Message>", "", found[1]) if (found := _REASON.search(words)) else words
+        raise StoreError(0, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)") from error
 
 
 @lru_cache(maxsize=8)

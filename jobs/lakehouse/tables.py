@@ -11,17 +11,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock, RLock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
-from pyspark.sql.types import StructType
 
-from jobs.common.stores import Place, StorePath, check_guards, delta_options
+from jobs.common.stores import Place, StorePath, check_guards, delta_options, told
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType  # which costs a reader a second
 
 _CONFIGURATION: Final = {
     # delta-rs opens a table by its newest checkpoint and the commits since then.
@@ -45,12 +47,14 @@ def for_spark(path: Place) -> str:
 
 def is_table(path: Place) -> bool:
     """Whether a folder has a Delta table."""
-    return DeltaTable.is_deltatable(str(path), delta_options(path))
+    with told(path):
+        return DeltaTable.is_deltatable(str(path), delta_options(path))
 
 
 def opened(path: Place, version: int | None = None) -> DeltaTable:
     """A table, by default as it is now. TableNotFoundError: there is none."""
-    return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+    with told(path):
+        return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
 def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Place:
@@ -113,6 +117,8 @@ def kept(path: Place) -> _Kept:
 
 def version_of(path: Place) -> tuple[str, int] | None:
     """The id of a table and its version, which changes with each commit; None: there is no table."""
+    if not isinstance(path, StorePath) and not (path / "_delta_log").is_dir():
+        return None
     try:
         with kept(path).current() as table:
             return str(table.metadata().id), table.version()

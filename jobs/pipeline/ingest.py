@@ -27,7 +27,7 @@ from jobs.parsing.rows import PARSED
 from jobs.pipeline.part_tasks import Part
 from jobs.pipeline.parts import Written, tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
-from jobs.pipeline.slice_source import SliceSource
+from jobs.pipeline.sources.slices import SliceSource
 from schemas import input_lines, names
 from schemas.tables import INGEST_TABLES
 

@@ -124,8 +124,7 @@ def test_a_run_in_another_time_zone_is_refused_and_changes_nothing(capsys, tmp_p
 @pytest.fixture
 def without_spark(monkeypatch):
     """A run that would start Spark fails."""
-    for name in ("check_java", "ensure_spark_jars"):
-        monkeypatch.setattr(pipeline, name, lambda *_: None)
+    monkeypatch.setattr(pipeline, "ensure_spark", lambda *_: None)
     monkeypatch.setattr(pipeline, "started_spark", None)
 
 

@@ -12,6 +12,7 @@ from jobs.lakehouse.folder import Lakehouse, remember_input
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.parsing import batch, kinds
 from jobs.pipeline.tracking import packets
+from jobs.pipeline.tracking.spread import Spread
 from schemas.names import GROUP_EVENTS
 from tests.lakehouse.rows import empty_lakehouse, write
 
@@ -39,7 +40,7 @@ class GrowingLakehouse:
         for name, rows in written.items():
             tables.append(self.folder / name, rows, "test", self._batch)
         (rows,) = written[GROUP_EVENTS].combine_chunks().to_batches()
-        (packed,) = packets.packed(1, [rows])
+        (packed,) = packets.packed(Spread(1, 1), [rows])
         (cluster,) = packed["cluster"].to_pylist()
         told = packets.unpacked([pd.DataFrame({"events": packed["events"].to_pylist()})])
         tracked = [*self._shard.observe(*told), *self._shard.provisional]

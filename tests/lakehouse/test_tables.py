@@ -104,7 +104,7 @@ def test_of_two_that_write_the_same_version_one_does(table, monkeypatch):
 
     def late(*arguments):
         monkeypatch.setattr(tables, "commit", commit)
-        commit(tables.opened(table), [], {APP: 1})  # as another process that has paused
+        commit(table, tables.opened(table), [], {APP: 1})  # as another process that has paused
         commit(*arguments)
 
     monkeypatch.setattr(tables, "commit", late)

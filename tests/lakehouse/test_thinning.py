@@ -24,6 +24,7 @@ from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import table_rows
 from jobs.lakehouse.restored_beats import gap_counts
 from jobs.pipeline.tracking import packets
+from jobs.pipeline.tracking.spread import Spread
 from schemas.names import GROUP_EVENTS, INGEST
 from tests.lakehouse.rows import empty_lakehouse, finding, row, track_is_at, write
 from tests.pipeline.tracking.packed_events import events_in
@@ -111,7 +112,7 @@ def events_of(folder: Path) -> list[Event]:
     table = DeltaTable(str(folder / GROUP_EVENTS)).to_pyarrow_table()
     found = []
     for batch in table.to_batches():
-        for packet in packets.packed(1, [batch]):
+        for packet in packets.packed(Spread(1, 1), [batch]):
             found += events_in(packet.to_pandas())
     return found
 

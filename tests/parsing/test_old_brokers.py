@@ -15,6 +15,7 @@ from jobs.parsing.recognition import recognise
 from jobs.parsing.request_text import as_json
 from jobs.parsing.rows import Refusal
 from jobs.pipeline.tracking.packets import packed
+from jobs.pipeline.tracking.spread import Spread
 from tests.parsing.old_brokers import (
     FOLDER,
     RELEASES,
@@ -106,7 +107,7 @@ def read():
     ]
     told = read_lines(rows)
     verdicts = Counter((row["cluster"], row["origin"], row["verdict"], row["refusal"]) for row in told.to_pylist())
-    packets = pa.Table.from_batches(packed(1, batch.events(told, 0).combine_chunks().to_batches())).to_pandas()
+    packets = pa.Table.from_batches(packed(Spread(1, 1), batch.events(told, 0).combine_chunks().to_batches())).to_pandas()
     return {release: events_in(packets[packets["cluster"] == release]) for release in RELEASES}, verdicts
 
 

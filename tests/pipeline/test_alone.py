@@ -23,7 +23,7 @@ def lake(tmp_path, monkeypatch):
         query.awaitTermination = lambda: None
         return query
 
-    monkeypatch.setattr(alone, "spark_session", lambda *_: None)
+    monkeypatch.setattr(alone, "spark_session", lambda *_, **__: None)
     monkeypatch.setattr(alone, "check_executors", lambda *_: None)
     monkeypatch.setattr(alone, "tasks_as_workers", lambda *_: None)
     monkeypatch.setattr(alone, "start_ingest", start)

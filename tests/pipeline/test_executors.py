@@ -8,6 +8,7 @@ import pytest
 
 from jobs import ingest, ingest_topic, track
 from jobs.common.errors import UserError
+from jobs.common.stores import place_of
 from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import executors
 from jobs.pipeline.session import is_local
@@ -59,15 +60,15 @@ def test_only_a_driver_that_is_its_own_executor_is_local(master, local):
     assert is_local(master) is local
 
 
-@pytest.mark.parametrize("url", ["s3a://bucket/lake", "hdfs:///lake", "file:/lake"])
-def test_a_lakehouse_is_a_folder_not_a_url(url):
-    with pytest.raises(UserError, match=rf"the lakehouse has to be a folder, not a URL \({url.split(':')[0]}:\.\.\.\)"):
-        Lakehouse(Path(url))
+@pytest.mark.parametrize("url", ["gs://bucket/lake", "hdfs:///lake", "file:/lake"])
+def test_stores_that_were_not_tried_are_refused(url):
+    with pytest.raises(UserError, match=rf"{url.split(':')[0]}: only s3://BUCKET/PREFIX has been tried"):
+        place_of(url)
 
 
 @pytest.mark.parametrize("path", ["lake", "/a/b:c/d", "c:/lake", "logs/s3a:/lake"])
 def test_a_path_with_a_colon_may_be_a_folder(path):
-    assert str(Lakehouse(Path(path)).folder) == str(Path(path))
+    assert str(Lakehouse(place_of(path)).folder) == str(Path(path))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_the_jobs_refuse_a_url_before_they_start_spark(job, arguments, tmp_path,
     monkeypatch.chdir(tmp_path)
     Path("server.log").touch()
     with pytest.raises(SystemExit) as ended:
-        job.main([*arguments, "--lakehouse", "s3a://bucket/lake", "--once"])
+        job.main([*arguments, "--lakehouse", "gs://bucket/lake", "--once"])
     assert ended.value.code == 2
-    assert "not a URL (s3a:...)" in capsys.readouterr().err
+    assert "gs: only s3://BUCKET/PREFIX has been tried" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["server.log"]

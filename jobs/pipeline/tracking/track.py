@@ -34,8 +34,8 @@ from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import followers, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
+from jobs.pipeline.sources.events import EventSource
 from jobs.pipeline.tracking import shards
-from jobs.pipeline.tracking.event_source import EventSource
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.spread import Spread, spread_of
 from schemas import group_events, names

@@ -1,0 +1,1 @@
+"""What the queries read: Python data sources of Spark."""
