@@ -7,17 +7,15 @@ names that all clients of S3 know (docs/stores.md): no place, no option of Spark
 from __future__ import annotations
 
 import io
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from configparser import ConfigParser
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
 
+from jobs.common import store_clients
 from jobs.common.errors import StoreError, UserError
 from jobs.common.text import printable
 
@@ -27,18 +25,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from obstore.store import S3Store
 
-ENDPOINT: Final = "AWS_ENDPOINT_URL"
-REGION: Final = "AWS_REGION"
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?=/?[^/])")  # Path turns the two slashes of a URL into one
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")  # Path turns the two slashes of a URL into one
 _REASON_CHARS: Final = 300
 _ARROWS: Final = re.compile("\x1b\\[[0-9;]*m|\u21b3")
 _REASON: Final = re.compile(r"(<Message>.*?</Message>|error sending request|failed to load.*)")
-_DEFAULT_REGION: Final = "us-east-1"
-_OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
-    "region": REGION,
-    "endpoint_url": ENDPOINT,
-}
-"""Settings of a profile that are used, and the variable of each."""
 
 
 class Stat(NamedTuple):
@@ -81,7 +71,7 @@ class StorePath:
 
     def client(self) -> S3Store:
         """The client of its bucket, for what pathlib has not."""
-        return _store(self.bucket)
+        return store_clients.bucket_of(self.bucket)
 
     @property
     def name(self) -> str:
@@ -130,7 +120,7 @@ class StorePath:
         import obstore
 
         with told(self):
-            return any(True for _ in obstore.list(_store(self.bucket), f"{self.key}/", chunk_size=1))
+            return any(True for _ in obstore.list(store_clients.bucket_of(self.bucket), f"{self.key}/", chunk_size=1))
 
     def is_symlink(self) -> bool:
         """Never."""
@@ -141,14 +131,14 @@ class StorePath:
         import obstore
 
         with told(self):
-            return self._known or _stat(obstore.head(_store(self.bucket), self.key))
+            return self._known or _stat(obstore.head(store_clients.bucket_of(self.bucket), self.key))
 
     def iterdir(self) -> Iterator[StorePath]:
         """The objects and prefixes one part below, by name."""
         import obstore
 
         with told(self):
-            found = obstore.list_with_delimiter(_store(self.bucket), f"{self.key}/")
+            found = obstore.list_with_delimiter(store_clients.bucket_of(self.bucket), f"{self.key}/")
         folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
         yield from sorted([*folders, *(StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"])])
 
@@ -174,7 +164,7 @@ class StorePath:
         import obstore
 
         with told(self):
-            return obstore.get(_store(self.bucket), self.key).bytes().to_bytes()
+            return obstore.get(store_clients.bucket_of(self.bucket), self.key).bytes().to_bytes()
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The object as a text."""
@@ -186,7 +176,7 @@ class StorePath:
 
         check_guards(self)
         with told(self):
-            obstore.put(_store(self.bucket), self.key, data)
+            obstore.put(store_clients.bucket_of(self.bucket), self.key, data)
         return len(data)
 
     def touch(self) -> None:
@@ -198,7 +188,7 @@ class StorePath:
         import obstore
 
         with told(self), suppress(FileNotFoundError):
-            obstore.delete(_store(self.bucket), self.key)
+            obstore.delete(store_clients.bucket_of(self.bucket), self.key)
 
     def open(self, mode: str = "rb") -> BinaryIO:
         """The object as a file: to read all of it, or to write it when the file is closed."""
@@ -237,23 +227,8 @@ def place_of(text: str) -> Place:
         raise UserError(f"{url[1]}: only s3://BUCKET/PREFIX has been tried (docs/stores.md)")
     if not bucket or not key.strip("/"):
         raise UserError(f"{text}: give a bucket and a prefix in it, s3://BUCKET/PREFIX")
-    _use_profile()
+    store_clients.use_profile()
     return StorePath(bucket, key)
-
-
-def _use_profile() -> None:
-    """Puts what AWS's files say of a profile into the environment, where all clients of this process and its children find it."""
-    os.environ.setdefault("RUST_LOG", "off")  # delta-rs writes pages about credentials that it tried in vain
-    if os.environ.get("AWS_ACCESS_KEY_ID"):
-        return
-    profile = os.environ.get("AWS_PROFILE", "default")
-    files = {"AWS_SHARED_CREDENTIALS_FILE": ("credentials", profile), "AWS_CONFIG_FILE": ("config", f"profile {profile}")}
-    for variable, (name, section) in files.items():
-        settings = ConfigParser(interpolation=None)
-        settings.read(os.environ.get(variable) or Path.home() / ".aws" / name)
-        for key, value in settings.items(section) if settings.has_section(section) else ():
-            if key in _OF_PROFILE:
-                os.environ.setdefault(_OF_PROFILE[key], value)
 
 
 def is_store(place: Place) -> bool:
@@ -268,7 +243,7 @@ def remove_tree(place: Place) -> None:
         return
     import obstore
 
-    store = _store(place.bucket)
+    store = store_clients.bucket_of(place.bucket)
     for page in obstore.list(store, f"{place.key}/"):
         obstore.delete(store, [entry["path"] for entry in page])
 
@@ -291,7 +266,7 @@ def readable(place: Place) -> Any:
     """What PyArrow reads a Parquet file from: of an object only the parts that are asked for are fetched."""
     if isinstance(place, Path):
         return place
-    return _filesystem().open(f"{place.bucket}/{place.key}", "rb")
+    return store_clients.filesystem().open(f"{place.bucket}/{place.key}", "rb")
 
 
 @contextmanager
@@ -309,77 +284,19 @@ def told(place: Place) -> Iterator[None]:
         raise StoreError(0, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)") from error
 
 
-@lru_cache(maxsize=8)
-def _store(bucket: str) -> S3Store:
-    """The client of a bucket: it takes the rest from the environment."""
-    from obstore.store import S3Store
-
-    return S3Store(bucket, config=_config(), client_options=_client())
-
-
-def _config() -> Any:
-    return {"region": os.environ.get(REGION) or os.environ.get("AWS_DEFAULT_REGION") or _DEFAULT_REGION}
-
-
-def _client() -> Any:
-    return {"allow_http": is_plain_http()}
-
-
-def is_plain_http() -> bool:
-    """Whether the endpoint is one without TLS."""
-    return os.environ.get(ENDPOINT, "").startswith("http://")
-
-
 def delta_options(place: Place) -> dict[str, str] | None:
     """The options of delta-rs: what the environment does not tell it."""
     if isinstance(place, Path):
         return None
-    return {"aws_region": str(_config()["region"]), "aws_allow_http": str(is_plain_http()).lower()}
-
-
-def spark_settings() -> dict[str, str]:
-    """Settings of Spark that say where the store is. Its client takes the credentials from the environment, too."""
-    endpoint = os.environ.get(ENDPOINT)
-    settings = {"spark.hadoop.fs.s3a.endpoint.region": str(_config()["region"])}
-    if endpoint:
-        style = os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false").lower() != "true"
-        settings |= {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": str(style).lower()}
-    return settings
+    return {"aws_region": str(store_clients.config()["region"]), "aws_allow_http": str(store_clients.is_plain_http()).lower()}
 
 
 def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str, int]) -> None:
     """Lets a DuckDB connection read the files of a folder. `sizes`: their bytes by name, for which it need not ask a store."""
     if isinstance(folder, StorePath):
-        _filesystem().sizes.update({f"{folder.bucket}/{folder.key}/{name}": size for name, size in sizes.items()})
+        store_clients.filesystem().sizes.update({f"{folder.bucket}/{folder.key}/{name}": size for name, size in sizes.items()})
         if "s3" not in connection.list_filesystems():
-            connection.register_filesystem(_filesystem())
-
-
-@lru_cache(maxsize=1)
-def _filesystem() -> Any:
-    """The store for PyArrow and DuckDB. They ask for the size of a file again and again: data files never change."""
-    from obstore.fsspec import FsspecStore
-
-    class DataFiles(FsspecStore):
-        protocol = "s3"
-        cachable = False
-
-        def __init__(self) -> None:
-            super().__init__("s3", config=_config(), client_options=_client())
-            self.sizes: dict[str, int] = {}
-
-        async def _info(self, path: str, **options: Any) -> dict[str, Any]:
-            path = path.removeprefix("s3://")
-            if path not in self.sizes:
-                self.sizes[path] = (await super()._info(path, **options))["size"]
-            return {"name": path, "size": self.sizes[path], "type": "file"}
-
-        def modified(self, path: str) -> Any:  # noqa: ARG002
-            from jobs.common.times import EPOCH
-
-            return EPOCH
-
-    return DataFiles()
+            connection.register_filesystem(store_clients.filesystem())
 
 
 def _stat(entry: Any) -> Stat:

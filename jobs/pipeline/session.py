@@ -15,7 +15,7 @@ from typing import Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.common import stores
+from jobs.common import store_clients
 from jobs.common.java import archive_options
 from jobs.common.places import (
     COORDINATES,
@@ -65,7 +65,7 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once:
     else:
         settings = local_defaults(once=once, s3=s3)
     if s3:
-        settings |= S3 | stores.spark_settings()
+        settings |= S3 | store_clients.spark_settings()
     if is_local(settings["spark.master"]):
         # Workers run the interpreter of this process, not the first python3 on the PATH. On another machine it may have another path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
