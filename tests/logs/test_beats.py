@@ -165,7 +165,8 @@ def test_any_log_says_the_same(tmp_path_factory, lines, damage, slice_lines):
 def refolded(rows):
     """Rows whose heartbeats were folded again, over all slices."""
     beats = [row for row in rows if row["record"] == "line" and row["repeated"] is not None]
-    again = folded(pa.Table.from_pylist(beats, schema=ARROW_SCHEMA)).to_pylist()
+    table = pa.Table.from_pylist(beats, schema=ARROW_SCHEMA)
+    again = folded(pa.concat_tables([table.slice(0, 0), *(table.slice(row, 3) for row in range(0, len(table), 3))])).to_pylist()
     return [*again, *(row for row in rows if row not in beats)]
 
 

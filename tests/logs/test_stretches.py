@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -16,13 +17,14 @@ from jobs.logs.envelopes import Unwrapper
 from jobs.logs.jumps import LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.stretches import reading
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold, log_read, read_stretch
 from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from tests.logs.any_log import logs
 from tests.logs.envelopes.test_pieces import cri
-from tests.logs.log_makers import api_versions, coordinator, request, write
+from tests.logs.log_makers import api_versions, coordinator, other, request, write
 from tests.logs.spooling import Consumer, at_ms, brokers, rows_of_part, run
 from tests.logs.test_spool_crashes import CrashError, crash_after
 
@@ -261,6 +263,95 @@ def test_damage_in_the_middle_of_a_log_changes_nothing(tmp_path):
     whole, _ = run(inputs, tmp_path / "whole", fold=True)
     assert consumer.lines() == whole.lines()
     assert consumer.counts() == whole.counts()
+
+
+def test_rotated_logs_are_read_in_stretches_from_their_first_lines_on(tmp_path):
+    for number in range(4):
+        write(tmp_path / f"in/b0/kafka-request.log.2026-11-21-0{number}", [request(1_000 * (400 * number + n)) for n in range(400)])
+    begun = Counter()
+
+    def read(function, work):
+        begun.update(stretch.log.origin for stretches in work for stretch in stretches)
+        return [function(stretches) for stretches in work]
+
+    consumer, _ = run(tmp_path / "in", tmp_path / "out", None, Workers(2, read), **SETTINGS)
+    whole, _ = run(tmp_path / "in", tmp_path / "whole", fold=True)
+    assert len(begun) == 4
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+
+
+def test_a_log_whose_first_lines_are_of_several_kinds_is_begun_in_order(tmp_path):
+    path = tmp_path / "in/b0/all.log"
+    write(path, [line for n in range(200) for line in (request(1_000 * n), other(1_000 * n), coordinator(1_000 * n))])
+    consumer, _ = in_stretches(tmp_path / "in", tmp_path / "out")
+    whole, _ = run(tmp_path / "in", tmp_path / "whole", fold=True)
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5, 16])
+def test_all_tasks_read_about_as_much_however_long_the_logs_are(tmp_path, monkeypatch, cores):
+    monkeypatch.setattr(spool, "_BEGIN_LINES", 60)
+    for number, lines in enumerate((100, 900, 700)):
+        write(tmp_path / f"in/b{number}/kafka-request.log", [request(1_000 * (n * 1_000 // lines)) for n in range(lines)])
+    tasks = []
+
+    def read(function, work):
+        tasks.append([sum(stretch.end - stretch.mark.offset for stretch in stretches) for stretches in work])
+        return [function(stretches) for stretches in work]
+
+    run(tmp_path / "in", tmp_path / "out", None, Workers(cores, read), **(SETTINGS | {"slice_lines": 2_000}))
+    assert [len(each) for each in tasks] == [cores]
+    assert max(tasks[0]) < 1.2 * sum(tasks[0]) / cores
+
+
+class Feeding(threading.Thread):
+    """A spool at work, as the feeder has it: its workers come when it waits for them."""
+
+    def __init__(self, inputs, folder, **settings):
+        super().__init__(daemon=True)
+        self.spool = Spool(inputs, folder, settings=SpoolSettings(**settings))
+        self.spool.expects_workers = True
+        self.consumer, self.stopped = Consumer(), threading.Event()
+
+    def run(self):
+        for _ in self.spool.slices(stop=self.stopped.is_set):
+            self.consumer.take(self.spool.folder)
+
+    def wait_until_it_waits(self):
+        self.start()
+        while not self.spool.waits_for_workers:
+            assert self.is_alive()
+            self.join(0.01)
+
+
+def test_a_backlog_waits_for_workers_that_are_about_to_come(tmp_path):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    whole, _ = run(inputs, tmp_path / "whole", fold=True)
+    feeding = Feeding(inputs, tmp_path / "out", **SETTINGS)
+    feeding.wait_until_it_waits()
+    assert not feeding.consumer.slices
+    feeding.spool.workers = Workers(2, OwnProcess())
+    feeding.join()
+    assert feeding.consumer.parts
+    assert feeding.consumer.lines() == whole.lines()
+
+
+def test_a_spool_that_waits_for_workers_can_be_stopped(tmp_path):
+    feeding = Feeding(brokers(tmp_path / "in", lines=1_000), tmp_path / "out", **SETTINGS)
+    feeding.wait_until_it_waits()
+    feeding.stopped.set()
+    feeding.join()
+
+
+def test_what_this_process_reads_in_a_moment_waits_for_nobody(tmp_path):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    whole, _ = run(inputs, tmp_path / "whole", fold=True)
+    feeding = Feeding(inputs, tmp_path / "out", **(SETTINGS | {"slice_lines": 10_000}))
+    feeding.start()
+    feeding.join()
+    assert feeding.consumer.lines() == whole.lines()
 
 
 @pytest.mark.parametrize("where", [(spool, "write_whole"), (spool, "write_rows"), (spool, "log_read")])

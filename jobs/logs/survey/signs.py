@@ -91,7 +91,8 @@ class Signs:
             self.clusters.update(name.decode() for name in (pattern.findall(text) if word in text else ()))
         self.clusters.update(name.decode() for name in _STERN.findall(text, 0, _FIRST_LINES_BYTES))
         found = [address for pattern in _ADDRESSES for address in pattern.findall(text)]
-        self.addresses.update(address.decode("utf-8", "replace") for address in found)
+        for address, count in Counter(found).items():
+            self.addresses[address.decode("utf-8", "replace")] += count
         if b"API_VERSIONS" in text:
             self.addresses.subtract(address.decode("utf-8", "replace") for address in _ASKED_FOR_VERSIONS.findall(text))
             self.addresses = +self.addresses
