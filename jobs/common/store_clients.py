@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "AWS_ENDPOINT_URL"
 REGION: Final = "AWS_REGION"
+_STYLE: Final = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
 _DEFAULT_REGION: Final = "us-east-1"
 _OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
     "region": REGION,
@@ -59,12 +60,17 @@ def is_plain_http() -> bool:
     return os.environ.get(ENDPOINT, "").startswith("http://")
 
 
+def whereabouts() -> dict[str, str]:
+    """The part of the environment that says where the store is. The rest are credentials, which each machine has of its own."""
+    return {name: os.environ[name] for name in (ENDPOINT, REGION, "AWS_DEFAULT_REGION", _STYLE) if name in os.environ}
+
+
 def spark_settings() -> dict[str, str]:
     """Settings of Spark that say where the store is. Its client takes the credentials from the environment, too."""
     endpoint = os.environ.get(ENDPOINT)
     settings = {"spark.hadoop.fs.s3a.endpoint.region": str(config()["region"])}
     if endpoint:
-        style = os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false").lower() != "true"
+        style = os.environ.get(_STYLE, "false").lower() != "true"
         settings |= {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": str(style).lower()}
     return settings
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -40,6 +41,11 @@ def check_executors(spark: SparkSession, folders: Sequence[Place]) -> None:
     context = spark.sparkContext
     if is_local(context.master):
         return
+    if shutil.which(context.pythonExec) is None:
+        raise UserError(
+            f"the driver's machine has no {context.pythonExec}, in which Spark plans: spark.pyspark.python must be right there, too "
+            "(docs/cluster.md)"
+        )
     marker = f".seen-by-all-{uuid4().hex}"
     with ExitStack() as markers:
         for folder in folders:

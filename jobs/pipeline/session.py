@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from jobs.common import store_clients
 from jobs.common.java import archive_options
 from jobs.common.places import (
     COORDINATES,
+    PROJECT,
     S3_COORDINATES,
     S3_WITHOUT,
     class_archive,
@@ -72,7 +74,21 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once:
     builder = SparkSession.builder.appName(app_name)
     for key, value in (settings | dict(conf or {})).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if not is_local(session.sparkContext.master):
+        _tell_workers(session.sparkContext.environment)
+    return session
+
+
+def _tell_workers(environment: dict[str, str]) -> None:
+    """Adds to the environment of all Python that Spark starts for a cluster: where the store is, and where this machine has its packages.
+
+    Spark plans the micro-batches of our sources in a process beside the driver, which has the executors' interpreter, not the driver's.
+    Executors look first where they were told to, and do not have these folders.
+    """
+    here = dict.fromkeys([str(PROJECT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), *here]))
+    environment.update(store_clients.whereabouts())
 
 
 def _sql_defaults() -> dict[str, str]:

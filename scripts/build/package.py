@@ -1,7 +1,7 @@
 """Builds what a Spark cluster needs of this project into dist/: `make package`.
 
     kafka_rebalance-VERSION-py3-none-any.whl    the project, to be installed: in an image, or where a driver runs
-    kafka-rebalance-VERSION.zip                 the same for --py-files, where every node has msgspec, pandas and PyArrow
+    kafka-rebalance-VERSION.zip                 the same for --py-files, where every node has the packages of EXECUTORS_IMPORT
     kafka-rebalance-VERSION-PLATFORM.tar.gz     the project and all that executors import, for --archives: nodes need nothing but Python
 
 The archive holds packages, not an interpreter, as they are installed here: for this minor version of Python and this platform. Built from
@@ -26,7 +26,7 @@ PROJECT: Final = Path(__file__).resolve().parents[2]
 RECORDING: Final = "tests/data/recordings/kafka-3.9.1"
 """What `rebalance demo` reads."""
 SOURCES: Final = ("coordinator_model", "jobs", "schemas", "conf", "sql", "pyproject.toml", "README.md", "LICENSE", "NOTICE", RECORDING)
-EXECUTORS_IMPORT: Final = ("msgspec", "pandas", "pyarrow")
+EXECUTORS_IMPORT: Final = ("fsspec", "msgspec", "obstore", "pandas", "pyarrow")
 """Distributions, each with what it needs itself. PySpark is not among them: a node's Spark brings its own."""
 _LEFT_OUT: Final = ("pandas/tests/", "pyarrow/tests/", "pyarrow/include/")  # never imported
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jobs import ingest, ingest_topic, track
 from jobs.common.errors import UserError
 from jobs.common.stores import place_of
-from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import executors
 from jobs.pipeline.session import is_local
 
@@ -60,26 +60,32 @@ def test_only_a_driver_that_is_its_own_executor_is_local(master, local):
     assert is_local(master) is local
 
 
+def test_an_interpreter_that_the_drivers_machine_lacks_is_named():
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://h:7077", pythonExec="python-of-executors"))
+    with pytest.raises(UserError, match="the driver's machine has no python-of-executors"):
+        executors.check_executors(spark, [])
+
+
 @pytest.mark.parametrize("url", ["gs://bucket/lake", "hdfs:///lake", "file:/lake"])
-def test_stores_that_were_not_tried_are_refused(url):
+def test_a_lakehouse_is_a_folder_or_lies_in_s3(url):
     with pytest.raises(UserError, match=rf"{url.split(':')[0]}: only s3://BUCKET/PREFIX has been tried"):
         place_of(url)
 
 
 @pytest.mark.parametrize("path", ["lake", "/a/b:c/d", "c:/lake", "logs/s3a:/lake"])
 def test_a_path_with_a_colon_may_be_a_folder(path):
-    assert str(Lakehouse(place_of(path)).folder) == str(Path(path))
+    assert place_of(path) == Path(path)
 
 
 @pytest.mark.parametrize(
     ("job", "arguments"),
     [(ingest, ["--input", "."]), (ingest_topic, ["--kafka", "127.0.0.1:1"]), (track, [])],
 )
-def test_the_jobs_refuse_a_url_before_they_start_spark(job, arguments, tmp_path, monkeypatch, capsys):
+def test_the_jobs_refuse_another_store_before_they_start_spark(job, arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("server.log").touch()
     with pytest.raises(SystemExit) as ended:
-        job.main([*arguments, "--lakehouse", "gs://bucket/lake", "--once"])
+        job.main([*arguments, "--lakehouse", "hdfs://host/lake", "--once"])
     assert ended.value.code == 2
-    assert "gs: only s3://BUCKET/PREFIX has been tried" in capsys.readouterr().err
+    assert "hdfs: only s3://BUCKET/PREFIX has been tried" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["server.log"]

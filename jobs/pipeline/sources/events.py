@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,11 +19,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs.common.stores import Place, place_of, readable
-from jobs.lakehouse import tables
-from jobs.lakehouse.followers import NewFile, Reached, behind, files_after
 from jobs.pipeline.tracking.packets import COLUMNS, PACKETS, packed
 from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
+
+if TYPE_CHECKING:
+    from jobs.lakehouse.followers import NewFile, Reached
 
 _SCHEMA: Final = to_arrow_schema(group_events.SCHEMA)
 _ROWS: Final = 10_000  # at a time
@@ -59,7 +60,7 @@ class EventSource(DataSource):
 
 
 class EventReader(DataSourceStreamReader):
-    """Plans in a process beside the driver, and reads in tasks."""
+    """Plans in a process beside the driver, and reads in tasks on executors, which have no deltalake."""
 
     def __init__(self, table: Place, spread: Spread, files: int, tasks: int) -> None:
         self._table, self._spread, self._most, self._tasks = table, spread, files, tasks
@@ -71,6 +72,8 @@ class EventReader(DataSourceStreamReader):
 
     def latestOffset(self) -> Reached:  # noqa: N802
         """The place after the next files."""
+        from jobs.lakehouse.followers import behind
+
         taken: list[NewFile] = []
         size = 0
         for new in self._after(self._reached):
@@ -93,6 +96,9 @@ class EventReader(DataSourceStreamReader):
         return packed(self._spread, rows_of(map(place_of, partition.files)))
 
     def _after(self, place: Reached) -> list[NewFile]:
+        from jobs.lakehouse import tables
+        from jobs.lakehouse.followers import files_after
+
         with tables.kept(self._table).current() as table:
             return files_after(table, place)
 
