@@ -49,7 +49,7 @@ def traced_run(source: Path, folder: Path, cores: int, slots: int) -> Trace:
     with Undisturbed(len(os.sched_getaffinity(0))) as clock:
         begun = time.time()
         usage = run(python("bench/traced.py", trace, str(cores), str(slots), *words), PROJECT, folder / "output.txt")
-    return read_trace(trace, lake, begun + usage.seconds, usage.core_seconds, clock.until)
+    return read_trace(trace, begun + usage.seconds, usage.core_seconds, clock.until)
 
 
 def real_run(source: Path, folder: Path, cores: int) -> tuple[float, Usage]:
@@ -102,7 +102,7 @@ def table(figures: Mapping[int, Mapping[str, Any]], what: str, lines: int) -> st
         f"{'cores':>5} {'s':>8} {'times':>6} {'s':>8} {'times':>6} {'lines/s':>10} {names}  bounded by, s",
     ]
     for cores, it in figures.items():
-        alone = " ".join(f"{one['alone'][name] / it['alone'][name]:6.1f}" for name in SPEEDS)
+        alone = " ".join(f"{one['alone'][name] / it['alone'][name]:6.1f}" if it["alone"][name] else f"{'-':>6}" for name in SPEEDS)
         bounds = ", ".join(
             f"{name} {seconds:.1f}" for name, seconds in sorted(it["spent"].items(), key=lambda item: -item[1]) if seconds >= _SHOWN
         )

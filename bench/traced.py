@@ -100,8 +100,8 @@ def _plan(folder: Path, cores: int, slots: int) -> None:
     session._cores = lambda: cores  # noqa: SLF001 - the only place that counts them
 
     @wraps(settings)
-    def planned(*, once: bool = False) -> dict[str, str]:
-        return settings(once=once) | {
+    def planned(*, once: bool = False, s3: bool = False) -> dict[str, str]:
+        return settings(once=once, s3=s3) | {
             "spark.master": f"local[{slots}, 3]",
             "spark.default.parallelism": str(cores),
             "spark.python.daemon.module": "traced",
@@ -121,7 +121,7 @@ def _watch(journal: Journal) -> None:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.utils import ForeachBatchFunction
 
-    from jobs.logs.spool import Spool
+    from jobs.logs.slice_files import SliceFiles
 
     def told(owner: type, name: str, after: Callable[..., None]) -> None:
         method = getattr(owner, name)
@@ -136,7 +136,7 @@ def _watch(journal: Journal) -> None:
 
     told(RDD, "collect", lambda _: journal.tell(JOBS_END))
     told(DataFrame, "toArrow", lambda _: journal.tell(JOBS_END))
-    told(Spool, "_publish", lambda _: journal.tell(SLICE))
+    told(SliceFiles, "publish", lambda _: journal.tell(SLICE))
     told(DataStreamWriter, "start", lambda query: journal.query_started(query.name, query.id))
     call = ForeachBatchFunction.call
 

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 import traced
 from list_scheduling import Step
 
+from schemas import names
+
 MAIN, SPOOL, INGEST, TRACK = "MainThread", "spool", "ingest", "track"
 """The chains of steps: three threads of the driver beside its main one."""
 START: Final = "start"
@@ -98,7 +100,7 @@ def _chain(said: Mapping[str, str], queries: Mapping[str, str]) -> str:
     return MAIN if "spark.sql.execution.id" in said else SPOOL
 
 
-def read_trace(folder: Path, lakehouse: Path, ended: float, core_seconds: float, clock: Callable[[float], float]) -> Trace:
+def read_trace(folder: Path, ended: float, core_seconds: float, clock: Callable[[float], float]) -> Trace:
     """The trace in a folder. `ended`: when the process had gone; `core_seconds`: of it and its children; `clock`: of undisturbed.py."""
     moments = _rows(folder / traced.DRIVER)
     events = _rows(next(folder.glob("local-*")))
@@ -108,7 +110,7 @@ def read_trace(folder: Path, lakehouse: Path, ended: float, core_seconds: float,
     started = [row for row in moments if row["what"] == traced.STARTED]
     names = {row["id"]: row["name"] for row in started}
     jobs = _Jobs(events, workers, names)
-    needs = _commits_before_batches(events, lakehouse)
+    needs = _batches_before(events)
     chains = {}
     for chain in (MAIN, SPOOL, INGEST, TRACK):
         mine = [row for row in moments if names.get(row["chain"], row["chain"]) == chain and row["what"] not in {"begin", "end"}]
@@ -131,18 +133,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _commits_before_batches(events: Rows, lakehouse: Path) -> dict[int, str]:
-    """For each micro-batch of track the one of ingest whose commit is the last that it has, as what gives it."""
-    ingested = {}
-    for path in (lakehouse / "group_events" / "_delta_log").glob("*.json"):
-        ingested[int(path.stem)] = max((row["txn"]["version"] for row in _rows(path) if "txn" in row), default=-1)
+def _batches_before(events: Rows) -> dict[int, str]:
+    """For each micro-batch of track the last one of ingest that it has, as what gives it."""
     found = {}
     for event in events:
         progress = event.get("progress", {})
         if progress.get("name") == TRACK and progress["sources"][0]["endOffset"]:
-            offset = json.loads(progress["sources"][0]["endOffset"])
-            newest = offset["reservoirVersion"] - (offset["index"] < 0)
-            batch = max((batch for version, batch in ingested.items() if version <= newest), default=-1)
+            batch, _ = json.loads(progress["sources"][0]["endOffset"]).get(names.INGEST, (-1, 0))
             found[progress["batchId"]] = f"{INGEST}-{batch}" if batch >= 0 else ""
     return found
 

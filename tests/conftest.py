@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.common.stores import StorePath
     from jobs.demo.local_broker import LocalBroker
     from jobs.demo.local_store import LocalStore
 
@@ -163,3 +164,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
 def store_prefix(request: pytest.FixtureRequest) -> str:
     """A folder of the store that no other test has."""
     return f"tests/{uuid.uuid4().hex}/{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())[:40]}"
+
+
+@pytest.fixture
+def on_store(store: LocalStore, store_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StorePath]:
+    """A place in the store, which this process reaches as it reaches any: by its environment."""
+    from jobs.common import stores
+    from jobs.demo.local_store import BUCKET
+
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    stores.forget_clients()
+    yield stores.StorePath(BUCKET, store_prefix)
+    stores.forget_clients()

@@ -187,6 +187,7 @@ class StorePath:
         """Deletes the object."""
         import obstore
 
+        check_guards(self)
         with told(self), suppress(FileNotFoundError):
             obstore.delete(store_clients.bucket_of(self.bucket), self.key)
 
@@ -299,27 +300,32 @@ def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str
             connection.register_filesystem(store_clients.filesystem())
 
 
+def forget_clients() -> None:
+    """Lets the next request read the environment again."""
+    _store.cache_clear()
+    _filesystem.cache_clear()
+
+
 def _stat(entry: Any) -> Stat:
     return Stat(int(entry["size"]), entry["last_modified"].timestamp())
 
 
-_GUARDS: Final[dict[str, Callable[[], None]]] = {}
-"""By the prefix of a lakehouse: raises an error if this process may not write there any more."""
+_GUARDS: Final[list[tuple[str, Callable[[], None]]]] = []
+"""Prefixes of lakehouses, each with what raises an error if this process may not write there any more."""
 
 
 @contextmanager
 def guarded(place: StorePath, check: Callable[[], None]) -> Iterator[None]:
     """Calls `check` before each write below a place."""
-    prefix = f"{place}/"
-    _GUARDS[prefix] = check
+    guard = f"{place}/", check
+    _GUARDS.append(guard)
     try:
         yield
     finally:
-        _GUARDS.pop(prefix, None)
+        _GUARDS.remove(guard)
 
 
 def check_guards(place: Place) -> None:
     """Raises an error if this process may not write to a place any more."""
-    for prefix, check in _GUARDS.items():
-        if str(place).startswith(prefix):
-            check()
+    for check in [check for prefix, check in _GUARDS if f"{place}/".startswith(prefix)]:
+        check()

@@ -2,7 +2,8 @@
 
 The object names the holder. It is made and replaced by conditional writes alone, so of several that want it one gets it. Nobody's clock is
 compared with another's: who waits for a lease sees that its object has not changed for longer than a lease lasts. The holder counts from
-before its last renewal, and writes nothing once that is as long ago: after a pause, however long, it finds that out before it writes.
+before its last renewal. Once that is nearly as long ago it renews the lease before it writes anything: after a pause, or while the store
+was away, however long, it finds out whether another process took the lease.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from jobs.common.stores import StorePath, guarded
 
 LEASE_SECONDS: Final = 30.0
 _RENEWALS: Final = 3  # within a lease
-_MARGIN: Final = 0.8  # of a lease, after which its holder stops writing: others wait for all of it
+_MARGIN: Final = 0.8  # of a lease, after which its holder writes nothing before it has renewed it: others wait for all of it
 _LOOK_SECONDS: Final = 1.0
 
 
 class LeaseLostError(UserError):
-    """Another process works in the lakehouse now, or may begin to."""
+    """Another process works in the lakehouse now."""
 
 
 def _boottime() -> float:
@@ -51,36 +52,38 @@ class Lease:
     def take(self, tell: Callable[[str], None] = lambda _: None) -> bool:
         """Takes the lease, if it is free or runs out; waits for that. False: its holder renews it."""
         seen, since, told = None, 0.0, False
-        while True:
-            if self._write(None):
-                return True
+        while not self._write(None):
             entry, tag = self._read()
-            if entry.get("id") == self._id:  # the answer to our own request was lost
-                self._tag = tag
-                return True
-            if tag is None or entry.get("free"):
-                if tag is not None and self._write(tag):
+            if tag is None:
+                continue
+            has_run_out = tag == seen and _boottime() - since > float(str(entry.get("seconds", self._seconds)))
+            if entry.get("free") or has_run_out:
+                if self._write(tag):
                     return True
                 continue
             if tag != seen:
                 if seen is not None:
                     return False
                 seen, since = tag, _boottime()
-            elif _boottime() - since > float(str(entry.get("seconds", self._seconds))):
-                return self._write(tag)
             if not told:
                 tell(f"waiting up to {self._seconds:.0f} s for {entry.get('holder', 'another process')}, which may have ended")
                 told = True
             time.sleep(min(_LOOK_SECONDS, self._seconds / 4))
+        return True
 
     def keep(self) -> None:
         """Renews the lease until `release`, in a thread."""
         threading.Thread(target=self._renew_again_and_again, name="lease", daemon=True).start()
 
     def check(self) -> None:
-        """LeaseLostError: others may hold the lease by now."""
-        if self._lost or _boottime() > self._until:
-            raise LeaseLostError(f"this process has lost its lease of {self._place.parent}, perhaps because it stood still; start it again")
+        """LeaseLostError: another process took the lease. While the store is away this waits for it, as a write does."""
+        if not self._lost and _boottime() <= self._until:
+            return
+        with self._lock:
+            if not self._lost and _boottime() > self._until:
+                self._renew()
+        if self._lost:
+            raise LeaseLostError(f"another process works in {self._place.parent} by now, since this one stood still; start it again")
 
     def release(self) -> None:
         """Lets others have it at once."""
@@ -90,30 +93,37 @@ class Lease:
                 self._put({"free": True}, self._tag)
 
     def _renew_again_and_again(self) -> None:
-        while not self._end.wait(self._seconds / _RENEWALS):
+        pause = self._seconds / _RENEWALS
+        while not self._end.wait(pause) and not self._lost:
             with self._lock:
                 if self._end.is_set():
                     return
                 try:
-                    renewed = self._write(self._tag)
-                    if not renewed:
-                        entry, tag = self._read()
-                        self._tag = tag
-                        renewed = entry.get("id") == self._id and _boottime() <= self._until and self._write(tag)
-                except Exception:  # noqa: BLE001, S112 - the store is away: until the lease runs out it may come back
-                    continue
-                if not renewed:
-                    self._lost = True
-                    return
+                    self._renew()
+                    pause = self._seconds / _RENEWALS
+                except Exception:  # noqa: BLE001 - the store is away: it may come back before another process takes the lease
+                    pause = min(_LOOK_SECONDS, pause)
+
+    def _renew(self) -> None:
+        """Renews the lease, however old it is, unless another process took it."""
+        self._lost = not self._write(self._tag)
 
     def _write(self, tag: str | None) -> bool:
-        began = _boottime()
-        entry = {"id": self._id, "holder": f"process {os.getpid()} on {socket.gethostname()}", "seconds": self._seconds, "at": time.time()}
-        written = self._put(entry, tag)
-        if written is None:
-            return False
-        self._tag, self._until = written, began + _MARGIN * self._seconds
-        return True
+        """Writes the object in the place of that with a tag, or a new one. False: there is another one."""
+        while True:
+            began = _boottime()
+            holder = f"process {os.getpid()} on {socket.gethostname()}"
+            entry = {"id": self._id, "holder": holder, "seconds": self._seconds, "at": time.time()}
+            written = self._put(entry, tag)
+            if written is None:
+                found, tag = self._read()
+                if found.get("id") != self._id:
+                    return False
+                if found != entry:
+                    continue  # it was written by an earlier request, whose answer was lost
+                written = tag
+            self._tag, self._until = written, began + _MARGIN * self._seconds
+            return True
 
     def _put(self, entry: dict[str, object], tag: str | None) -> str | None:
         """The tag of the new object; None: the object is another one than that of the tag, or there is one already."""

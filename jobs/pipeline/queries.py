@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.errors import UserError
-from jobs.common.stores import Place
+from jobs.common.side_by_side import side_by_side
+from jobs.common.stores import Place, check_guards
 from jobs.lakehouse import tables
 
 if TYPE_CHECKING:
@@ -70,13 +71,14 @@ class QueryEnd:
     def __init__(self) -> None:
         self._requested = threading.Event()
 
-    def guard(self, write: WriteBatch) -> WriteBatch:
-        """A foreachBatch function that refuses every micro-batch once the queries are to end."""
+    def guard(self, write: WriteBatch, place: Place) -> WriteBatch:
+        """A foreachBatch function that refuses every micro-batch once the queries are to end, or others may write to a place."""
 
         def write_unless_ending(batch: DataFrame, batch_id: int) -> None:
             if self._requested.is_set():
                 raise QueryEndingError
             write(batch, batch_id)
+            check_guards(place)  # before Spark notes that the batch is done: it may have had no row to write
 
         return write_unless_ending
 
@@ -98,10 +100,14 @@ def ensure_tables(lakehouse: Place, schemas: Mapping[str, StructType], checkpoin
 
     The checkpoint numbers the micro-batches. A table would take the first ones of a new checkpoint for batches that it already has.
     """
-    for name, schema in schemas.items():
-        path = tables.ensure_table(lakehouse, name, schema)
-        if tables.last_version(path, app_id) is not None and not (checkpoint / "offsets").is_dir():
+    has_checkpoint = (checkpoint / "offsets").is_dir()
+
+    def ensure(name: str) -> None:
+        path = tables.ensure_table(lakehouse, name, schemas[name])
+        if not has_checkpoint and tables.last_version(path, app_id) is not None:
             raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+
+    side_by_side(ensure, schemas)
 
 
 def start_query(
@@ -121,7 +127,7 @@ def start_query(
     trigger = {"availableNow": True} if once else {"processingTime": f"{interval_ms} milliseconds"}
     return (
         rows.writeStream.queryName(name)
-        .foreachBatch((ending or QueryEnd()).guard(write))
+        .foreachBatch((ending or QueryEnd()).guard(write, checkpoint))
         .option("checkpointLocation", tables.for_spark(checkpoint))
         .trigger(**trigger)
         .start()
