@@ -302,8 +302,8 @@ def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str
 
 def forget_clients() -> None:
     """Lets the next request read the environment again."""
-    _store.cache_clear()
-    _filesystem.cache_clear()
+    store_clients.bucket_of.cache_clear()
+    store_clients.filesystem.cache_clear()
 
 
 def _stat(entry: Any) -> Stat:

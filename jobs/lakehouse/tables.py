@@ -14,7 +14,7 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
@@ -25,9 +25,10 @@ from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFi
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType  # which costs a reader a second
 
+CHECKPOINT_COMMITS: Final = 100
 _CONFIGURATION: Final = {
     # delta-rs opens a table by its newest checkpoint and the commits since then.
-    "delta.checkpointInterval": "100",
+    "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
     # Readers skip files by the statistics of the first columns: cluster, broker, time, group.
     "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS),
     # Nobody reads the commits one by one, and a following run makes one every few seconds.
@@ -159,7 +160,12 @@ def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transact
     now = time.time_ns() // 1_000_000  # says when the files were written
     actions: list[AddAction | RemoveAction] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
     properties = CommitProperties(app_transactions=[Transaction(*one) for one in transactions.items()])
-    table.create_write_transaction(actions, mode="append", schema=table.schema(), commit_properties=properties)
+    # To look for commits that are too old is to list the log, so it is not done at each commit.
+    is_due = table.version() % CHECKPOINT_COMMITS == 0
+    hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=is_due)
+    table.create_write_transaction(
+        actions, mode="append", schema=table.schema(), commit_properties=properties, post_commithook_properties=hooks
+    )
 
 
 def _written(path: Place, rows: pa.Table, schema: pa.Schema, file: BatchFile) -> AddedFile | None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 import numpy as np
@@ -28,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.common.files import write_whole
-from jobs.common.stores import Place
+from jobs.common.stores import Place, is_store
 from jobs.logs.files import LogFile, discover
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
@@ -53,6 +54,7 @@ _STRETCHED: Final = 8
 """Times the lines of a slice: those of one that is read in stretches, or once for each core if these are more. Long runs of heartbeats cost
 least, and no process holds them all."""
 _POLL_SECONDS: Final = 0.1
+_STORE_POLL_SECONDS: Final = 0.5
 
 
 class _State(msgspec.Struct):
@@ -108,7 +110,9 @@ class Spool(SurveyedSlicer):
         self.expects_workers = False  # they come soon
         self.waits_for_workers = False
         self._in_order_until = NEVER  # up to where stretches were tried in vain
+        self._writer = uuid4().hex[:8]  # tasks of a process that stood still must not write into the parts of another
         self._next_number = 1
+        self._waiting = 0  # slices that ingest has not taken, at most
         self._ended = False
         self.files.make()
         self._recover()
@@ -187,7 +191,7 @@ class Spool(SurveyedSlicer):
         if min((stream.due_ms for stream in self.streams if stream.has_more), default=FOREVER) <= self._in_order_until:
             return None
         cores = self.workers.cores if self.workers is not None else 1
-        names = (self.files.part(self._next_number, f"{part:04d}") for part in count())
+        names = (self.files.part(self._next_number, f"{self._writer}-{part:04d}") for part in count())
         return Planner(self.settings, cores).plan(self.streams, self.settings.slice_lines * max(_STRETCHED, cores), names)
 
     def _wait_for_workers(self) -> bool:
@@ -204,10 +208,12 @@ class Spool(SurveyedSlicer):
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
         limit = self.settings.max_pending
-        while limit is not None and len(self.files.present()) > limit:
-            if self.is_stopped():
-                return False
-            time.sleep(_POLL_SECONDS)
+        while limit is not None and self._waiting > limit:
+            self._waiting = len(self.files.present())
+            if self._waiting > limit:
+                if self.is_stopped():
+                    return False
+                time.sleep(_STORE_POLL_SECONDS if is_store(self.files.folder) else _POLL_SECONDS)
         return True
 
     # Writing.
@@ -221,6 +227,7 @@ class Spool(SurveyedSlicer):
             assert stream.reader is not None
             stream.clock_line = stream.reader.mark.own_lines
         self._next_number = number + 1
+        self._waiting += 1
         self._ended = last
         self._save_state(number)
         self.files.publish(number)
@@ -264,7 +271,7 @@ class Spool(SurveyedSlicer):
         beats = lines.filter(is_beat)
         if len(beats) < self.settings.beats_apart:
             return lines, []
-        path = self.files.part(self._next_number, "beats")
+        path = self.files.part(self._next_number, f"{self._writer}-beats")
         write_rows(beats, path)
         row = {name: beats[name][0].as_py() for name in ("cluster", "broker", "origin")}
         part = row | {"record": PART, "position": 0, "text": path.name, "lines": pc.sum(beats["lines"]).as_py()}
@@ -316,9 +323,11 @@ class Spool(SurveyedSlicer):
             self.known = state.nodes
             if self.files.newest() < state.pending:
                 self.files.publish(state.pending)
-        for number in self.files.present():
+        present = self.files.present()
+        for number in present:
             if number >= self._next_number:
                 self.files.path(number).unlink()
+        self._waiting = len(present)
         self.files.sweep()
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
@@ -65,8 +66,9 @@ def write_batch(
         files = more.files
         if names.QUARANTINE in files:
             written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
-    for name, table in written.items():
-        tables.append(tables.table_path(lakehouse, name), table, app_id, batch_id, files.get(name, ()))
+    side_by_side(
+        lambda name: tables.append(tables.table_path(lakehouse, name), written[name], app_id, batch_id, files.get(name, ())), written
+    )
     if observer is not None:
         account = written[names.INPUT_LINES]
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))

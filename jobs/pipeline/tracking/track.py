@@ -29,7 +29,8 @@ from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
 from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
-from jobs.common.stores import Place
+from jobs.common.side_by_side import side_by_side
+from jobs.common.stores import Place, is_store
 from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import followers, tables
 from jobs.lakehouse.folder import replay_advice
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_MS: Final = 250
-"""How often an idle query looks for new events: rows wait for that, and a look costs 2 ms."""
+"""How often an idle query looks for new events on a disk: rows wait for that, and a look costs 2 ms. A look at a store costs money."""
 
 Observer = Callable[[TrackedBatch], None]
 WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
@@ -82,7 +83,7 @@ def start_track(
     if incidents is not None:
         incidents.refresh()  # a process that was killed may have left this out
     write = _batch_writer(lakehouse, incidents, observer)
-    look_ms = min(_LOOK_MS, settings.interval_ms)
+    look_ms = settings.interval_ms if is_store(lakehouse) else min(_LOOK_MS, settings.interval_ms)
     return start_query("track", finished, write, checkpoint=checkpoint, interval_ms=look_ms, ending=ending)
 
 
@@ -114,9 +115,8 @@ def _batch_writer(lakehouse: Place, incidents: IncidentTable | None, observer: O
 
 def write_rows(lakehouse: Place, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int) -> None:
     """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds."""
-    for name, schema in WRITTEN.items():
-        if rows[name]:
-            tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), names.TRACK, batch_id)
+    typed = {name: to_arrow(rows[name], schema, batch_id) for name, schema in WRITTEN.items() if rows[name]}
+    side_by_side(lambda name: tables.append(tables.table_path(lakehouse, name), typed[name], names.TRACK, batch_id), typed)
 
 
 def to_arrow(rows: Iterable[Mapping[str, Any]], schema: StructType, batch_id: int) -> pa.Table:
