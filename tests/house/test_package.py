@@ -37,7 +37,7 @@ def test_a_zip_is_the_same_project_to_executors_as_the_checkout(built):
 
 def test_the_archive_has_all_that_executors_import(built, tmp_path):
     unpack(built[2], tmp_path / "packages")
-    run_there = "import jobs.pipeline.slice_source, jobs.pipeline.tracking.event_source, jobs.pipeline.tracking.shards"
+    run_there = "import jobs.pipeline.sources.slices, jobs.pipeline.sources.events, jobs.pipeline.tracking.shards"
     imports = f"import msgspec, obstore.fsspec, pandas, pyarrow; {run_there}; from jobs.pipeline.executors import fingerprint"
     program = f"{imports}; print(msgspec._core.__name__, fingerprint())"
     assert bare(tmp_path / "packages", program).split() == ["msgspec._core", fingerprint()]

@@ -317,7 +317,7 @@ class Feeding(threading.Thread):
 
     def run(self):
         for _ in self.spool.slices(stop=self.stopped.is_set):
-            self.consumer.take(self.spool.folder)
+            self.consumer.take(self.spool.files.folder)
 
     def wait_until_it_waits(self):
         self.start()
