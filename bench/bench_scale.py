@@ -29,7 +29,7 @@ sys.path.insert(0, str(PROJECT))
 from list_scheduling import CORES, DRIVER, PAUSE, schedule, stages, tasks_only  # noqa: E402
 from machine import machine  # noqa: E402
 from measured import Usage, run  # noqa: E402
-from traces import INGEST, SPOOL, START, TRACK, Trace, read_trace  # noqa: E402
+from traces import INGEST, MAIN, SPOOL, START, TRACK, Trace, read_trace  # noqa: E402
 from undisturbed import Undisturbed  # noqa: E402
 
 from bench import FEW_LINES, count, made, python  # noqa: E402 - a script: the project is not on the path before
@@ -72,11 +72,12 @@ def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
     """The figures on so many cores. `few`: traces of runs over a few lines, which tell how long Spark takes to start and to end."""
     chains = trace.with_start(min(one.start_wall for one in few))
     end = max(min(one.end_wall for one in few), trace.end / cores)
-    whole, bare = schedule(chains, cores, trace.beside), schedule(tasks_only(chains), cores)
+    bare = tasks_only(chains | {MAIN: [step._replace(tasks=()) for step in chains[MAIN]]})  # the start has a small one
+    whole = schedule(chains, cores, trace.beside)
     spent = whole.spent + Counter({START: end})
     return {
         "seconds": whole.seconds + end,
-        "tasks": bare.seconds,
+        "tasks": schedule(bare, cores).seconds,
         "spent": {name: round(spent[name], 2) for name in (CORES, START, DRIVER, "read", "parse", "track", PAUSE)},
         "cost": {name: sum(trace.tasks(chain)) for name, chain in SPEEDS.items()},
         "largest": {name: max(trace.tasks(chain), default=0.0) for name, chain in SPEEDS.items()},
@@ -102,7 +103,8 @@ def table(figures: Mapping[int, Mapping[str, Any]], what: str, lines: int) -> st
         f"{'cores':>5} {'s':>8} {'times':>6} {'s':>8} {'times':>6} {'lines/s':>10} {names}  bounded by, s",
     ]
     for cores, it in figures.items():
-        alone = " ".join(f"{one['alone'][name] / it['alone'][name]:6.1f}" if it["alone"][name] else f"{'-':>6}" for name in SPEEDS)
+        pairs = [(one["alone"][name], it["alone"][name]) for name in SPEEDS]  # a small input is not read by tasks
+        alone = " ".join(f"{alone / seconds:6.1f}" if seconds else f"{'':6}" for alone, seconds in pairs)
         bounds = ", ".join(
             f"{name} {seconds:.1f}" for name, seconds in sorted(it["spent"].items(), key=lambda item: -item[1]) if seconds >= _SHOWN
         )

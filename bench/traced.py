@@ -100,8 +100,8 @@ def _plan(folder: Path, cores: int, slots: int) -> None:
     session._cores = lambda: cores  # noqa: SLF001 - the only place that counts them
 
     @wraps(settings)
-    def planned(*, once: bool = False, s3: bool = False) -> dict[str, str]:
-        return settings(once=once, s3=s3) | {
+    def planned(**options: bool) -> dict[str, str]:
+        return settings(**options) | {
             "spark.master": f"local[{slots}, 3]",
             "spark.default.parallelism": str(cores),
             "spark.python.daemon.module": "traced",

@@ -110,11 +110,11 @@ def read_trace(folder: Path, ended: float, core_seconds: float, clock: Callable[
     started = [row for row in moments if row["what"] == traced.STARTED]
     names = {row["id"]: row["name"] for row in started}
     jobs = _Jobs(events, workers, names)
-    needs = _batches_before(events)
+    needs, planning = _commits_before_batches(events, lakehouse), _planning(events)
     chains = {}
     for chain in (MAIN, SPOOL, INGEST, TRACK):
         mine = [row for row in moments if names.get(row["chain"], row["chain"]) == chain and row["what"] not in {"begin", "end"}]
-        chains[chain] = list(_steps(chain, mine[chain == MAIN :], mine[0]["seconds"] if chain == MAIN else 0.0, jobs, needs))
+        chains[chain] = list(_steps(chain, mine[chain == MAIN :], mine[0]["seconds"] if chain == MAIN else 0.0, jobs, needs, planning))
     last, final = [row for row in moments if row["what"] == traced.BATCH_END][-1], moments[-1]
     return Trace(
         chains,
@@ -144,7 +144,9 @@ def _batches_before(events: Rows) -> dict[int, str]:
     return found
 
 
-def _steps(chain: str, moments: Rows, before: float, jobs: _Jobs, needs: Mapping[int, str]) -> Iterator[Step]:
+def _steps(
+    chain: str, moments: Rows, before: float, jobs: _Jobs, needs: Mapping[int, str], planning: Mapping[tuple[str, int], float]
+) -> Iterator[Step]:
     """The steps of a chain: one for each moment, and one for each stage of the jobs since the moment before."""
     if chain in _LOOKS:
         yield Step(needs=f"{chain} runs" if chain == TRACK else _WORKERS)
@@ -156,7 +158,7 @@ def _steps(chain: str, moments: Rows, before: float, jobs: _Jobs, needs: Mapping
             gives = f"{moment['name']} runs"
         elif what == traced.BATCH:
             waits = f"slice-{moment['batch']}" if chain == INGEST else needs.get(moment["batch"], "")
-            every = _LOOKS[chain]
+            serial, every = min(serial, planning.get((chain, moment["batch"]), serial)), _LOOKS[chain]
         elif what == traced.BATCH_END:
             gives = f"{chain}-{moment['batch']}"
         elif what == traced.SLICE:

@@ -24,7 +24,6 @@ def test_a_run_that_is_planned_for_more_cores_is_traced(tmp_path):
     assert one["count"]["parse"] > 0
     assert 0 < one["count"]["track"] < three["count"]["track"], "it was planned for more cores than there were slots"
     assert sum(one["cost"][kind] for kind in KINDS) == pytest.approx(one["tasks"], rel=1e-3), "a single core does one task after the other"
-    assert one["core_seconds"] > one["seconds"] * 0.5
     for of_one in (one, three):
         assert of_one["seconds"] > of_one["tasks"] >= max(of_one["largest"].values())
         assert sum(of_one["spent"].values()) == pytest.approx(of_one["seconds"], rel=0.05)
