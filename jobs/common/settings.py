@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """State keys per cluster: Kafka's default of offsets.topic.num.partitions. Fixed with a lakehouse's first run."""
 
     slice_lines: Annotated[int, Meta(ge=100, le=10_000_000)] = 1_000_000
-    """Most input lines per micro-batch in a backfill, which bounds memory; four times as many where tasks read them."""
+    """Most input lines per micro-batch in a backfill, which bounds memory; eight times as many where tasks read them, or more."""
 
     stretch_bytes: Annotated[int, Meta(ge=65_536, le=1 << 30)] = 32 << 20
     """Least bytes of a plain log that are worth a task of their own. Less is read by the driver."""

@@ -85,7 +85,7 @@ def test_tasks_that_read_and_write_side_by_side_give_the_same_tables(spark, refe
     assert tables(lakehouse) == tables(reference[0])
     assert tables(lakehouse, ("quarantine",)) == tables(reference[0], ("quarantine",))
     assert unfolded(lakehouse) == unfolded(reference[0])
-    assert len(list((lakehouse / "_spool/parts").iterdir())) > 3
+    assert len(list((lakehouse / "_spool/parts").glob("part-*-0*.parquet"))) > 1
 
 
 def test_processes_that_plan_for_queries_may_be_killed(spark, reference, logs, tmp_path):
