@@ -81,10 +81,8 @@ def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
             if held[0].nbytes > _HELD_BYTES // 2:
                 yield from _rows_of(held, len(held[0]))
                 held = []
-    yield from _rows_of(others)
-    if held:
-        beats = folded(pa.concat_tables(held))
-        yield from _rows_of([beats], len(beats))
+    last = [*others, *([folded(pa.concat_tables(held))] if held else ())]
+    yield from _rows_of(last, max(1, sum(map(len, last))))
 
 
 def _rows_of(tables: Sequence[pa.Table], most_rows: int = _ROWS) -> Iterator[pa.Table]:
