@@ -30,9 +30,10 @@ class Consumer:
             rows = table.to_pylist()
             parts = [row for row in rows if row["record"] == "part"]
             in_parts = [line for part in parts for line in self._lines_of(folder, part)]
-            lines = [*in_parts, *(row for row in rows if row["record"] == "line")]  # beside, before and after those of the parts
-            others = (row for row in rows if row["record"] not in ("line", "part"))
-            self.slices.append([*sorted(lines, key=lambda row: row["position"]), *others])
+            lines = [*in_parts, *(row for row in rows if row["record"] == "line")]
+            if in_parts:  # the slice's own lines of a log lie before and behind those of its parts
+                lines.sort(key=lambda row: row["position"])
+            self.slices.append([*lines, *(row for row in rows if row["record"] not in ("line", "part"))])
             path.unlink()
 
     def _newest(self, folder):
