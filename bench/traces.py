@@ -110,7 +110,7 @@ def read_trace(folder: Path, ended: float, core_seconds: float, clock: Callable[
     started = [row for row in moments if row["what"] == traced.STARTED]
     names = {row["id"]: row["name"] for row in started}
     jobs = _Jobs(events, workers, names)
-    needs, planning = _commits_before_batches(events, lakehouse), _planning(events)
+    needs, planning = _batches_before(events), _planning(events)
     chains = {}
     for chain in (MAIN, SPOOL, INGEST, TRACK):
         mine = [row for row in moments if names.get(row["chain"], row["chain"]) == chain and row["what"] not in {"begin", "end"}]
@@ -141,6 +141,16 @@ def _batches_before(events: Rows) -> dict[int, str]:
         if progress.get("name") == TRACK and progress["sources"][0]["endOffset"]:
             batch, _ = json.loads(progress["sources"][0]["endOffset"]).get(names.INGEST, (-1, 0))
             found[progress["batchId"]] = f"{INGEST}-{batch}" if batch >= 0 else ""
+    return found
+
+
+def _planning(events: Rows) -> dict[tuple[str, int], float]:
+    """Seconds for which a query planned a micro-batch, and wrote its marks. What its thread took beyond was to look for input in vain."""
+    found = {}
+    for event in events:
+        if "durationMs" in (progress := event.get("progress", {})):
+            of_one = progress["durationMs"]
+            found[progress["name"], progress["batchId"]] = (of_one["triggerExecution"] - of_one.get("addBatch", 0)) / 1e3
     return found
 
 
