@@ -1,12 +1,16 @@
 """Kills the processes of a running pipeline again and again, and compares its tables with those of an undisturbed run over the same topic.
 
-    python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER]
+    python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER] [--store]
 
 The bundled recordings are written as logs with present times, each line when it is due: two clusters, five brokers, a shipper beside each.
 The shippers write to one topic of a real broker, which `rebalance run --kafka` reads. Meanwhile processes are killed with SIGKILL at
 moments that the seed decides: the driver, its JVM, a Python worker, a shipper, the broker. Every process that ends is started again. At
 the end all lines are processed, and a quiet run makes a second lakehouse from the topic. Then two things are compared: all rows of the two
 lakehouses; and the lines of the topic with those of input_lines and group_events, in which each must be exactly once.
+
+`--store`: the lakehouse lies in a real object store, the quiet one on disk. One request in twenty fails, and in turn all of them are slow.
+What is killed is the driver, its JVM, a Python worker, the process that plans micro-batches, and the store. And a run is made to stand
+still, as a machine does that sleeps: another one takes its place when its lease has run out, then the first one goes on, and has to end.
 
 Exit code 0: nothing was lost, nothing was doubled, and the tables are equal.
 """
@@ -34,10 +38,13 @@ from typing import Final
 
 import psutil
 
+from jobs.common.stores import Place
 from jobs.demo.local_broker import LocalBroker, free_port
+from jobs.lakehouse.leases import LEASE_SECONDS
 from jobs.lakehouse.reader import table_rows
 from schemas import names
 from schemas.tables import TRACK_TABLES
+from scripts.unreliable_store import UnreliableStore
 from tests.kafka.topic_reader import each_line, topic_records
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
@@ -45,8 +52,13 @@ RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 3
 VICTIMS: Final = ("driver", "JVM", "Python worker", "shipper", "broker")
+VICTIMS_ON_STORE: Final = ("driver", "JVM", "Python worker", "planner", "store", "lease holder")
 
-_SIGNS: Final = {"JVM": "org.apache.spark.deploy.SparkSubmit", "Python worker": "pyspark.worker"}
+_SIGNS: Final = {
+    "JVM": "org.apache.spark.deploy.SparkSubmit",
+    "Python worker": "pyspark.worker",
+    "planner": "python_streaming_source_runner",
+}
 """In the command lines of the driver's children."""
 _REBALANCE: Final = (sys.executable, "-m", "jobs.cli")
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
@@ -54,6 +66,8 @@ _TIMED: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\]")
 _RESTART_SECONDS: Final = 0.5
 _TARDY_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 600
+_STILL_SECONDS: Final = 1.5 * LEASE_SECONDS
+_AWAY_SECONDS: Final = 20.0  # at most, that the store is
 
 LogLine = tuple[float, Path, bytes]
 """Seconds since the first line, the log to write it to, and the line."""
@@ -131,14 +145,18 @@ class RestartedProcess:
 class ChaosRun:
     """The processes of the pipeline, and how often each kind of them was killed."""
 
-    def __init__(self, folder: Path, recordings: Sequence[str], seed: int) -> None:
+    def __init__(self, folder: Path, recordings: Sequence[str], seed: int, store: UnreliableStore | None = None) -> None:
         self.random = random.Random(seed)  # noqa: S311 - decides what is killed, and when
+        self.store = store
+        self.lakehouse: Place = store.lakehouse if store is not None else folder / "chaos"
+        self.victims = VICTIMS_ON_STORE if store is not None else VICTIMS
+        self._still: list[tuple[float, psutil.Process, list[psutil.Process]]] = []  # until when runs stand still, with their processes
         self.kills: Counter[str] = Counter()
         self.broker = LocalBroker(folder / "kafka", port=free_port())
         self.sources = [(name, path.name) for name in recordings for path in sorted((RECORDINGS / name).glob("broker-*"))]
         self._folder = folder
         self._due: list[str] = []  # kinds of processes that this round has not killed yet
-        self._driver = RestartedProcess(self._run_command("chaos"), folder / "driver.txt")
+        self._driver = RestartedProcess(self._run_command(self.lakehouse), folder / "driver.txt")
         self._shippers = [
             RestartedProcess(self._ship_command(cluster, broker), folder / f"shipper-{cluster}-{broker}.txt")
             for cluster, broker in self.sources
@@ -154,6 +172,8 @@ class ChaosRun:
         """Starts the processes that have ended."""
         if not self.broker.running:
             self.broker.start()
+        if self.store is not None:
+            self.store.restart()
         for process in (*self._shippers, self._driver):
             process.ensure_running()
 
@@ -164,34 +184,73 @@ class ChaosRun:
         while writer.is_alive() or self.kills.total() < kills:
             time.sleep(_RESTART_SECONDS)
             self.restart()
+            self._move_on(wait=False)
             if time.monotonic() >= due and self.kills.total() < kills:
                 victim = self._kill_one()
                 due = time.monotonic() + (self.random.uniform(0.2, 1.8) * pause if victim else _RESTART_SECONDS)
                 if victim:
+                    if self.store is not None:
+                        self.store.be(slow=self.kills.total() % 4 == 0)
                     print(f"{time.monotonic() - begin:5.0f} s  kill {self.kills.total()}: {victim}", flush=True)
 
     def work_off(self) -> None:
         """Ships all lines, reads the topic to its end, and makes the second lakehouse."""
+        if self.store is not None:
+            self.store.behave()
         self.restart()
+        self._move_on(wait=True)
         for process in (self._driver, *self._shippers):
             process.end(signal.SIGTERM)
         for cluster, broker in self.sources:
             command = [*self._ship_command(cluster, broker), "--once"]
             subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=_DRAIN_SECONDS)
-        for lakehouse in ("chaos", "quiet"):
-            with (self._folder / f"{lakehouse}.txt").open("ab") as out:
+        for lakehouse in (self.lakehouse, self._folder / "quiet"):
+            with (self._folder / f"{lakehouse.name}.txt").open("ab") as out:
                 command = [*self._run_command(lakehouse), "--once"]
                 subprocess.run(command, cwd=PROJECT, check=True, stdout=out, stderr=out, timeout=_DRAIN_SECONDS)
 
     def stop(self) -> None:
         """Kills the processes that are left."""
+        for _, first, others in self._still:
+            for process in (first, *others):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
         for process in (*self._shippers, self._driver):
             process.end(signal.SIGKILL)
         self.broker.stop()
+        if self.store is not None:
+            self.store.stop()
+
+    def _stand_still(self) -> bool:
+        """Stops all processes of the run, and lets another one begin; False if none runs."""
+        driver = self._driver.process
+        if driver is None or driver.poll() is not None or self._still:
+            return False
+        first = psutil.Process(driver.pid)
+        every = [first, *first.children(recursive=True)]
+        for process in every:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        self._still.append((time.monotonic() + _STILL_SECONDS, first, every[1:]))
+        self._driver.process = None
+        return True
+
+    def _move_on(self, *, wait: bool) -> None:
+        """Lets a run that stood still for long enough go on. SystemExit: it does not end, though another one works by now."""
+        while self._still and (wait or time.monotonic() > self._still[0][0]):
+            until, first, others = self._still.pop()
+            time.sleep(max(0.0, until - time.monotonic()))
+            for process in (*others, first):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+            try:
+                first.wait(_DRAIN_SECONDS)
+            except psutil.TimeoutExpired:
+                raise SystemExit("a run that had stood still went on beside the one that took its place") from None
 
     def _kill_one(self) -> str | None:
         """Kills a process, each kind as often as the others; None if none that is due runs now."""
-        self._due = self._due or self.random.sample(VICTIMS, len(VICTIMS))
+        self._due = self._due or self.random.sample(self.victims, len(self.victims))
         victim = next((victim for victim in self._due if self._kill(victim)), None)
         if victim is not None:
             self._due.remove(victim)
@@ -203,10 +262,16 @@ class ChaosRun:
         if victim == "broker":
             self.broker.kill()
             return True
-        if victim == "shipper":
-            return self.random.choice(self._shippers).end(signal.SIGKILL)
-        if victim == "driver":
-            return self._driver.end(signal.SIGKILL)
+        if victim == "store" and self.store is not None:
+            self.store.kill(self.random.uniform(0.0, _AWAY_SECONDS))
+            return True
+        ends = {
+            "lease holder": self._stand_still,
+            "shipper": lambda: self.random.choice(self._shippers).end(signal.SIGKILL),
+            "driver": lambda: self._driver.end(signal.SIGKILL),
+        }
+        if victim in ends:
+            return ends[victim]()
         children = [] if self._driver.process is None else _children(self._driver.process.pid, _SIGNS[victim])
         if not children:
             return False
@@ -218,8 +283,8 @@ class ChaosRun:
         place = ["--input", str(self._folder / "logs" / cluster / broker), "--state", str(self._folder / f"{cluster}-{broker}.json")]
         return [*_REBALANCE, "ship", *place, "--cluster", cluster, "--broker", broker, "--bootstrap", self.broker.bootstrap]
 
-    def _run_command(self, lakehouse: str) -> list[str]:
-        place = ["--kafka", self.broker.bootstrap, "--lakehouse", str(self._folder / lakehouse)]
+    def _run_command(self, lakehouse: Place) -> list[str]:
+        place = ["--kafka", self.broker.bootstrap, "--lakehouse", str(lakehouse)]
         return [*_REBALANCE, "run", *place, "--max-offsets", "2000"]
 
 
@@ -244,10 +309,10 @@ def topic_lines(bootstrap: str) -> Counter[LinePlace]:
     )
 
 
-def differences(one: Path, other: Path) -> int:
+def differences(one: Place, other: Place) -> int:
     """How many rows only one of two lakehouses has, doubled ones included."""
 
-    def rows(lakehouse: Path) -> Counter[str]:
+    def rows(lakehouse: Place) -> Counter[str]:
         return Counter(
             json.dumps([table, {name: value for name, value in row.items() if name != "batch_id"}], default=str)
             for table in TRACK_TABLES
@@ -258,7 +323,7 @@ def differences(one: Path, other: Path) -> int:
     return ((first - second) + (second - first)).total()
 
 
-def lost_and_doubled(lakehouse: Path, lines: Counter[LinePlace]) -> tuple[int, int]:
+def lost_and_doubled(lakehouse: Place, lines: Counter[LinePlace]) -> tuple[int, int]:
     """How many lines of the topic the tables lack, and how many they have more than once."""
     read: Counter[tuple[str, str, str]] = Counter()
     for row in table_rows(lakehouse / names.INPUT_LINES):
@@ -280,6 +345,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="decides what is killed, and when")
     parser.add_argument("--seconds", type=float, default=900.0, help="length of the recordings to play, at most")
     parser.add_argument("--recordings", nargs="+", default=["kafka-4.2.0", "kafka-3.9.1"], help="names of bundled recordings")
+    parser.add_argument("--store", action="store_true", help="let the lakehouse lie in an object store that is slow and fails")
     parser.add_argument("--keep", type=Path, help="folder to work in, kept at the end; default: a temporary one")
     options = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
@@ -287,7 +353,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = recorded(options.recordings, folder / "logs")
         seconds = min(options.seconds, lines[-1][0])
         writer = LogWriter(lines, seconds)
-        chaos = ChaosRun(folder, options.recordings, options.seed)
+        store = UnreliableStore(folder / "store") if options.store else None
+        if store is not None:
+            store.start()
+        chaos = ChaosRun(folder, options.recordings, options.seed, store)
         print(f"{writer.count:,} lines of {len(chaos.sources)} brokers in {seconds:.0f} s, {options.kills} kills, seed {options.seed}")
         stack.callback(chaos.stop)
         chaos.start()
@@ -295,8 +364,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chaos.disturb(writer, options.kills, seconds)
         chaos.work_off()
         shipped = topic_lines(chaos.broker.bootstrap)
-        lost, doubled = lost_and_doubled(folder / "chaos", shipped)
-        different = differences(folder / "chaos", folder / "quiet")
+        lost, doubled = lost_and_doubled(chaos.lakehouse, shipped)
+        different = differences(chaos.lakehouse, folder / "quiet")
         total = {table: len(table_rows(folder / "quiet" / table)) for table in TRACK_TABLES}
         print(f"killed: {', '.join(f'{name} {count}' for name, count in sorted(chaos.kills.items()))}")
         print(f"lines: {len(shipped):,} in the topic, {shipped.total() - len(shipped):,} of them once more; {lost} lost, {doubled} doubled")
