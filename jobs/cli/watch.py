@@ -69,11 +69,13 @@ def _why_nothing_comes(lakehouse: Place) -> str:
     """Why no row may come, and what to do; empty if no reason is known."""
     from jobs.lakehouse import locks
     from jobs.lakehouse.folder import Lakehouse, is_lakehouse
+    from schemas.names import TRACK
 
     if not is_lakehouse(lakehouse):
         return f"waiting for the lakehouse {lakehouse}: `rebalance run` makes it"
-    lock = Lakehouse(lakehouse).lock
-    if lock.exists() and not locks.is_held(lock):  # jobs of spark-submit have no lock
+    house = Lakehouse(lakehouse)
+    known = [lock for lock in (house.lock, house.query_locks[TRACK]) if lock.exists()]
+    if known and not any(map(locks.is_held, known)):
         return f"`rebalance run` is not at work in {lakehouse}: nothing comes until it is started again"
     return ""
 

@@ -22,11 +22,13 @@ from jobs.common.places import kept_folder
 from jobs.common.settings import Settings
 from jobs.common.stores import Place, StorePath, remove_tree
 from jobs.lakehouse import locks
-from schemas.names import TABLES
+from schemas.names import INGEST, INGEST_TOPIC, TABLES, TRACK
 
 BEFORE: Final = ".before-model-"
 """Added to the name of a lakehouse when another takes its place, before the version of the model that made the other."""
 
+QUERIES: Final = (INGEST, INGEST_TOPIC, TRACK)
+"""What may run in processes of its own, side by side (jobs/pipeline/alone.py)."""
 _INPUTS_KEPT: Final = 16
 _ON_EMPTY_DISKS: Final = frozenset({"lost+found", "System Volume Information"})
 
@@ -56,7 +58,9 @@ class Lakehouse:
         self.captured = local / "_captured"  # what was read from clusters (--offsets-from)
         self.spool = folder / "_spool"  # slices of the input that wait for ingest
         self.log = local / "_logs" / "spark.log"  # Spark's log, warnings and errors
-        self.lock = folder / "_lock"  # held by the process that works here
+        self.lock = folder / "_lock"  # held by the process that works here alone
+        self.query_locks = {name: folder / f"_lock-{name}" for name in QUERIES}  # of each query: held by the process that runs it
+        self.locks = [self.lock, *self.query_locks.values()]
         self.maintain_lock = folder / "_maintain.lock"  # held by `rebalance maintain`; shared by those that need the tables unchanged
         self.scratch = local / "_maintain"  # what does not fit into the memory of `rebalance maintain` and `replay`
         self.status = folder / "_status.json"  # what that process, or the last one, reported about itself (jobs/health/status.py)
@@ -70,7 +74,7 @@ def _beside(store: StorePath) -> Path:
 def is_lakehouse(folder: Place) -> bool:
     """Whether this project made the folder: it has a table of ours, or what is in a lakehouse before its first table is."""
     house = Lakehouse(folder)
-    return house.layout.exists() or house.lock.exists() or any((folder / name / "_delta_log").is_dir() for name in TABLES)
+    return any(path.exists() for path in (house.layout, *house.locks)) or any((folder / name / "_delta_log").is_dir() for name in TABLES)
 
 
 def check_ours(folder: Place) -> None:
@@ -101,28 +105,37 @@ def check_input(folder: Place, source: Place, warn: Callable[[str], None]) -> No
 
 
 @contextmanager
-def opened(folder: Place, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
-    """Opens the lakehouse, new or continued, for this process alone. `replaying`: `rebalance replay` makes it."""
+def opened(folder: Place, settings: Settings, *, query: str = "", replaying: bool = False) -> Iterator[Lakehouse]:
+    """Opens the lakehouse, new or continued, for this process alone. `replaying`: `rebalance replay` makes it.
+
+    `query`: other processes may run other queries meanwhile.
+    """
     lakehouse = Lakehouse(folder)
     check_ours(folder)
     if isinstance(folder, Path) and not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
         raise UserError(f"{folder} does not exist but {before[0]} does: repeat the `rebalance replay --swap` that was cut short")
-    try:
-        for path in (folder, lakehouse.layout.parent, lakehouse.log.parent):
-            path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write to the lakehouse {folder}: {error.strerror}") from None
-    with working(lakehouse):
+    _make(folder, folder)
+    with working(lakehouse, query):  # its locks are the first that is in it: who comes next sees whose folder it is
+        _make(folder, lakehouse.layout.parent, lakehouse.log.parent)
         if present(folder) and not any(path != lakehouse.lock for path in lakehouse.layout.parent.iterdir()):
             raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: {replay_advice(folder)}")
         check_layout(lakehouse, settings, replaying=replaying)
         yield lakehouse
 
 
+def _make(folder: Place, *paths: Place) -> None:
+    try:
+        for path in paths:
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write to the lakehouse {folder}: {error.strerror}") from None
+
+
 @contextmanager
-def working(lakehouse: Lakehouse) -> Iterator[None]:
-    """Holds the lock of the process that works in a lakehouse. UserError: another one does."""
-    with locks.held(lakehouse.lock, f"another process is working in the lakehouse {lakehouse.folder}: wait for it or stop it"):
+def working(lakehouse: Lakehouse, query: str = "") -> Iterator[None]:
+    """Holds the lock of a query, or all locks: whoever runs a query holds that of the query. UserError: another process does."""
+    wanted = [lakehouse.query_locks[query]] if query else lakehouse.locks
+    with locks.all_held(wanted, f"another process is working in the lakehouse {lakehouse.folder}: wait for it or stop it"):
         yield
 
 

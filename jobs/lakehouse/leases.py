@@ -13,8 +13,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
@@ -44,27 +44,33 @@ class Lease:
         self._seconds = seconds
         self._id = uuid4().hex
         self._tag: str | None = None
+        self._seen: str | None = None  # the tag that another process gave it
+        self._since = 0.0  # when that was seen first
         self._until = 0.0
         self._lost = False
         self._end = threading.Event()
         self._lock = threading.Lock()
 
+    def look(self) -> None:
+        """Sees who holds the lease, so that the time in which it runs out begins now, not with `take`."""
+        self._seen, self._since = self._read()[1], _boottime()
+
     def take(self, tell: Callable[[str], None] = lambda _: None) -> bool:
         """Takes the lease, if it is free or runs out; waits for that. False: its holder renews it."""
-        seen, since, told = None, 0.0, False
+        told = False
         while not self._write(None):
             entry, tag = self._read()
             if tag is None:
                 continue
-            has_run_out = tag == seen and _boottime() - since > float(str(entry.get("seconds", self._seconds)))
+            has_run_out = tag == self._seen and _boottime() - self._since > float(str(entry.get("seconds", self._seconds)))
             if entry.get("free") or has_run_out:
                 if self._write(tag):
                     return True
                 continue
-            if tag != seen:
-                if seen is not None:
+            if tag != self._seen:
+                if self._seen is not None:
                     return False
-                seen, since = tag, _boottime()
+                self._seen, self._since = tag, _boottime()
             if not told:
                 tell(f"waiting up to {self._seconds:.0f} s for {entry.get('holder', 'another process')}, which may have ended")
                 told = True
@@ -146,23 +152,25 @@ def read(place: StorePath) -> tuple[dict[str, object], str | None]:
 
     try:
         found = obstore.get(place.client(), place.key)
-        return json.loads(bytes(found.bytes())), found.meta["e_tag"]
+        return json.loads(bytes(found.bytes()) or b'{"free": true}'), found.meta["e_tag"]  # empty: copied with a lakehouse from a disk
     except FileNotFoundError:
         return {}, None
 
 
 @contextmanager
-def held(place: StorePath, busy: str, seconds: float = LEASE_SECONDS) -> Iterator[None]:
-    """Holds a lease. UserError with the text `busy`: another process holds it. Writes below its folder fail once it is lost."""
-    lease = Lease(place, seconds)
-    if not lease.take():
-        raise UserError(busy)
-    lease.keep()
-    try:
-        with guarded(place.parent, lease.check):
-            yield
-    finally:
-        lease.release()
+def held(places: Sequence[StorePath], busy: str) -> Iterator[None]:
+    """Holds leases. UserError with the text `busy`: another process holds one. Writes below their folder fail once one is lost."""
+    leases = [Lease(place, LEASE_SECONDS) for place in places]
+    for lease in leases[1:]:
+        lease.look()  # those of a process that was killed run out side by side
+    with ExitStack() as stack:
+        for place, lease in zip(places, leases, strict=True):
+            if not lease.take():
+                raise UserError(busy)
+            stack.callback(lease.release)
+            lease.keep()
+            stack.enter_context(guarded(place.parent, lease.check))
+        yield
 
 
 def is_held(place: StorePath) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from jobs.common.errors import LakehouseError, UserError
@@ -29,7 +29,7 @@ def held(path: Place, busy: str, *, shared: bool = False) -> Iterator[None]:
     A lease cannot be shared.
     """
     if isinstance(path, StorePath):
-        with leases.held(path, busy):
+        with leases.held([path], busy):
             yield
         return
     try:
@@ -45,6 +45,18 @@ def held(path: Place, busy: str, *, shared: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def all_held(paths: Sequence[Place], busy: str) -> Iterator[None]:
+    """Holds locks of one lakehouse. UserError with the text `busy`: another process holds one."""
+    with ExitStack() as stack:
+        if stores := [path for path in paths if isinstance(path, StorePath)]:
+            stack.enter_context(leases.held(stores, busy))
+        for path in paths:
+            if not isinstance(path, StorePath):
+                stack.enter_context(held(path, busy))
+        yield
 
 
 def is_held(path: Place) -> bool:

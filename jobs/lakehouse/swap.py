@@ -20,8 +20,7 @@ from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
 from jobs.common.stores import Place, StorePath, copy_tree, remove_tree
-from jobs.lakehouse import locks
-from jobs.lakehouse.folder import BEFORE, Lakehouse, present
+from jobs.lakehouse.folder import BEFORE, Lakehouse, present, working
 
 _NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
 _AT_FDCWD: Final = -100
@@ -128,7 +127,7 @@ def resume(old: Place, new: Place) -> Place | None:
         new.rename(old)
     if marker is None or not marker.before:
         return None
-    with locks.held(Lakehouse(old).lock, f"another process is working in the lakehouse {old}: wait for it or stop it"):
+    with working(Lakehouse(old)):
         return _finish(old, new, Path(marker.before))
 
 

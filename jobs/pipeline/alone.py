@@ -19,7 +19,7 @@ from jobs.common.settings import Settings
 from jobs.common.stores import Place, is_store
 from jobs.common.text import printable
 from jobs.lakehouse import reader
-from jobs.lakehouse.folder import Lakehouse, check_layout, remember_input, take_complete_mark
+from jobs.lakehouse.folder import opened, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.executors import check_executors
 from jobs.pipeline.feeder import check_source, feeding
@@ -30,6 +30,7 @@ from jobs.pipeline.queries import AT_ONCE_MS, finish
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.tracking.track import start_track
+from schemas.names import INGEST, INGEST_TOPIC, TRACK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,37 +39,38 @@ if TYPE_CHECKING:
 def ingest_files(source: Path, folder: Place, *, settings: Settings, once: bool, spark: SparkSession | None = None) -> None:
     """Reads log files into group_events. `spark`: a session that runs already."""
     check_source(source, once=once)
-    house = _house_of_ingest(folder, settings)
-    remember_input(house, source)
-    with _told(f"reading {source} into {folder}", folder, once=once), feeding(source, house, settings, follow=not once) as feeder:
-        assert feeder is not None
-        spark = spark or spark_session("rebalance-ingest", s3=is_store(folder))
-        check_executors(spark, [folder])
-        feeder.share_with(tasks_as_workers(spark))
-        query = start_ingest(
-            spark,
-            files=feeder.files,
-            lakehouse=folder,
-            checkpoint=house.ingest_checkpoint,
-            interval_ms=AT_ONCE_MS if once else settings.interval_ms,
-        )
-        while not feeder.ended.wait(0.2):
-            if query.exception() is not None:
-                break
-        if feeder.error is not None:
-            raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
-        finish(query)
-        for line in feeder.troubles.summary():
-            _say(line)
-        if not feeder.understood:
-            _say(f"nothing in {source} was understood: `rebalance inspect {source}` shows what its lines are")
+    with opened(folder, settings, query=INGEST) as house, _told(f"reading {source} into {folder}", folder, once=once):
+        take_complete_mark(house)  # track has not seen yet what is added here
+        remember_input(house, source)
+        with feeding(source, house, settings, follow=not once) as feeder:
+            assert feeder is not None
+            spark = spark or spark_session("rebalance-ingest", s3=is_store(folder))
+            check_executors(spark, [folder])
+            feeder.share_with(tasks_as_workers(spark))
+            query = start_ingest(
+                spark,
+                files=feeder.files,
+                lakehouse=folder,
+                checkpoint=house.ingest_checkpoint,
+                interval_ms=AT_ONCE_MS if once else settings.interval_ms,
+            )
+            while not feeder.ended.wait(0.2):
+                if query.exception() is not None:
+                    break
+            if feeder.error is not None:
+                raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
+            finish(query)
+            for line in feeder.troubles.summary():
+                _say(line)
+            if not feeder.understood:
+                _say(f"nothing in {source} was understood: `rebalance inspect {source}` shows what its lines are")
 
 
 def ingest_topic(chosen: TopicInput, folder: Place, *, settings: Settings, once: bool) -> None:
     """Reads a topic of log lines into group_events."""
-    house = _house_of_ingest(folder, settings)
-    topic_input.check(chosen, house)
-    with _told(f"reading topic {chosen.topic} into {folder}", folder, once=once):
+    with opened(folder, settings, query=INGEST_TOPIC) as house, _told(f"reading topic {chosen.topic} into {folder}", folder, once=once):
+        take_complete_mark(house)
+        topic_input.check(chosen, house)
         spark = spark_session("rebalance-ingest-topic", s3=is_store(folder))
         check_executors(spark, [folder])
         query = start_ingest_topic(
@@ -85,10 +87,11 @@ def ingest_topic(chosen: TopicInput, folder: Place, *, settings: Settings, once:
 
 def track(folder: Place, *, settings: Settings, once: bool, events_from: Place | None = None) -> None:
     """Tracks group_events. `events_from`: the lakehouse that has them, if it is another one."""
-    house = Lakehouse(folder)
-    check_layout(house, settings)
-    checkpoint = house.track_checkpoint
-    with _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once):
+    with (
+        opened(folder, settings, query=TRACK) as house,
+        _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once),
+    ):
+        checkpoint = house.track_checkpoint
         spark = spark_session("rebalance-track", s3=is_store(folder))
         check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
         query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, events_from=events_from, tell=_say)
@@ -111,10 +114,3 @@ def _told(doing: str, folder: Place, *, once: bool) -> Iterator[None]:
 
 def _say(text: str) -> None:
     click.echo(f"rebalance: {printable(text, LINE_CHARS)}")
-
-
-def _house_of_ingest(folder: Place, settings: Settings) -> Lakehouse:
-    house = Lakehouse(folder)
-    check_layout(house, settings)
-    take_complete_mark(house)  # track has not seen yet what is added here
-    return house

@@ -85,7 +85,7 @@ def replay(
         if swap_them:
             swap.check(old, new)
             busy = f"another process is working in the lakehouse {old}: stop it first"
-            stack.enter_context(locks.held(source.lock, busy))
+            stack.enter_context(folder.working(source))
             stack.enter_context(locks.free_of_jvm(source.lock, busy))
         house = stack.enter_context(_opened(old, new, settings))
         interrupts = stack.enter_context(Interrupts())

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobs.common.settings import Settings
+from jobs.lakehouse.folder import Lakehouse, check_layout
 from jobs.pipeline import alone
 from tests.lakehouse.rows import empty_lakehouse, line, rebalance, write
 from tests.logs.log_makers import write as write_log
@@ -16,6 +17,7 @@ from tests.logs.log_makers import write as write_log
 def lake(tmp_path, monkeypatch):
     """A lakehouse to which each query adds an event and a rebalance."""
     folder = empty_lakehouse(tmp_path / "lake")
+    check_layout(Lakehouse(folder), Settings())
     query = SimpleNamespace(processAllAvailable=lambda: None, stop=lambda: None, exception=lambda: None)
 
     def start(*_, **__):
@@ -24,8 +26,8 @@ def lake(tmp_path, monkeypatch):
         return query
 
     monkeypatch.setattr(alone, "spark_session", lambda *_, **__: None)
-    monkeypatch.setattr(alone, "check_executors", lambda *_: None)
-    monkeypatch.setattr(alone, "tasks_as_workers", lambda *_: None)
+    monkeypatch.setattr(alone, "check_executors", lambda *_, **__: None)
+    monkeypatch.setattr(alone, "tasks_as_workers", lambda *_, **__: None)
     monkeypatch.setattr(alone, "start_ingest", start)
     monkeypatch.setattr(alone, "start_track", start)
     return folder

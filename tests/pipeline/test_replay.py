@@ -331,7 +331,7 @@ def test_what_cannot_be_replayed(lake, tmp_path, swapped):
         assert "is being maintained" in refused(lake, tmp_path / "new")
     if swapped:
         with locks.held(Lakehouse(lake).lock, ""):
-            assert "stop it first" in refused(lake, tmp_path / "new")
+            assert "wait for it or stop it" in refused(lake, tmp_path / "new")
 
 
 def test_a_jvm_that_outlived_its_pipeline_holds_the_swap_off(lake, tmp_path):
