@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.tracker.shard import Shard
 from jobs.pipeline.tracking import packets
+from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
 pytestmark = pytest.mark.slow
@@ -29,11 +30,10 @@ def findings(events, beats, broker, ms):
 @pytest.mark.parametrize("cluster", ["clock-five-seconds-behind-both", "dead-twice-both", "queued-heartbeats-both"])
 def test_a_clock_that_is_seconds_off_finds_nothing_more(told, cluster):
     table = DeltaTable(told.lakehouse / "group_events").to_pyarrow_table(partitions=None)
-    table = table.filter(pa.compute.equal(table["cluster"], cluster)).select(packets._COLUMNS)
-    table = table.cast(pa.schema([SCHEMA.field(name) for name in packets._COLUMNS])).combine_chunks()
-    packed = list(chain.from_iterable(b["events"].to_pylist() for b in packets.packed(1, table.to_batches())))
-    decoded = [packets._DECODER.decode(blob) for blob in packed]
-    events, beats = list(chain(*(e for e, _ in decoded))), list(chain(*(b for _, b in decoded)))
+    table = table.filter(pa.compute.equal(table["cluster"], cluster)).select(packets.COLUMNS)
+    table = table.cast(pa.schema([SCHEMA.field(name) for name in packets.COLUMNS])).combine_chunks()
+    packed = packets.packed(Spread(1, 1), table.to_batches())
+    events, beats, _ = packets.decoded(chain.from_iterable(batch["events"].to_pylist() for batch in packed))
     expected = findings(events, beats, "", 0)
     for broker in sorted({event.broker for event in events} - {""}):
         for ms in (-20_000, -5_000, 5_000, 20_000):
