@@ -169,11 +169,12 @@ def store_prefix(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def on_store(store: LocalStore, store_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StorePath]:
     """A place in the store, which this process reaches as it reaches any: by its environment."""
-    from jobs.common import stores
+    from jobs.common import store_clients, stores
     from jobs.demo.local_store import BUCKET
 
     for name, value in store.environment().items():
         monkeypatch.setenv(name, value)
-    stores.forget_clients()
+    monkeypatch.delenv("REBALANCE_STORE_SECONDS", raising=False)
+    store_clients.forget()
     yield stores.StorePath(BUCKET, store_prefix)
-    stores.forget_clients()
+    store_clients.forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from configparser import ConfigParser
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,9 @@ ENDPOINT: Final = "AWS_ENDPOINT_URL"
 REGION: Final = "AWS_REGION"
 _STYLE: Final = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
 _DEFAULT_REGION: Final = "us-east-1"
+_PATIENCE: Final = "REBALANCE_STORE_SECONDS"
+_PATIENCE_SECONDS: Final = 60
+_LONGEST_PAUSE_SECONDS: Final = 1  # between two tries
 _OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
     "region": REGION,
     "endpoint_url": ENDPOINT,
@@ -42,7 +46,13 @@ def bucket_of(bucket: str) -> S3Store:
     """The client of a bucket: it takes the rest from the environment."""
     from obstore.store import S3Store
 
-    return S3Store(bucket, config=config(), client_options=client_options())
+    return S3Store(bucket, config=config(), client_options=client_options(), retry_config=_retries())
+
+
+def forget() -> None:
+    """Lets the next request read the environment again."""
+    bucket_of.cache_clear()
+    filesystem.cache_clear()
 
 
 def config() -> Any:
@@ -55,14 +65,38 @@ def client_options() -> Any:
     return {"allow_http": is_plain_http()}
 
 
+def be_patient() -> None:
+    """Lets this process and its children outlive a store that is away for a minute: who reads gets an error after some seconds."""
+    if _PATIENCE not in os.environ:
+        os.environ[_PATIENCE] = str(_PATIENCE_SECONDS)
+        forget()
+
+
+def _retries() -> Any:
+    """How long obstore repeats a request. None: as it wants to, which is 2 to 4 s if nothing answers."""
+    if _PATIENCE not in os.environ:
+        return None
+    backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=_LONGEST_PAUSE_SECONDS), "base": 2}
+    return {"max_retries": 1_000, "retry_timeout": timedelta(seconds=float(os.environ[_PATIENCE])), "backoff": backoff}
+
+
+def delta_options() -> dict[str, str]:
+    """What the environment does not tell delta-rs."""
+    options = {"aws_region": str(config()["region"]), "aws_allow_http": str(is_plain_http()).lower()}
+    if _PATIENCE in os.environ:
+        options |= {"max_retries": "1000", "retry_timeout": f"{os.environ[_PATIENCE]}s"}
+        options |= {"backoff_config.max_backoff": f"{_LONGEST_PAUSE_SECONDS}s"}
+    return options
+
+
 def is_plain_http() -> bool:
     """Whether the endpoint is one without TLS."""
     return os.environ.get(ENDPOINT, "").startswith("http://")
 
 
 def whereabouts() -> dict[str, str]:
-    """The part of the environment that says where the store is. The rest are credentials, which each machine has of its own."""
-    return {name: os.environ[name] for name in (ENDPOINT, REGION, "AWS_DEFAULT_REGION", _STYLE) if name in os.environ}
+    """Variables that say where the store is, and how long to wait for it. The rest are credentials: each machine has its own."""
+    return {name: os.environ[name] for name in (ENDPOINT, REGION, "AWS_DEFAULT_REGION", _STYLE, _PATIENCE) if name in os.environ}
 
 
 def spark_settings() -> dict[str, str]:
@@ -85,7 +119,7 @@ def filesystem() -> Any:
         cachable = False
 
         def __init__(self) -> None:
-            super().__init__("s3", config=config(), client_options=client_options())
+            super().__init__("s3", config=config(), client_options=client_options(), retry_config=_retries())
             self.sizes: dict[str, int] = {}
 
         async def _info(self, path: str, **options: Any) -> dict[str, Any]:

@@ -140,7 +140,8 @@ class StorePath:
         with told(self):
             found = obstore.list_with_delimiter(store_clients.bucket_of(self.bucket), f"{self.key}/")
         folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
-        yield from sorted([*folders, *(StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"])])
+        objects = [StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"]]
+        yield from sorted([*folders, *(one for one in objects if one != self)])  # S3A marks folders by empty objects of their names
 
     def glob(self, pattern: str) -> Iterator[StorePath]:
         """Those below that match, part by part."""
@@ -245,8 +246,10 @@ def remove_tree(place: Place) -> None:
     import obstore
 
     store = store_clients.bucket_of(place.bucket)
-    for page in obstore.list(store, f"{place.key}/"):
-        obstore.delete(store, [entry["path"] for entry in page])
+    check_guards(place)
+    with told(place):
+        for page in obstore.list(store, f"{place.key}/"):
+            obstore.delete(store, [entry["path"] for entry in page])
 
 
 def copy_tree(source: Place, target: Place, *, without: Callable[[str], bool] = lambda _: False) -> None:
@@ -255,7 +258,7 @@ def copy_tree(source: Place, target: Place, *, without: Callable[[str], bool] = 
     for entry in source.iterdir():
         if without(entry.name):
             continue
-        if entry.is_dir():
+        if entry.is_dir() if isinstance(entry, Path) else not entry.is_listed():
             copy_tree(entry, target / entry.name, without=without)
         elif isinstance(entry, Path) and isinstance(target, Path):
             shutil.copy2(entry, target / entry.name)
@@ -289,7 +292,7 @@ def delta_options(place: Place) -> dict[str, str] | None:
     """The options of delta-rs: what the environment does not tell it."""
     if isinstance(place, Path):
         return None
-    return {"aws_region": str(store_clients.config()["region"]), "aws_allow_http": str(store_clients.is_plain_http()).lower()}
+    return store_clients.delta_options()
 
 
 def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str, int]) -> None:
@@ -298,12 +301,6 @@ def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str
         store_clients.filesystem().sizes.update({f"{folder.bucket}/{folder.key}/{name}": size for name, size in sizes.items()})
         if "s3" not in connection.list_filesystems():
             connection.register_filesystem(store_clients.filesystem())
-
-
-def forget_clients() -> None:
-    """Lets the next request read the environment again."""
-    store_clients.bucket_of.cache_clear()
-    store_clients.filesystem.cache_clear()
 
 
 def _stat(entry: Any) -> Stat:

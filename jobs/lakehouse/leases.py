@@ -18,8 +18,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
+from jobs.common import store_clients
 from jobs.common.errors import UserError
-from jobs.common.stores import StorePath, guarded
+from jobs.common.stores import StorePath, guarded, told
 
 LEASE_SECONDS: Final = 30.0
 _RENEWALS: Final = 3  # within a lease
@@ -136,11 +137,10 @@ class Lease:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        try:
-            mode = "create" if tag is None else {"e_tag": tag}
+        mode = "create" if tag is None else {"e_tag": tag}
+        with told(self._place), suppress(AlreadyExistsError, PreconditionError, FileNotFoundError):
             return obstore.put(self._place.client(), self._place.key, json.dumps(entry).encode(), mode=mode)["e_tag"]  # type: ignore[arg-type]
-        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-            return None
+        return None
 
     def _read(self) -> tuple[dict[str, object], str | None]:
         return read(self._place)
@@ -150,17 +150,16 @@ def read(place: StorePath) -> tuple[dict[str, object], str | None]:
     """What a lease says, and the tag of its object; None: there is none."""
     import obstore
 
-    try:
+    with told(place), suppress(FileNotFoundError):
         found = obstore.get(place.client(), place.key)
         return json.loads(bytes(found.bytes()) or b'{"free": true}'), found.meta["e_tag"]  # empty: copied with a lakehouse from a disk
-    except FileNotFoundError:
-        return {}, None
+    return {}, None
 
 
 @contextmanager
-def held(places: Sequence[StorePath], busy: str) -> Iterator[None]:
+def held(places: Sequence[StorePath], busy: str, seconds: float = LEASE_SECONDS) -> Iterator[None]:
     """Holds leases. UserError with the text `busy`: another process holds one. Writes below their folder fail once one is lost."""
-    leases = [Lease(place, LEASE_SECONDS) for place in places]
+    leases = [Lease(place, seconds) for place in places]
     for lease in leases[1:]:
         lease.look()  # those of a process that was killed run out side by side
     with ExitStack() as stack:
@@ -170,6 +169,7 @@ def held(places: Sequence[StorePath], busy: str) -> Iterator[None]:
             stack.callback(lease.release)
             lease.keep()
             stack.enter_context(guarded(place.parent, lease.check))
+        store_clients.be_patient()
         yield
 
 

@@ -33,7 +33,7 @@ def main() -> None:
             "row": partial(tables.append, table, pa.table({"number": pa.array([number], pa.int32())}), "test", number),
         }
 
-    with leases.held(folder / "_lock", "another process works here", float(sys.argv[2])):
+    with leases.held([folder / "_lock"], "another process works here", float(sys.argv[2])):
         for act in writes(0).values():
             act()
         say("written")

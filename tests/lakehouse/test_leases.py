@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from jobs.common import stores
+from jobs.common import store_clients, stores
 from jobs.common.errors import UserError
 from jobs.common.places import PROJECT
 from jobs.demo.store_proxy import Fault, StoreProxy
@@ -42,7 +42,7 @@ def holder(folder):
 def proxy(store, on_store, monkeypatch):  # noqa: ARG001 - after it, which sets the environment
     with StoreProxy(store.endpoint) as running:
         monkeypatch.setenv("AWS_ENDPOINT_URL", running.endpoint)
-        stores.forget_clients()
+        store_clients.forget()
         yield running
 
 
@@ -73,14 +73,14 @@ def test_of_several_one_gets_it_and_the_next_one_when_it_is_released(on_store):
         rival.join()
     assert len(won) == 1
     assert locks.is_held(lock)
-    with pytest.raises(UserError, match="busy"), leases.held(lock, "busy", SECONDS):
+    with pytest.raises(UserError, match="busy"), leases.held([lock], "busy", SECONDS):
         pass
     won[0].check()
     won[0].release()
     assert not locks.is_held(lock)
-    with leases.held(lock, "busy", 3_600.0):
+    with leases.held([lock], "busy", 3_600.0):
         assert locks.is_held(lock)
-    with leases.held(lock, "busy", SECONDS):  # at once: it was released
+    with leases.held([lock], "busy", SECONDS):  # at once: it was released
         pass
 
 
@@ -107,7 +107,7 @@ def test_readers_do_not_take_a_holder_that_was_killed_for_one_that_works(on_stor
 
 def test_who_stood_still_while_another_took_it_writes_nothing_any_more(on_store):
     with holder(on_store) as still:
-        with leases.held(on_store / "_lock", "busy", SECONDS):
+        with leases.held([on_store / "_lock"], "busy", SECONDS):
             before = objects(on_store)
             still.send_signal(signal.SIGCONT)
             said, _ = still.communicate()
@@ -131,7 +131,7 @@ def test_lost_answers_lock_nobody_out(proxy, on_store):
     proxy.faults = (Fault.CUT_AFTER,)
     for proxy.fail_every in (2, 3):
         for _ in range(2):
-            with leases.held(on_store / "_lock", "busy", 0.6):
+            with leases.held([on_store / "_lock"], "busy", 0.6):
                 seen = len([one for one in proxy.requests() if one.method == "PUT" and one.path.endswith("_lock")])
                 while len([one for one in proxy.requests() if one.method == "PUT" and one.path.endswith("_lock")]) < seen + 3:
                     time.sleep(0.05)
@@ -142,7 +142,7 @@ def test_lost_answers_lock_nobody_out(proxy, on_store):
 
 def test_a_holder_outlives_a_store_that_is_away_for_longer_than_it_lasts(proxy, on_store):
     done = threading.Event()
-    with leases.held(on_store / "_lock", "busy", 0.5):
+    with leases.held([on_store / "_lock"], "busy", 0.5):
         proxy.faults, proxy.fail_every = (Fault.UNAVAILABLE,), 1
         refused = len(proxy.requests())
         time.sleep(0.5)  # the time is the subject
@@ -160,8 +160,15 @@ def test_a_holder_outlives_a_store_that_is_away_for_longer_than_it_lasts(proxy, 
         assert (on_store / "mark").read_bytes() == b"late"
 
 
+def test_the_lock_of_a_lakehouse_that_was_copied_from_a_disk_is_free(on_store):
+    (on_store / "_lock").touch()
+    assert not locks.is_held(on_store / "_lock")
+    with leases.held([on_store / "_lock"], "busy", SECONDS):
+        assert locks.is_held(on_store / "_lock")
+
+
 def test_an_object_that_was_deleted_is_a_lease_that_was_lost(on_store):
-    with leases.held(on_store / "_lock", "busy", 0.5):
+    with leases.held([on_store / "_lock"], "busy", 0.5):
         stores.remove_tree(on_store)
         while True:
             try:
