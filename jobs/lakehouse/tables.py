@@ -47,9 +47,8 @@ def for_spark(path: Place) -> str:
 
 
 def is_table(path: Place) -> bool:
-    """Whether a folder has a Delta table."""
-    with told(path):
-        return DeltaTable.is_deltatable(str(path), delta_options(path))
+    """Whether a folder has a Delta table. Not by delta-rs, during whose request to a store no other thread of this process would run."""
+    return (path / "_delta_log").is_dir()
 
 
 def opened(path: Place, version: int | None = None) -> DeltaTable:
@@ -65,11 +64,13 @@ def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration:
     """
     path = table_path(lakehouse, name)
     wanted = Schema.from_json(schema.json())
-    if not is_table(path):
+    try:
+        table = opened(path)
+    except TableNotFoundError:
         path.mkdir(parents=True, exist_ok=True)
         options = delta_options(path)
         DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration), storage_options=options)
-    table = opened(path)
+        table = opened(path)
     known = {field.name for field in table.schema().fields}
     if added := [field for field in wanted.fields if field.name not in known]:
         table.alter.add_columns(added)
@@ -83,6 +84,8 @@ class _Kept:
         self._path = path
         self._table: DeltaTable | None = None
         self._commit: tuple[int, int] | None = None
+        self._done: dict[str, int | None] = {}  # the last versions of applications, at a version of the table
+        self._done_at = -1
         self._lock = RLock()
 
     @contextmanager
@@ -91,10 +94,25 @@ class _Kept:
         with self._lock:
             if self._table is None or self._newest(self._table) != self._commit:
                 self._table = opened(self._path)
+                self._done_at = -1
             else:
                 self._table.update_incremental()
             self._commit = self._newest(self._table)
             yield self._table
+
+    def last_version(self, table: DeltaTable, app_id: str) -> int | None:
+        """The last version of an application. To find it, delta-rs reads all commits since the last checkpoint: 50 as a rule."""
+        if table.version() != self._done_at:  # another than this process has committed
+            self._done, self._done_at = {}, table.version()
+        if app_id not in self._done:
+            self._done[app_id] = table.transaction_version(app_id)
+        return self._done[app_id]
+
+    def commit(self, table: DeltaTable, files: Sequence[AddedFile], app_id: str, version: int) -> None:
+        """Adds files to the table as a version of an application."""
+        before = table.version()
+        commit(self._path, table, files, {app_id: version})
+        self._done[app_id], self._done_at = version, before + 1
 
     def _newest(self, table: DeltaTable) -> tuple[int, int] | None:
         if isinstance(self._path, StorePath):
@@ -140,13 +158,14 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
     """
     own: AddedFile | None = None
     for _ in range(2):
-        with kept(path).current() as table:
-            done = table.transaction_version(app_id)
+        own_table = kept(path)
+        with own_table.current() as table:
+            done = own_table.last_version(table, app_id)
             if done is not None and done >= version:
                 return False
             own = own or _written(path, rows, pa.schema(table.schema().to_arrow()), BatchFile(app_id, version, LAST))
             try:
-                commit(path, table, [*files, *([own] if own is not None else [])], {app_id: version})
+                own_table.commit(table, [*files, *([own] if own is not None else [])], app_id, version)
             except CommitFailedError as error:  # perhaps by another process that had this very version to write
                 failed = error
             else:

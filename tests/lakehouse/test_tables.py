@@ -9,6 +9,8 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from jobs.common import store_clients
+from jobs.demo.store_proxy import StoreProxy
 from jobs.lakehouse import added_files, followers, tables
 from jobs.lakehouse.reader import table_rows
 
@@ -17,8 +19,13 @@ SCHEMA = StructType([StructField("cluster", StringType(), nullable=False), Struc
 
 
 @pytest.fixture
-def table(tmp_path):
+def on_disk(tmp_path):
     return tables.ensure_table(tmp_path, "numbers", SCHEMA)
+
+
+@pytest.fixture(params=["disk", pytest.param("store", marks=pytest.mark.slow)])
+def table(request, tmp_path):
+    return tables.ensure_table(tmp_path if request.param == "disk" else request.getfixturevalue("on_store"), "numbers", SCHEMA)
 
 
 def rows(*numbers):
@@ -53,12 +60,12 @@ def test_files_skip_by_their_statistics(table):
     ]
 
 
-def test_every_hundred_commits_have_a_checkpoint(table):
+def test_every_hundred_commits_have_a_checkpoint(on_disk):
     for number in range(205):
-        append(table, number)
-    assert sorted(path.name[:20] for path in (table / "_delta_log").glob("*.checkpoint.parquet")) == [f"{99:020d}", f"{199:020d}"]
-    assert read(table) == list(range(205))
-    assert not append(table, 204)
+        append(on_disk, number)
+    assert sorted(path.name[:20] for path in (on_disk / "_delta_log").glob("*.checkpoint.parquet")) == [f"{99:020d}", f"{199:020d}"]
+    assert read(on_disk) == list(range(205))
+    assert not append(on_disk, 204)
 
 
 def _compacted(table):
@@ -98,6 +105,21 @@ def test_another_writer_may_come_first_at_the_last_moment(table, monkeypatch):
     assert read(table) == [0, 1, 100]
 
 
+@pytest.mark.slow
+def test_an_append_reads_no_commit_but_the_last_two(store, on_store, monkeypatch):
+    """To look what was written, delta-rs would read all commits since the last checkpoint: 50 requests, as a rule."""
+    with StoreProxy(store.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        store_clients.forget()
+        table = tables.ensure_table(on_store, "numbers", SCHEMA)
+        for number in range(40):
+            append(table, number)
+        proxy.clear()
+        for number in range(40, 50):
+            append(table, number)
+        assert proxy.counts() == {"GET": 40, "LIST": 30, "PUT": 20}
+
+
 def test_of_two_that_write_the_same_version_one_does(table, monkeypatch):
     append(table, 0)
     commit = tables.commit
@@ -112,7 +134,8 @@ def test_of_two_that_write_the_same_version_one_does(table, monkeypatch):
     assert read(table) == [0]
 
 
-def test_another_table_may_lie_in_its_place(table):
+def test_another_table_may_lie_in_its_place(on_disk):
+    table = on_disk  # in a store nothing is renamed
     append(table, 0)
     append(table, 1)
     shutil.rmtree(table)
@@ -145,9 +168,9 @@ def test_a_batch_without_rows_counts_as_written(table):
 
 
 @pytest.mark.spark
-def test_spark_reads_and_follows_it(spark, table):
+def test_spark_reads_and_follows_it(spark, on_disk):
     for number in range(3):
-        append(table, number)
+        append(on_disk, number)
     assert sorted(row["number"] for row in spark.read.format("delta").load(f"file://{table}").collect()) == [0, 1, 2]
 
 
