@@ -132,6 +132,8 @@ def replay(old: Place, lakehouse: Place, *, swap: bool, config: Path | None, lat
         say(f"{thinned}: as many were tracked, evenly spaced.")
     if outcome.before is None:
         say(f"{lakehouse} is up to date with {old}. To use it: stop `rebalance run`, and repeat this command with --swap.")
+    elif outcome.before == old:  # nothing can be renamed in a store
+        say(f"{lakehouse} takes the place of {old}, which stays as it is: let `rebalance run` and all readers use it from now on.")
     else:
         say(f"{old} is the new lakehouse now; `rebalance run` continues with it. The old one is {outcome.before}.")
     return 0

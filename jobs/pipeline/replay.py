@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
-from jobs.common.stores import Place
+from jobs.common.stores import Place, place_of
 from jobs.health.tally import Tally
 from jobs.lakehouse import folder, locks, swap
 from jobs.lakehouse.event_copy import CopyLimits, EventCopy
@@ -103,7 +102,7 @@ def replay(
             return result(new, old)
         swap.carry_over(source, house, _MADE)
         before = swap.swap(old, new)
-    return result(old, before, before)
+    return result(new if before == old else old, before, before)
 
 
 @contextmanager
@@ -112,7 +111,7 @@ def _opened(old: Place, new: Place, settings: Settings) -> Iterator[Lakehouse]:
     marker = swap.Marker.read(Lakehouse(new))
     if marker is None and any(new.glob("*/_delta_log")):
         raise UserError(f"{new} already holds another lakehouse: give a new folder")
-    if marker is not None and Path(marker.source) != old.resolve():
+    if marker is not None and place_of(marker.source) != old.resolve():
         raise UserError(f"{new} is made of the events of {marker.source}: give a new folder")
     with folder.opened(new, settings, replaying=True) as house:
         swap.Marker(str(old.resolve())).write(house)
