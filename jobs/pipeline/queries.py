@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jobs.common.errors import UserError
 from jobs.common.side_by_side import side_by_side
@@ -42,8 +42,13 @@ def lost_its_planner(error: BaseException) -> bool:
 
     Nothing is lost: the query goes on where it was when it is started again.
     """
-    text = str(error)
-    return any(sign in text for sign in _LOST)
+    cause: Any = error
+    while cause is not None:  # Spark's own text has the message of its cause, which may have none, but not its class
+        text = str(cause)
+        if any(sign in text for sign in _LOST):
+            return True
+        cause = getattr(cause, "_cause", None)
+    return False
 
 
 def finish(query: StreamingQuery) -> None:
