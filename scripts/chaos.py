@@ -40,7 +40,7 @@ import psutil
 
 from jobs.common.stores import Place
 from jobs.demo.local_broker import LocalBroker, free_port
-from jobs.lakehouse.leases import LEASE_SECONDS
+from jobs.lakehouse import leases
 from jobs.lakehouse.reader import table_rows
 from schemas import names
 from schemas.tables import TRACK_TABLES
@@ -66,7 +66,6 @@ _TIMED: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\]")
 _RESTART_SECONDS: Final = 0.5
 _TARDY_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 600
-_STILL_SECONDS: Final = 1.5 * LEASE_SECONDS
 _AWAY_SECONDS: Final = 20.0  # at most, that the store is
 
 LogLine = tuple[float, Path, bytes]
@@ -150,7 +149,7 @@ class ChaosRun:
         self.store = store
         self.lakehouse: Place = store.lakehouse if store is not None else folder / "chaos"
         self.victims = VICTIMS_ON_STORE if store is not None else VICTIMS
-        self._still: list[tuple[float, psutil.Process, list[psutil.Process]]] = []  # until when runs stand still, with their processes
+        self._still: list[tuple[object, psutil.Process, list[psutil.Process]]] = []  # runs that stand still: lease, driver, its processes
         self.kills: Counter[str] = Counter()
         self.broker = LocalBroker(folder / "kafka", port=free_port())
         self.sources = [(name, path.name) for name in recordings for path in sorted((RECORDINGS / name).glob("broker-*"))]
@@ -231,15 +230,23 @@ class ChaosRun:
         for process in every:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.suspend()
-        self._still.append((time.monotonic() + _STILL_SECONDS, first, every[1:]))
+        self._still.append((self._holder(), first, every[1:]))
         self._driver.process = None
         return True
 
+    def _holder(self) -> object:
+        """Who has the lease; None: nobody, or the store does not say it."""
+        with contextlib.suppress(OSError):
+            return leases.read(self.store.lakehouse / "_lock")[0].get("id") if self.store is not None else None
+        return None
+
     def _move_on(self, *, wait: bool) -> None:
-        """Lets a run that stood still for long enough go on. SystemExit: it does not end, though another one works by now."""
-        while self._still and (wait or time.monotonic() > self._still[0][0]):
-            until, first, others = self._still.pop()
-            time.sleep(max(0.0, until - time.monotonic()))
+        """Lets a run that stood still go on when another has taken its place. SystemExit: it does not end."""
+        while self._still and (wait or self._holder() not in {None, self._still[0][0]}):
+            before, first, others = self._still.pop()
+            while self._holder() in {None, before}:
+                time.sleep(_RESTART_SECONDS)
+                self.restart()
             for process in (*others, first):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.resume()
