@@ -1,15 +1,16 @@
 """From event to visible row, live: a fleet's logs at a rate, `rebalance ship`, a real broker, `rebalance run --kafka`, Delta tables.
 
-    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw] [--page]
+    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw] [--page] [--store-ms 50]
     python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
 
 The fleet is bench/live_load.py. A row is visible when the table's log has the commit with it: the log's folder is looked at every
 50 ms. The time of an event is its line's; of a rebalance, the end that its row states. `rebalances_now` is the view: the first row of a
 rebalance counts, provisional or final. What happens in the first two minutes, while the JVM still compiles, is not
 counted. `--page`: a dashboard reads the tables meanwhile, and its first page is open in Chromium, which is as unimportant to
-the machine as can be: readers have machines of their own.
+the machine as can be: readers have machines of their own. `--store-ms`: the lakehouse lies in an object store that takes so long for each
+request of the pipeline; the log is looked at four times a second.
 
-Exit code 1 if the 95th percentile of one of them, but for the final rows of rebalances, is above 10 s.
+Exit code 1 if the 95th percentile of one of them, but for the final rows of rebalances, is above 10 s, or 15 s with a store.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ import pyarrow.parquet as pq  # noqa: E402
 from memory import Sample, sample, slope  # noqa: E402
 
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
+from jobs.common.stores import Place, StorePath, readable  # noqa: E402
 from jobs.demo.local_broker import LocalBroker  # noqa: E402
+from jobs.demo.local_store import BUCKET, LocalStore  # noqa: E402
+from jobs.demo.store_proxy import StoreProxy  # noqa: E402
 from jobs.lakehouse.reader import table_rows  # noqa: E402
 from tests.dashboard.browsing import browsing  # noqa: E402
 
@@ -54,12 +58,13 @@ WAITS: Final = "rebalances"
 """Final rows, which wait for later lines."""
 WARM_SECONDS: Final = 120.0
 TARGET_SECONDS: Final = 10.0
+TARGET_ON_STORE: Final = 15.0
 
 
 class Watcher(threading.Thread):
     """Sees every commit of a table as soon as it is there."""
 
-    def __init__(self, lakehouse: Path, table: str, counted_from: float) -> None:
+    def __init__(self, lakehouse: Place, table: str, counted_from: float) -> None:
         super().__init__(daemon=True)
         self._folders = [lakehouse / name for name in TABLES_OF_VIEW.get(table, (table,))]
         self._column = TIMES[table]
@@ -69,6 +74,7 @@ class Watcher(threading.Thread):
         self.table = table
         self.delays: list[float] = []  # seconds
         self.commits: list[float] = []  # when each was seen
+        self._pause = 0.25 if isinstance(lakehouse, StorePath) else 0.05
         self.ended = False
 
     def run(self) -> None:
@@ -78,20 +84,20 @@ class Watcher(threading.Thread):
             before = dict(versions)
             for folder, version in before.items():
                 entry = folder / "_delta_log" / f"{version:020d}.json"
-                if entry.exists():
+                if entry.is_file():
                     seen = time.time()
                     with contextlib.suppress(OSError):  # maintained meanwhile
                         self._take(folder, entry, seen)
                     versions[folder] += 1
             if versions == before:
-                time.sleep(0.05)
+                time.sleep(self._pause)
 
-    def _take(self, folder: Path, entry: Path, seen: float) -> None:
+    def _take(self, folder: Place, entry: Place, seen: float) -> None:
         for line in entry.read_text(encoding="utf-8").splitlines():
             added = json.loads(line).get("add")
             if added is None:
                 continue
-            table = pq.read_table(folder / added["path"], columns=list(dict.fromkeys(self._columns)))
+            table = pq.read_table(readable(folder / added["path"]), columns=list(dict.fromkeys(self._columns)))
             times = table[self._column].cast(pa.timestamp("us", "UTC")).cast("int64").to_pylist()
             found = [at / 1e6 for at, counts in zip(times, self._counts(table), strict=True) if counts and at is not None]
             self.delays += [seen - at for at in found if at >= self._from]
@@ -131,8 +137,10 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)]
 
 
-def state_bytes(checkpoint: Path) -> int:
+def state_bytes(checkpoint: Place) -> int:
     """What the state of all groups takes up on disk, all versions that are kept included."""
+    if isinstance(checkpoint, StorePath):
+        return 0
     return sum(path.stat().st_size for path in (checkpoint / "state").rglob("*") if path.is_file())
 
 
@@ -146,6 +154,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
     parser.add_argument("--rebalances", type=float, default=4.0, help="that begin in a second, about")
     parser.add_argument("--page", action="store_true", help="with a dashboard, and its first page open in Chromium")
+    parser.add_argument("--store-ms", type=float, help="let the lakehouse lie in an object store that takes so long for each request")
     parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
     return parser.parse_args()
 
@@ -157,9 +166,9 @@ def main() -> int:
         folder = wanted.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
         broker = stack.enter_context(LocalBroker(folder / "kafka"))
         broker.create_topic(TOPIC, PARTITIONS)
-        logs, lakehouse = folder / "logs", folder / "lakehouse"
+        logs = folder / "logs"
         logs.mkdir()
-        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        lakehouse, target, env = stack.enter_context(placed(folder, wanted.store_ms))
 
         def start(name: str, *command: str) -> subprocess.Popen[bytes]:
             out = stack.enter_context((folder / f"{name}.txt").open("ab"))
@@ -171,7 +180,7 @@ def main() -> int:
         run = ("run", "--kafka", broker.bootstrap, "--lakehouse", str(lakehouse), "--lateness-ms", str(wanted.lateness_ms))
         shipper = start("ship", "-m", "jobs.cli", *ship, "--bootstrap", broker.bootstrap, *(["--raw"] if wanted.raw else []))
         pipeline = start("run", "-m", "jobs.cli", *run)
-        until = time.monotonic() + 120
+        until = time.monotonic() + 240
         while not (lakehouse / "group_events" / "_delta_log").exists() and time.monotonic() < until:
             time.sleep(0.2)
         counted_from = time.time() + wanted.warm
@@ -191,7 +200,7 @@ def main() -> int:
             if len(samples) % 60 == 0:
                 told(watchers, samples[-1], state_bytes(lakehouse / "_checkpoints" / "track"))
             time.sleep(1.0)
-        time.sleep(TARGET_SECONDS)
+        time.sleep(target)
         pipeline.send_signal(signal.SIGTERM)
         pipeline.wait(120)
         for watcher in watchers:
@@ -204,11 +213,24 @@ def main() -> int:
         print(f"in the pipeline's own words: {(folder / 'run.txt').read_text(encoding='utf-8').splitlines()[-1]}")
         shipper.send_signal(signal.SIGTERM)
         shipper.wait(30)
-        return 0 if all(w.delays and percentile(sorted(w.delays), 95) <= TARGET_SECONDS for w in watchers if w.table != WAITS) else 1
+        return 0 if all(w.delays and percentile(sorted(w.delays), 95) <= target for w in watchers if w.table != WAITS) else 1
 
 
 @contextlib.contextmanager
-def page_is_open(start: Callable[..., subprocess.Popen[bytes]], lakehouse: Path, folder: Path) -> Iterator[psutil.Process]:
+def placed(folder: Path, store_ms: float | None) -> Iterator[tuple[Place, float, dict[str, str]]]:
+    """The lakehouse, how late its rows may be, and the environment of processes. To this one, which measures, a store is not slow."""
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    if store_ms is None:
+        yield folder / "lakehouse", TARGET_SECONDS, env
+        return
+    with LocalStore(folder / "store") as store, StoreProxy(store.endpoint, delay=store_ms / 1_000) as proxy:
+        os.environ.update(store.environment())
+        yield StorePath(BUCKET, "live"), TARGET_ON_STORE, env | store.environment(proxy.endpoint)
+        print(f"requests: {', '.join(f'{kind} {count:,}' for kind, count in proxy.counts().items())}")
+
+
+@contextlib.contextmanager
+def page_is_open(start: Callable[..., subprocess.Popen[bytes]], lakehouse: Place, folder: Path) -> Iterator[psutil.Process]:
     """A dashboard of the lakehouse, as long as its first page is open."""
     process = psutil.Process(start("dashboard", "-m", "jobs.cli", "dashboard", "--lakehouse", str(lakehouse), "--port", "0").pid)
     while not (address := re.search(r"http://\S+", (folder / "dashboard.txt").read_text(encoding="utf-8"))):
@@ -221,7 +243,7 @@ def page_is_open(start: Callable[..., subprocess.Popen[bytes]], lakehouse: Path,
         yield process
 
 
-def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Path, how: str) -> None:
+def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Place, how: str) -> None:
     """The figures."""
     read = sum(row["lines_read"] for row in table_rows(lakehouse / "input_lines", ["lines_read"]))
     print(f"{read:,} lines read {how}; from event to visible row:")
