@@ -1,0 +1,125 @@
+"""A lakehouse in a real object store is what one on disk is: made, maintained, replayed, copied, moved, and gone on with."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from jobs.common import store_clients
+from jobs.common.settings import Settings
+from jobs.common.stores import StorePath, copy_tree
+from jobs.demo.local_store import BUCKET
+from jobs.demo.store_proxy import StoreProxy
+from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.maintain import Policy, maintain
+from jobs.lakehouse.reader import account, table_rows
+from jobs.pipeline import run as pipeline
+from schemas.names import GROUP_EVENTS
+from schemas.tables import TRACK_TABLES
+from tests.dashboard.serving import serving
+from tests.laws.kept import assert_laws_are_kept
+from tests.pipeline.store_session import store_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+SETTINGS = {"timezone": "America/New_York", "slice_lines": 300, "shards": 8}
+PARTS = 4
+AT_ONCE = Policy(grace=timedelta(0))
+NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def proxy(store):
+    with StoreProxy(store.endpoint) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def session(store, proxy, s3_jars):  # noqa: ARG001 - it needs them
+    """A session whose requests the proxy counts."""
+    with store_session(store.environment(proxy.endpoint)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reachable(store):
+    """This process asks the store itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in store.environment().items():
+            patch.setenv(name, value)
+        store_clients.forget()
+        yield
+    store_clients.forget()
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """Those of one log."""
+    return gzip.decompress((RECORDING / "broker-2" / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark, lines, tmp_path_factory):
+    """The lakehouse on disk that is made in one place, by a run for each part of the log."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    for part in range(1, PARTS + 1):
+        run(spark, logs(folder, lines, part), folder / "lake")
+    return folder / "lake"
+
+
+def logs(folder, lines, part):
+    """The input, as far as this part was written."""
+    file = folder / "logs" / "c" / "broker-2" / "kafka-request.log"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"".join(lines[: len(lines) * part // PARTS]))
+    return folder / "logs"
+
+
+def run(spark, source, lake):
+    return pipeline.run(source, lake, settings=Settings(**SETTINGS), once=True, spark=spark)
+
+
+def tables(lake, names=tuple(TRACK_TABLES)):
+    """Rows of the tables without their batch: doubled rows stay doubled."""
+    return {name: Counter(repr({**row, "batch_id": None}) for row in table_rows(lake / name)) for name in names}
+
+
+def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, session, store_prefix, lines, undisturbed, tmp_path):
+    """From one folder to another, to the store, and back to a disk, with new lines each time."""
+    run(spark, logs(tmp_path, lines, 1), tmp_path / "first")
+    (tmp_path / "first").rename(tmp_path / "second")
+    run(spark, logs(tmp_path, lines, 2), tmp_path / "second")
+    on_store = StorePath(BUCKET, store_prefix)
+    copy_tree(tmp_path / "second", on_store)
+    assert session.run(logs(tmp_path, lines, 3), on_store, **SETTINGS)["lines_read"] > 0
+    copy_tree(on_store, tmp_path / "third")
+    run(spark, logs(tmp_path, lines, 4), tmp_path / "third")
+    assert account(tmp_path / "third") == account(undisturbed)
+    assert tables(tmp_path / "third") == tables(undisturbed)
+    assert_laws_are_kept(tmp_path / "third", tmp_path / "logs")  # evidence finds its lines
+
+
+def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(session, store_prefix, lines, undisturbed, tmp_path):
+    old, lake = StorePath(BUCKET, f"{store_prefix}/old"), StorePath(BUCKET, f"{store_prefix}/lake")
+    session.run(logs(tmp_path, lines, 1), old, **SETTINGS)
+    list(maintain(old, AT_ONCE, now=NOW))
+    session.replay(old, lake, swap=True, **SETTINGS)
+    assert not Lakehouse(lake).replay.exists()
+    for part in range(2, PARTS + 1):
+        session.run(logs(tmp_path, lines, part), lake, **SETTINGS)
+        list(maintain(lake, AT_ONCE, now=NOW))
+    assert account(lake) == account(undisturbed)
+    assert tables(lake) == tables(undisturbed)
+    assert_laws_are_kept(lake, tmp_path / "logs")
+    assert len([path for path in (lake / GROUP_EVENTS).iterdir() if path.is_listed()]) == 1
+
+    with serving(lake) as served, serving(undisturbed) as on_disk:
+        for question in ("rebalances", "findings", "groups"):
+            asked, expected = (sorted(map(repr, dashboard.ask(question))) for dashboard in (served, on_disk))
+            assert asked == expected
+        assert served.get("/")[0] == 200
