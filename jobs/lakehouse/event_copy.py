@@ -27,6 +27,8 @@ from schemas.names import INGEST, INGEST_TOPIC, REPLAY
 EXPIRED_UNTIL: Final = "rebalance-expired-until"
 """Up to when `rebalance maintain` deleted old events, epoch ms: a transaction of the table."""
 _SOURCE: Final = "rebalance-replay-source"
+_WHOLE: Final = 1 << 60
+"""In the place of that time: the copy has all that was there when it last looked."""
 # The origin of shipped lines contains a digest (jobs/kafka/shipper.py). The two ingest queries number their batches independently.
 _SHIPPED: Final = r"regexp_matches(origin, '@[0-9a-f]{12}\.[^/]*$')"
 
@@ -68,12 +70,14 @@ class EventCopy:
         self._schema = arrow_schema(table)
         # The id of the old table tells its events from those of another lakehouse.
         events = tables.opened(old)
-        source, expired = f"{_SOURCE} {events.metadata().id}", events.transaction_version(EXPIRED_UNTIL) or 0
-        known = table.transaction_version(source)
+        self._source, expired = f"{_SOURCE} {events.metadata().id}", events.transaction_version(EXPIRED_UNTIL) or 0
+        known = table.transaction_version(self._source)
         if known is None:
             if table.file_uris():
                 raise UserError(f"{new.parent} has events that are not from {old.parent}: give a new folder")
-            tables.commit(new, table, [], {source: expired})
+            tables.commit(new, table, [], {self._source: expired})
+        elif known == _WHOLE:  # what was deleted since is copied already
+            tables.commit(new, table, [], {self._source: expired})
         elif known != expired:
             raise UserError(f"`rebalance maintain` deleted events of {old.parent} during the replay: begin again in a new folder")
 
@@ -88,6 +92,7 @@ class EventCopy:
                 marks = {app_id: _written(old, app_id) for app_id in (INGEST, INGEST_TOPIC)}
                 if any(version > _written(new, app_id) for app_id, version in marks.items()):  # batches of which no event is left
                     self._append(None, marks)
+                tables.commit(self._new, tables.opened(self._new), [], {self._source: _WHOLE})
                 return
             done = new.count()
             total = done + sum(batch.rows for batch in plan)
