@@ -24,7 +24,7 @@ from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
 from jobs.common.stores import Place, readable
 from jobs.common.times import milliseconds
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.followers import NewFile, files_after
@@ -115,7 +115,7 @@ class Queue:
 
     def _open(self) -> bool:
         """Goes to the right place in the table if it is another one than before. False: there is no table yet."""
-        found = tables.version_of(self._folder)
+        found = opening.version_of(self._folder)
         if found is not None and found[0] != self._id:
             self._begin(found[0])
             self._id = found[0]
@@ -128,19 +128,19 @@ class Queue:
         """
         newest_ms = self._progress.newest_ms
         if not self._is_noted:
-            last = tables.last_version(self._folder, TRACK)
+            last = opening.last_version(self._folder, TRACK)
             self._note(Progress(table_id, Position(0 if last is None else last + 1)))
         elif self._progress.table != table_id:
             self._note(Progress(table_id, Position(0), newest_ms=newest_ms, told_until_ms=newest_ms))
         self.waiting, self._counted = 0, self._progress.done
-        merged = [file.path for file in data_files(tables.opened(self._folder)) if file.batch is None]
+        merged = [file.path for file in data_files(opening.opened(self._folder)) if file.batch is None]
         batches = (row["batch_id"] for row in table_rows(self._folder, ["batch_id"], files=merged)) if merged else ()
         if max(batches, default=-1) >= self._progress.done.batch:
             self._tell_gone()
 
     def _rows(self, start: Position) -> Iterator[tuple[Position, Finding | None]]:
         """What came for this receiver, from a place on, each with the place behind it. None: the end of a micro-batch."""
-        with tables.kept(self._folder).current() as table:
+        with opening.kept(self._folder).current() as table:
             files = files_after(table, {TRACK: [start.batch - 1, LAST]}, (TRACK,))
         for new in files:
             batch = new.file.batch_id

@@ -22,7 +22,7 @@ from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.stores import Place
 from jobs.common.times import EPOCH
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.parquet import is_plain
 from jobs.lakehouse.reader import create_view
@@ -155,14 +155,14 @@ class News:
 
     def take(self) -> list[NewsItem]:
         """What came since the last call, in the order of time. LakehouseError: the tables cannot be read."""
-        logs = {name: tables.version_of(self._lakehouse / name) for name in (*_LATELY_MS, INCIDENTS)}
+        logs = {name: opening.version_of(self._lakehouse / name) for name in (*_LATELY_MS, INCIDENTS)}
         if logs == self._logs:
             return []
         if any(log is None or log[:1] != (self._logs.get(name) or ())[:1] for name, log in logs.items()):
             self._files, self._batches = {}, dict.fromkeys(_LATELY_MS, -1)  # others have made them anew
         seen, self._logs = self._logs, {}
         try:
-            if tables.version_of(self._lakehouse / GROUP_EVENTS) is None:
+            if opening.version_of(self._lakehouse / GROUP_EVENTS) is None:
                 return []
             if self._typed is not None and self._since is None:
                 now = newest(QuestionReader(self._lakehouse), self._scope["cluster"])
@@ -240,7 +240,7 @@ class _RecentReader(QuestionReader):
         if name == INCIDENTS:
             return super().add_view(name)
         try:
-            table = tables.opened(self.folder / name)
+            table = opening.opened(self.folder / name)
         except TableNotFoundError:
             return False
         files = data_files(table) if name in _LATELY_MS else []

@@ -6,6 +6,7 @@ names that all clients of S3 know (docs/stores.md): no place, no option of Spark
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import shutil
@@ -285,7 +286,7 @@ def told(place: Place) -> Iterator[None]:
             raise
         words = " ".join(_ARROWS.sub(" ", str(error)).split())
         reason = re.sub("</?Message>", "", found[1]) if (found := _REASON.search(words)) else words
-        raise StoreError(0, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)") from error
+        raise StoreError(errno.EIO, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)", str(place)) from error
 
 
 def delta_options(place: Place) -> dict[str, str] | None:

@@ -23,7 +23,7 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place
 from jobs.common.text import printable
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from schemas.names import PIPELINE_HEALTH, READABLE
 
 _KEPT_BYTES: Final = 24 << 20
@@ -71,7 +71,7 @@ class Store:
         """The newest version of each table that is there."""
         seen_at, found = self._seen
         if time.monotonic() - seen_at > _FRESH_S:
-            versions = ((name, tables.version_of(self.folder / name)) for name in (*READABLE, PIPELINE_HEALTH))
+            versions = ((name, opening.version_of(self.folder / name)) for name in (*READABLE, PIPELINE_HEALTH))
             found = {name: version for name, version in versions if version is not None}
             self._seen = (time.monotonic(), found)
         return found

@@ -30,7 +30,7 @@ from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
-from jobs.lakehouse import reader, tables
+from jobs.lakehouse import opening, reader
 from schemas.names import INPUT_LINES, REBALANCES
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class _Demo:
         self._looked = time.monotonic()
         for item in self._news.take():
             self._show(item)
-        if (log := tables.version_of(self._lakehouse / INPUT_LINES)) != self._input:
+        if (log := opening.version_of(self._lakehouse / INPUT_LINES)) != self._input:
             self._input, self._read = log, reader.account(self._lakehouse)["lines_read"]
 
     def _show(self, item: NewsItem) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.health.batch_health import BatchHealth
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening, tables
 from schemas import names, pipeline_health
 
 COMMIT_MS: Final = 30_000
@@ -75,7 +75,7 @@ class HealthTable:
             return
         try:
             path = tables.ensure_table(self._lakehouse, names.PIPELINE_HEALTH, pipeline_health.SCHEMA, self._settings.table_properties())
-            table = tables.opened(path)
+            table = opening.opened(path)
             turn = table.version() // self._settings.tidy_commits
             rows = list(self._rows)  # another thread may add some meanwhile
             write_deltalake(table, to_arrow(rows), mode="append", post_commithook_properties=_HOOKS)

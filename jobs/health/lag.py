@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from jobs.common.stores import readable
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.followers import WRITERS, files_after
 from jobs.logs.slice_files import SliceFiles
@@ -39,7 +39,7 @@ class Backlog:
         if "slice" in end:
             return slice_rows(self._slices, int(end["slice"]))
         if set(end) <= set(WRITERS):
-            with tables.kept(self._events).current() as table:
+            with opening.kept(self._events).current() as table:
                 return sum(new.rows for new in files_after(table, dict(end)))
         return topic_records(end, source.get("latestOffset"))
 

@@ -29,7 +29,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from jobs.common.errors import UserError
 from jobs.common.files import sync
 from jobs.common.stores import Place, for_duckdb
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile, Layout, batch_file
 from jobs.lakehouse.parquet import rows_of_files
 
@@ -111,7 +111,7 @@ def read(table: DeltaTable, folder: Place, paths: Sequence[str], spill: Path, *,
 
 def count(folder: Place, files: Sequence[DataFile], condition: str, spill: Path) -> int:
     """How many rows of some files meet a condition."""
-    source = rows_of_files(tables.opened(folder), folder, [file.path for file in files])
+    source = rows_of_files(opening.opened(folder), folder, [file.path for file in files])
     rows: list[tuple[int]] = connection(spill, folder).execute(f"SELECT count(*) FROM ({source}) WHERE {condition}").fetchall()  # noqa: S608
     return rows[0][0]
 
@@ -123,7 +123,7 @@ def rewrite(
 
     `keep`: a condition; rows that do not meet it are dropped. ChangedError: the files left the table meanwhile; nothing was changed.
     """
-    table = tables.opened(folder)
+    table = opening.opened(folder)
     before = sum(file.rows if file.rows is not None else count(folder, [file], "true", spill) for file in files)
 
     def changed(after: int) -> bool:
@@ -183,7 +183,7 @@ def _written(folder: Place, batches: Iterable[pa.RecordBatch], row_group: int) -
 def replace(folder: Place, removed: Sequence[DataFile], added: Sequence[AddedFile], *, changes: bool) -> None:
     """One commit that replaces files. `changes`: whether it drops rows. ChangedError: nothing was changed."""
     changed = ChangedError(f"{folder} was changed by another program meanwhile; run the command again")
-    table = tables.opened(folder)
+    table = opening.opened(folder)
     if not {file.path for file in removed} <= {file.path for file in data_files(table)}:
         raise changed
     now = int(time.time() * 1_000)
@@ -198,7 +198,7 @@ def replace(folder: Place, removed: Sequence[DataFile], added: Sequence[AddedFil
 def mark(folder: Place, marks: Mapping[str, int]) -> None:
     """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
     transactions = [Transaction(name, number) for name, number in marks.items()]
-    _commit(tables.opened(folder), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))
+    _commit(opening.opened(folder), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))
 
 
 def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:

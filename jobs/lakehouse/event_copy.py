@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
 from jobs.common.stores import Place
-from jobs.lakehouse import delta_files, tables
+from jobs.lakehouse import delta_files, opening, tables
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
 from jobs.lakehouse.delta_files import arrow_schema
 from jobs.lakehouse.parquet import rows_of_files
@@ -66,10 +66,10 @@ class EventCopy:
         self._new = new
         self._spill = spill
         self._limits = limits or CopyLimits()
-        table = tables.opened(new)
+        table = opening.opened(new)
         self._schema = arrow_schema(table)
         # The id of the old table tells its events from those of another lakehouse.
-        events = tables.opened(old)
+        events = opening.opened(old)
         self._source, expired = f"{_SOURCE} {events.metadata().id}", events.transaction_version(EXPIRED_UNTIL) or 0
         known = table.transaction_version(self._source)
         if known is None:
@@ -84,7 +84,7 @@ class EventCopy:
     def run(self) -> Iterator[CopyProgress]:
         """Copies what is missing; yields the progress after each commit."""
         while True:
-            old, new = tables.opened(self._old), tables.opened(self._new)
+            old, new = opening.opened(self._old), opening.opened(self._new)
             copied = {False: _written(new, INGEST), True: _written(new, INGEST_TOPIC)}
             source = rows_of_files(old, self._old, [file.path for file in delta_files.data_files(old)])
             plan = [batch for batch in _plan(source, self._spill, self._old) if batch.batch_id > copied[batch.shipped]]
@@ -92,7 +92,7 @@ class EventCopy:
                 marks = {app_id: _written(old, app_id) for app_id in (INGEST, INGEST_TOPIC)}
                 if any(version > _written(new, app_id) for app_id, version in marks.items()):  # batches of which no event is left
                     self._append(None, marks)
-                tables.commit(self._new, tables.opened(self._new), [], {self._source: _WHOLE})
+                tables.commit(self._new, opening.opened(self._new), [], {self._source: _WHOLE})
                 return
             done = new.count()
             total = done + sum(batch.rows for batch in plan)
@@ -141,7 +141,7 @@ class EventCopy:
 
     def _append(self, rows: pa.Table | None, marks: Mapping[str, int]) -> None:
         """One commit, one file: a batch is whole in it."""
-        table = tables.opened(self._new)
+        table = opening.opened(self._new)
         chunk = _written(table, REPLAY) + 1
         files: list[AddedFile] = []
         if rows is not None:

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from jobs.common.errors import UserError
 from jobs.common.stores import Place
-from jobs.lakehouse import delta_files, followers, locks, tables, thinning
+from jobs.lakehouse import delta_files, followers, locks, opening, thinning
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.event_copy import EXPIRED_UNTIL
 from jobs.lakehouse.folder import Lakehouse, present
@@ -105,7 +105,7 @@ class _Table:
         self._policy = policy
         self._dry_run = dry_run
         self._scratch = house.scratch / name
-        nullable = {field.name: field.nullable for field in tables.opened(self._folder).schema().fields}
+        nullable = {field.name: field.nullable for field in opening.opened(self._folder).schema().fields}
         self._time = next((column for column in TIMES if column in nullable), None)
         # A row without a time is kept, and the bounds of a file say nothing about it.
         self._bounded = self._time is not None and not nullable[self._time] and name != REBALANCES_PROVISIONAL
@@ -118,7 +118,7 @@ class _Table:
         self._followed = followers.of_table(house, name)
 
     def work(self) -> MaintainedTable:
-        if not is_plain(tables.opened(self._folder)):
+        if not is_plain(opening.opened(self._folder)):
             return MaintainedTable(self._name, left_alone="another program changed how it is stored")
         before = self._files()
         removed = self._drop_replaced() if self._name == REBALANCES_PROVISIONAL else 0
@@ -141,7 +141,7 @@ class _Table:
         )
 
     def _files(self) -> list[DataFile]:
-        return delta_files.data_files(tables.opened(self._folder), self._time)
+        return delta_files.data_files(opening.opened(self._folder), self._time)
 
     def _free(self) -> list[DataFile]:
         """The files that everybody has read who follows the table."""
@@ -179,7 +179,7 @@ class _Table:
 
         Two marks tell which files another call need not read again: up to when rows were thinned, and when that was.
         """
-        table = tables.opened(self._folder)
+        table = opening.opened(self._folder)
         until, at = (table.transaction_version(mark) or 0 for mark in (_THINNED_UNTIL, _THINNED_AT))
         # Rows that track has still to write may name any heartbeat that they are made of.
         files = [
@@ -216,12 +216,12 @@ class _Table:
         return removed
 
     def _rows_of(self, folder: Place) -> str:
-        table = tables.opened(folder)
+        table = opening.opened(folder)
         return rows_of_files(table, folder, [file.path for file in delta_files.data_files(table)])
 
     def _vacuum(self) -> list[int]:
         """Deletes files that no reader needs; returns the bytes of each: those replaced long ago, and those that no commit names."""
-        table, hours = tables.opened(self._folder), _hours(self._policy.grace)
+        table, hours = opening.opened(self._folder), _hours(self._policy.grace)
         present = {path.name: path.stat().st_size for path in self._folder.glob("*.parquet")}
         gone: set[str] = set()
         for retention, full in ((hours, False), (max(hours, _hours(_ORPHAN_AGE)), True)):
@@ -247,7 +247,7 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 
 def _newest(events: Place) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
-    table = tables.opened(events)
+    table = opening.opened(events)
     bounds = [file.newest for file in delta_files.data_files(table, TIME) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
 

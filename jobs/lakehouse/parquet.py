@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from jobs.common.stores import Place
@@ -33,6 +32,8 @@ def rows_of_files(table: DeltaTable, folder: Place, paths: Sequence[str]) -> str
 
 def sizes_of(table: DeltaTable) -> dict[str, int]:
     """The bytes of a table's files, by their names."""
+    import pyarrow as pa
+
     added = pa.table(table.get_add_actions())
     return dict(zip(map(unquote, added["path"].to_pylist()), added["size_bytes"].to_pylist(), strict=True))
 

@@ -16,8 +16,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from jobs.common.errors import LakehouseError
 from jobs.common.imports import without_pandas
-from jobs.common.stores import Place, for_duckdb
-from jobs.lakehouse import tables as delta
+from jobs.common.stores import Place, for_duckdb, is_store
+from jobs.lakehouse import opening
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields, sizes_of
 from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
@@ -26,9 +26,9 @@ from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
 def check_events(folder: Place) -> None:
     """LakehouseError: the folder is no lakehouse, or its events have a form that is not read any more."""
     events = folder / GROUP_EVENTS
-    if not delta.is_table(events):
+    if not opening.is_table(events):
         raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
-    if TIME not in dict(schema_fields(delta.opened(events))):
+    if TIME not in dict(schema_fields(opening.opened(events))):
         raise LakehouseError(f"the events of {folder} have a form that this version does not read: read the logs into a new lakehouse")
 
 
@@ -86,8 +86,8 @@ def create_view(
 
     `table`: the version to show, by default the newest. `files`: only rows of these files, as the log names them.
     """
-    table = table or delta.opened(folder)
-    for_duckdb(connection, folder, sizes_of(table))
+    table = table or opening.opened(folder)
+    for_duckdb(connection, folder, sizes_of(table) if is_store(folder) else {})
     if files is not None:
         source = rows_of_files(table, folder, files)
     elif is_plain(table):

@@ -8,9 +8,7 @@ fails, since the first one's transaction came in between. Tables stay open: to o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from threading import Lock, RLock
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -19,7 +17,8 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
 
-from jobs.common.stores import Place, StorePath, check_guards, delta_options, told
+from jobs.common.stores import Place, StorePath, check_guards, delta_options
+from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile
 
 if TYPE_CHECKING:
@@ -46,17 +45,6 @@ def for_spark(path: Place) -> str:
     return f"s3a://{path.bucket}/{path.key}" if isinstance(path, StorePath) else f"file://{path.absolute()}"
 
 
-def is_table(path: Place) -> bool:
-    """Whether a folder has a Delta table. Not by delta-rs, during whose request to a store no other thread of this process would run."""
-    return (path / "_delta_log").is_dir()
-
-
-def opened(path: Place, version: int | None = None) -> DeltaTable:
-    """A table, by default as it is now. TableNotFoundError: there is none."""
-    with told(path):
-        return DeltaTable(str(path), version=version, storage_options=delta_options(path))
-
-
 def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Place:
     """Creates an empty table with column comments, or adds the columns that a table lacks; returns its folder.
 
@@ -65,89 +53,16 @@ def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration:
     path = table_path(lakehouse, name)
     wanted = Schema.from_json(schema.json())
     try:
-        table = opened(path)
+        table = opening.opened(path)
     except TableNotFoundError:
         path.mkdir(parents=True, exist_ok=True)
         options = delta_options(path)
         DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration), storage_options=options)
-        table = opened(path)
+        table = opening.opened(path)
     known = {field.name for field in table.schema().fields}
     if added := [field for field in wanted.fields if field.name not in known]:
         table.alter.add_columns(added)
     return path
-
-
-class _Kept:
-    """A table that stays open in this process. `commit`: which file its newest commit is: another table may take its place."""
-
-    def __init__(self, path: Place) -> None:
-        self._path = path
-        self._table: DeltaTable | None = None
-        self._commit: tuple[int, int] | None = None
-        self._done: dict[str, int | None] = {}  # the last versions of applications, at a version of the table
-        self._done_at = -1
-        self._lock = RLock()
-
-    @contextmanager
-    def current(self) -> Iterator[DeltaTable]:
-        """The table as it is now, for this thread alone."""
-        with self._lock:
-            if self._table is None or self._newest(self._table) != self._commit:
-                self._table = opened(self._path)
-                self._done_at = -1
-            else:
-                self._table.update_incremental()
-            self._commit = self._newest(self._table)
-            yield self._table
-
-    def last_version(self, table: DeltaTable, app_id: str) -> int | None:
-        """The last version of an application. To find it, delta-rs reads all commits since the last checkpoint: 50 as a rule."""
-        if table.version() != self._done_at:  # another than this process has committed
-            self._done, self._done_at = {}, table.version()
-        if app_id not in self._done:
-            self._done[app_id] = table.transaction_version(app_id)
-        return self._done[app_id]
-
-    def commit(self, table: DeltaTable, files: Sequence[AddedFile], app_id: str, version: int) -> None:
-        """Adds files to the table as a version of an application."""
-        before = table.version()
-        commit(self._path, table, files, {app_id: version})
-        self._done[app_id], self._done_at = version, before + 1
-
-    def _newest(self, table: DeltaTable) -> tuple[int, int] | None:
-        if isinstance(self._path, StorePath):
-            return None  # nobody can rename a table in a store
-        try:
-            status = (self._path / "_delta_log" / f"{table.version():020d}.json").stat()
-        except FileNotFoundError:
-            return None
-        return status.st_ino, status.st_mtime_ns
-
-
-_KEPT: Final[dict[Place, _Kept]] = {}
-_KEPT_LOCK: Final = Lock()
-
-
-def kept(path: Place) -> _Kept:
-    """The table that this process keeps open."""
-    with _KEPT_LOCK:
-        return _KEPT.setdefault(path, _Kept(path))
-
-
-def version_of(path: Place) -> tuple[str, int] | None:
-    """The id of a table and its version, which changes with each commit; None: there is no table."""
-    if not isinstance(path, StorePath) and not (path / "_delta_log").is_dir():
-        return None
-    try:
-        with kept(path).current() as table:
-            return str(table.metadata().id), table.version()
-    except TableNotFoundError:
-        return None
-
-
-def last_version(path: Place, app_id: str) -> int | None:
-    """The last version that the application wrote to the table."""
-    return opened(path).transaction_version(app_id)
 
 
 def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequence[AddedFile] = ()) -> bool:
@@ -158,17 +73,18 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
     """
     own: AddedFile | None = None
     for _ in range(2):
-        own_table = kept(path)
+        own_table = opening.kept(path)
         with own_table.current() as table:
             done = own_table.last_version(table, app_id)
             if done is not None and done >= version:
                 return False
             own = own or _written(path, rows, pa.schema(table.schema().to_arrow()), BatchFile(app_id, version, LAST))
             try:
-                own_table.commit(table, [*files, *([own] if own is not None else [])], app_id, version)
+                commit(path, table, [*files, *([own] if own is not None else [])], {app_id: version})
             except CommitFailedError as error:  # perhaps by another process that had this very version to write
                 failed = error
             else:
+                own_table.noted(table, app_id, version)
                 return True
     raise failed
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, PROMPT_MS, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.common.stores import Place
-from jobs.lakehouse import delta_files, tables
+from jobs.lakehouse import delta_files, opening
 from jobs.lakehouse.delta_files import DataFile, arrow_schema
 from jobs.lakehouse.parquet import quoted, rows_of_files, schema_fields
 from schemas.names import TIMES
@@ -96,7 +96,7 @@ def _sorted_rows(
     folder: Place, files: Sequence[DataFile], before: datetime, spill: Path
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """The rows of some files of group_events, by group and member: those that stay, and those whose heartbeats may be thinned."""
-    table = tables.opened(folder)
+    table = opening.opened(folder)
     schema, source = arrow_schema(table), rows_of_files(table, folder, [file.path for file in files])
     candidate = (
         f"coalesce({_ACCEPTED} AND source = '{REQUEST_SOURCE}' AND {_WHOLE} AND beat_count > 0 AND group_id IS NOT NULL "
@@ -260,7 +260,7 @@ def _surroundings(folder: Place, files: Sequence[DataFile], spill: Path) -> Surr
 
 def _unusual(folder: Place, since: datetime, until: datetime, spill: Path) -> dict[tuple[str, str], Numbers]:
     """When something unusual happened in each group, within a time."""
-    table = tables.opened(folder)
+    table = opening.opened(folder)
     every = delta_files.data_files(table, "occurred_at")
     near = [file.path for file in every if (file.newest or until) >= since and (file.oldest or since) <= until]
     query = (
@@ -275,7 +275,7 @@ def _evidence(lakehouse: Place, since: datetime, spill: Path) -> dict[str, Numbe
     """The lines that newer rows of other tables name, by log."""
     found: dict[str, list[int]] = {}
     for folder in sorted(path.parent for path in lakehouse.glob("*/_delta_log")):
-        table = tables.opened(folder)
+        table = opening.opened(folder)
         columns = dict(schema_fields(table))
         time = next((name for name in TIMES if name in columns), None)
         if "evidence" not in columns or time is None:

@@ -20,7 +20,7 @@ from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
 from jobs.common.stores import Place, readable, remove_tree
-from jobs.lakehouse import reader, tables
+from jobs.lakehouse import opening, reader
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.followers import files_after
 from jobs.lakehouse.tables import ensure_table, table_path
@@ -96,7 +96,7 @@ def _track(folder: Place, settings: Settings) -> None:
     tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
     table = table_path(folder, names.GROUP_EVENTS)
-    files = (table / new.path for new in files_after(tables.opened(table), {}))
+    files = (table / new.path for new in files_after(opening.opened(table), {}))
     packets = packets_by_shard(settings.shards, rows_of(files))
     for key, own in sorted(packets.items()):
         for row in shards.follow_whole(key, own, tracker):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jobs.common.errors import UserError
 from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place, check_guards
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening, tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -109,7 +109,7 @@ def ensure_tables(lakehouse: Place, schemas: Mapping[str, StructType], checkpoin
 
     def ensure(name: str) -> None:
         path = tables.ensure_table(lakehouse, name, schemas[name])
-        if not has_checkpoint and tables.last_version(path, app_id) is not None:
+        if not has_checkpoint and opening.last_version(path, app_id) is not None:
             raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
 
     side_by_side(ensure, schemas)

@@ -284,7 +284,7 @@ def test_what_was_not_sent_outlives_maintenance(lake, received, said):
         pass
     for number in range(12):
         found(lake, finding(f"g{number}"))
-    policy = maintain.Policy(grace=timedelta(0), log_grace=timedelta(0))
+    policy = maintain.Policy(grace=timedelta(0))
     done = {table.table: table for table in maintain.maintain(lake, policy, now=datetime.now(timezone.utc))}
     assert done["findings"].files == (12, 1)
     with sending(lake, received, said):

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 
 from jobs.alerts.sender import Pauses
+from schemas.names import TRACK
 from tests.demo.processes import wait_until
 from tests.lakehouse.rows import row, write
 
@@ -119,4 +120,4 @@ def finding(group="payments", **values):
 
 def found(lake, *rows):
     """Writes findings in one commit, as a micro-batch of track does."""
-    write(lake, *rows, batch=next(_batches))
+    write(lake, *rows, batch=next(_batches), app=TRACK)

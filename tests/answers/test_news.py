@@ -19,7 +19,7 @@ from tests.lakehouse.rows import DAY, MEMBER, TABLES, empty_lakehouse, finding, 
 
 pytestmark = pytest.mark.slow
 
-AT_ONCE = Policy(grace=timedelta(0), log_grace=timedelta(0))
+AT_ONCE = Policy(grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app"}
 

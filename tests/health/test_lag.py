@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.health.lag import Backlog, slice_rows, topic_records
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files, rewrite
 from jobs.lakehouse.folder import Lakehouse
@@ -26,7 +26,7 @@ def lake(tmp_path):
     lake = empty_lakehouse(tmp_path / "lake")
     for batch, count in enumerate((3, 5, 2, 7, 1)):
         write(lake, *(line(position=number) for number in range(count)), batch=batch, app=INGEST)
-    table = tables.opened(lake / GROUP_EVENTS)
+    table = opening.opened(lake / GROUP_EVENTS)
     rewrite(lake / GROUP_EVENTS, [file for file in data_files(table) if file.batch.batch_id < 2], lake / "_spill", order="position")
     files = SliceFiles(Lakehouse(lake).spool)
     files.make()

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from jobs.cli import entry
 from jobs.common.errors import UserError
 from jobs.common.exit_codes import UNUSABLE
-from jobs.lakehouse import delta_files, locks, tables
+from jobs.lakehouse import delta_files, locks, opening, tables
 from jobs.lakehouse.delta_files import ChangedError, data_files
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
@@ -173,7 +173,7 @@ def test_a_table_that_only_others_know_is_maintained_too(lake):
 
 def test_what_was_written_last_is_known_afterwards(lake):
     work(lake)
-    assert tables.last_version(lake / "rebalances", "test") == 19
+    assert opening.last_version(lake / "rebalances", "test") == 19
     before = rows(lake, "rebalances")
     write(lake, rebalance(), batch=19)
     assert rows(lake, "rebalances") == before

@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from jobs.common import store_clients
 from jobs.demo.store_proxy import StoreProxy
-from jobs.lakehouse import added_files, followers, tables
+from jobs.lakehouse import added_files, followers, opening, tables
 from jobs.lakehouse.reader import table_rows
 
 APP = "a-test"
@@ -126,7 +126,7 @@ def test_of_two_that_write_the_same_version_one_does(table, monkeypatch):
 
     def late(*arguments):
         monkeypatch.setattr(tables, "commit", commit)
-        commit(table, tables.opened(table), [], {APP: 1})  # as another process that has paused
+        commit(table, opening.opened(table), [], {APP: 1})  # as another process that has paused
         commit(*arguments)
 
     monkeypatch.setattr(tables, "commit", late)
@@ -171,14 +171,14 @@ def test_a_batch_without_rows_counts_as_written(table):
 def test_spark_reads_and_follows_it(spark, on_disk):
     for number in range(3):
         append(on_disk, number)
-    assert sorted(row["number"] for row in spark.read.format("delta").load(f"file://{table}").collect()) == [0, 1, 2]
+    assert sorted(row["number"] for row in spark.read.format("delta").load(f"file://{on_disk}").collect()) == [0, 1, 2]
 
 
 def test_files_say_which_batch_wrote_them(table):
     append(table, 0)
     append(table, 12)
-    assert [new.file[:2] for new in followers.files_after(tables.opened(table), {}, (APP,))] == [(APP, 0), (APP, 12)]
-    assert [new.file[:2] for new in followers.files_after(tables.opened(table), {APP: [0, added_files.LAST]}, (APP,))] == [(APP, 12)]
-    assert followers.is_whole(tables.opened(table))
+    assert [new.file[:2] for new in followers.files_after(opening.opened(table), {}, (APP,))] == [(APP, 0), (APP, 12)]
+    assert [new.file[:2] for new in followers.files_after(opening.opened(table), {APP: [0, added_files.LAST]}, (APP,))] == [(APP, 12)]
+    assert followers.is_whole(opening.opened(table))
     _compacted(table)
-    assert not followers.is_whole(tables.opened(table))
+    assert not followers.is_whole(opening.opened(table))

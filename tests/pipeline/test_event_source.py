@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files, rewrite
 from jobs.pipeline.sources.events import EventReader, rows_of
@@ -74,7 +74,7 @@ def test_files_that_others_make_of_what_was_read_are_not_read(lake):
     at = source.latestOffset()
     assert taken(source, lake, {}, at) == [0, 1, 2]
     folder = lake / GROUP_EVENTS
-    rewrite(folder, data_files(tables.opened(folder)), lake / "_spill", order="position")
+    rewrite(folder, data_files(opening.opened(folder)), lake / "_spill", order="position")
     assert source.latestOffset() == at
     ingest(lake, 3)
     assert taken(source, lake, at, source.latestOffset()) == [3]
@@ -88,5 +88,5 @@ def test_tasks_share_the_files_evenly(lake):
     shares = reader(lake, tasks=4).partitions({}, {INGEST: [7, LAST]})
     assert [len(share.files) for share in shares] == [2, 2, 2, 2]
     assert sorted(path for share in shares for path in share.files) == sorted(
-        str(lake / GROUP_EVENTS / file.path) for file in data_files(tables.opened(lake / GROUP_EVENTS))
+        str(lake / GROUP_EVENTS / file.path) for file in data_files(opening.opened(lake / GROUP_EVENTS))
     )

@@ -14,8 +14,7 @@ from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
-from jobs.lakehouse import swap
-from jobs.lakehouse import tables as delta_tables
+from jobs.lakehouse import opening, swap
 from jobs.lakehouse.event_copy import CopyLimits
 from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.followers import files_after, tracked
@@ -78,7 +77,7 @@ def tables(lake, names=tuple(TRACK_TABLES)):
 def last_batches(lake):
     """What each application wrote last, by table."""
     apps = (INGEST, INGEST_TOPIC, TRACK)
-    return {name: {app: delta_tables.last_version(lake / name, app) for app in apps} for name in present(lake)}
+    return {name: {app: opening.last_version(lake / name, app) for app in apps} for name in present(lake)}
 
 
 @contextmanager
@@ -128,7 +127,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     ingest_files(logs(tmp_path, halves, 2), lake, settings=SETTINGS, once=True, spark=spark)
     last = last_batches(lake)
     before = DeltaTable(str(events)).count()
-    needed = {new.path for new in files_after(delta_tables.opened(events), tracked(Lakehouse(lake).track_checkpoint))}
+    needed = {new.path for new in files_after(opening.opened(events), tracked(Lakehouse(lake).track_checkpoint))}
     assert needed
     done = list(maintain(lake, Policy(keep_events=timedelta(seconds=5), grace=timedelta(0)), now=NOW))
     assert sum(one.rows_removed for one in done) > before // 3

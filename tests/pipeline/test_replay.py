@@ -18,7 +18,7 @@ from jobs.cli import entry
 from jobs.common.errors import UserError
 from jobs.common.exit_codes import UNUSABLE
 from jobs.common.settings import Settings
-from jobs.lakehouse import event_copy, locks, swap, tables
+from jobs.lakehouse import event_copy, locks, opening, swap, tables
 from jobs.lakehouse import folder as lakehouses
 from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
@@ -79,7 +79,7 @@ def copy_of(lake, folder, chunk_rows=20):
 def copied(table):
     """(batch, position or None for a clock) of the rows, file by file as they were written."""
     columns = ["batch_id", "kind", "position", "origin"]
-    new = files_after(tables.opened(table), {})
+    new = files_after(opening.opened(table), {})
     return [event_copy.pa.parquet.read_table(table / one.path).select(columns).to_pylist() for one in new]
 
 
@@ -110,7 +110,7 @@ def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path
     batches = [batch for file in copied(new) for batch in sorted({row["batch_id"] for row in file})]
     assert batches == list(range(32))
     assert DeltaTable(str(new)).count() == 32 * 6
-    assert tables.last_version(new, "rebalance-ingest") == 31
+    assert opening.last_version(new, "rebalance-ingest") == 31
     before = copied(new)
     assert list(copy_of(lake, tmp_path / "new")[0].run()) == []
     assert copied(new) == before
@@ -121,7 +121,7 @@ def test_a_copy_begins_anew_where_events_were_deleted_meanwhile(lake, tmp_path):
     work(lake, keep=timedelta(seconds=5))
     with pytest.raises(UserError, match="begin again in a new folder"):
         copy_of(lake, tmp_path / "new")
-    assert [reached.done for reached in copy_of(lake, tmp_path / "newer")[0].run()][-1] == tables.opened(lake / GROUP_EVENTS).count()
+    assert [reached.done for reached in copy_of(lake, tmp_path / "newer")[0].run()][-1] == opening.opened(lake / GROUP_EVENTS).count()
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
         pass
     told = [(row["origin"], row["batch_id"]) for file in copied(new) for row in file]
     assert list(dict.fromkeys(told)) == [("server.log", n) for n in range(5)] + [(SHIPPED, n) for n in range(5)]
-    assert tables.last_version(new, "rebalance-ingest-topic") == 4
+    assert opening.last_version(new, "rebalance-ingest-topic") == 4
 
 
 def test_events_of_another_lakehouse_are_not_mixed_in(lake, tmp_path):

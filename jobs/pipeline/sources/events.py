@@ -96,10 +96,10 @@ class EventReader(DataSourceStreamReader):
         return packed(self._spread, rows_of(map(place_of, partition.files)))
 
     def _after(self, place: Reached) -> list[NewFile]:
-        from jobs.lakehouse import tables
+        from jobs.lakehouse import opening
         from jobs.lakehouse.followers import files_after
 
-        with tables.kept(self._table).current() as table:
+        with opening.kept(self._table).current() as table:
             return files_after(table, place)
 
 

@@ -18,7 +18,7 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.incidents.rows import incidents
 from jobs.common.stores import Place, check_guards
 from jobs.common.times import epoch_ms
-from jobs.lakehouse import tables
+from jobs.lakehouse import opening, tables
 from jobs.lakehouse.reader import table_rows
 from schemas import incidents as schema
 from schemas import names
@@ -45,7 +45,7 @@ class IncidentTable:
             self._until_ms[row["cluster"]] = max(self._until_ms.get(row["cluster"], 0), last_ms + SPAN_MS)
         if found != table_rows(self._path):
             check_guards(self._path)
-            write_deltalake(tables.opened(self._path), pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")
+            write_deltalake(opening.opened(self._path), pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")
 
     def take(self, rows: Rows, *, brokers: bool) -> None:
         """Takes what a micro-batch added to the other tables. `brokers`: it had lines about brokers that come and go."""

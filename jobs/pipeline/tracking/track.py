@@ -32,7 +32,7 @@ from jobs.common.settings import Settings
 from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place, is_store
 from jobs.health.batches import TrackedBatch
-from jobs.lakehouse import followers, tables
+from jobs.lakehouse import followers, opening, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.sources.events import EventSource
@@ -73,7 +73,7 @@ def start_track(
     ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, names.TRACK)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
-    if not (checkpoint / "offsets").is_dir() and not followers.is_whole(tables.opened(source)):
+    if not (checkpoint / "offsets").is_dir() and not followers.is_whole(opening.opened(source)):
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the events of {kept} do not lie in their first order any more (rebalance maintain): {replay_advice(kept)}")
     spread = spread_of(spark, lakehouse, settings, tell)
