@@ -89,6 +89,17 @@ def tables(lake, names=tuple(TRACK_TABLES)):
     return {name: Counter(repr({**row, "batch_id": None}) for row in table_rows(lake / name)) for name in names}
 
 
+def assert_few(requests):
+    """Holds that a run asks a store for little, at its start and for each micro-batch, but for what it asks by the clock."""
+    by_clock = ("_lock", "_status.json", "_spool/newest", "_spool/slices", "_last_checkpoint", "pipeline_health", "group_events/_delta_log")
+    asked = [one for one in requests if not any(part in f"{one.path}?{one.query}" for part in by_clock)]
+
+    def batches(query):
+        return sum(one.method == "PUT" and f"/{query}/commits/" in one.path and one.path[-1].isdigit() for one in requests)
+
+    assert len(asked) <= 500 + 60 * batches("ingest") + 60 * batches("track"), Counter((one.kind, one.path) for one in asked)
+
+
 def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, session, store_prefix, lines, undisturbed, tmp_path):
     """From one folder to another, to the store, and back to a disk, with new lines each time."""
     run(spark, logs(tmp_path, lines, 1), tmp_path / "first")
@@ -104,14 +115,16 @@ def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, session, sto
     assert_laws_are_kept(tmp_path / "third", tmp_path / "logs")  # evidence finds its lines
 
 
-def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(session, store_prefix, lines, undisturbed, tmp_path):
+def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(session, proxy, store_prefix, lines, undisturbed, tmp_path):
     old, lake = StorePath(BUCKET, f"{store_prefix}/old"), StorePath(BUCKET, f"{store_prefix}/lake")
     session.run(logs(tmp_path, lines, 1), old, **SETTINGS)
     list(maintain(old, AT_ONCE, now=NOW))
     session.replay(old, lake, swap=True, **SETTINGS)
     assert not Lakehouse(lake).replay.exists()
     for part in range(2, PARTS + 1):
+        proxy.clear()
         session.run(logs(tmp_path, lines, part), lake, **SETTINGS)
+        assert_few(proxy.requests())
         list(maintain(lake, AT_ONCE, now=NOW))
     assert account(lake) == account(undisturbed)
     assert tables(lake) == tables(undisturbed)
