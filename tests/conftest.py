@@ -167,14 +167,11 @@ def store_prefix(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def on_store(store: LocalStore, store_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StorePath]:
-    """A place in the store, which this process reaches as it reaches any: by its environment."""
-    from jobs.common import store_clients, stores
+def on_store(store: LocalStore, store_prefix: str) -> Iterator[StorePath]:
+    """A place in the store."""
+    from jobs.common import stores
     from jobs.demo.local_store import BUCKET
+    from tests.reaching import reached
 
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("REBALANCE_STORE_SECONDS", raising=False)
-    store_clients.forget()
-    yield stores.StorePath(BUCKET, store_prefix)
-    store_clients.forget()
+    with reached(store):
+        yield stores.StorePath(BUCKET, store_prefix)

@@ -16,7 +16,7 @@ ENDPOINT: Final = "AWS_ENDPOINT_URL"
 REGION: Final = "AWS_REGION"
 _STYLE: Final = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
 _DEFAULT_REGION: Final = "us-east-1"
-_PATIENCE: Final = "REBALANCE_STORE_SECONDS"
+PATIENCE: Final = "REBALANCE_STORE_SECONDS"
 _PATIENCE_SECONDS: Final = 60
 _LONGEST_PAUSE_SECONDS: Final = 1  # between two tries
 _OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
@@ -67,24 +67,24 @@ def client_options() -> Any:
 
 def be_patient() -> None:
     """Lets this process and its children outlive a store that is away for a minute: who reads gets an error after some seconds."""
-    if _PATIENCE not in os.environ:
-        os.environ[_PATIENCE] = str(_PATIENCE_SECONDS)
+    if PATIENCE not in os.environ:
+        os.environ[PATIENCE] = str(_PATIENCE_SECONDS)
         forget()
 
 
 def _retries() -> Any:
     """How long obstore repeats a request. None: as it wants to, which is 2 to 4 s if nothing answers."""
-    if _PATIENCE not in os.environ:
+    if PATIENCE not in os.environ:
         return None
     backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=_LONGEST_PAUSE_SECONDS), "base": 2}
-    return {"max_retries": 1_000, "retry_timeout": timedelta(seconds=float(os.environ[_PATIENCE])), "backoff": backoff}
+    return {"max_retries": 1_000, "retry_timeout": timedelta(seconds=float(os.environ[PATIENCE])), "backoff": backoff}
 
 
 def delta_options() -> dict[str, str]:
     """What the environment does not tell delta-rs."""
     options = {"aws_region": str(config()["region"]), "aws_allow_http": str(is_plain_http()).lower()}
-    if _PATIENCE in os.environ:
-        options |= {"max_retries": "1000", "retry_timeout": f"{os.environ[_PATIENCE]}s"}
+    if PATIENCE in os.environ:
+        options |= {"max_retries": "1000", "retry_timeout": f"{os.environ[PATIENCE]}s"}
         options |= {"backoff_config.max_backoff": f"{_LONGEST_PAUSE_SECONDS}s"}
     return options
 
@@ -96,7 +96,7 @@ def is_plain_http() -> bool:
 
 def whereabouts() -> dict[str, str]:
     """Variables that say where the store is, and how long to wait for it. The rest are credentials: each machine has its own."""
-    return {name: os.environ[name] for name in (ENDPOINT, REGION, "AWS_DEFAULT_REGION", _STYLE, _PATIENCE) if name in os.environ}
+    return {name: os.environ[name] for name in (ENDPOINT, REGION, "AWS_DEFAULT_REGION", _STYLE, PATIENCE) if name in os.environ}
 
 
 def spark_settings() -> dict[str, str]:

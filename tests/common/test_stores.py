@@ -152,7 +152,7 @@ def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store,
     table = tables.ensure_table(on_store, "numbers", StructType([StructField("number", IntegerType())]))
     with StoreProxy(store.endpoint, faults=[Fault.UNAVAILABLE]) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        monkeypatch.setenv("REBALANCE_STORE_SECONDS", "600")
+        monkeypatch.setenv(store_clients.PATIENCE, "600")
         store_clients.forget()
         proxy.fail_every = 1
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.common import store_clients
 from jobs.common.settings import Settings
 from jobs.common.stores import StorePath, copy_tree
 from jobs.demo.local_store import BUCKET
@@ -23,6 +22,7 @@ from schemas.tables import TRACK_TABLES
 from tests.dashboard.serving import serving
 from tests.laws.kept import assert_laws_are_kept
 from tests.pipeline.store_session import store_session
+from tests.reaching import reached
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -49,12 +49,8 @@ def session(store, proxy, s3_jars):  # noqa: ARG001 - it needs them
 @pytest.fixture(scope="module", autouse=True)
 def reachable(store):
     """This process asks the store itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in store.environment().items():
-            patch.setenv(name, value)
-        store_clients.forget()
+    with reached(store):
         yield
-    store_clients.forget()
 
 
 @pytest.fixture(scope="module")
