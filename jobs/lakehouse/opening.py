@@ -47,6 +47,16 @@ class _Kept:
             self._commit = self._newest(self._table)
             yield self._table
 
+    @contextmanager
+    def known(self) -> Iterator[DeltaTable]:
+        """The table as it was last, for this thread alone."""
+        with self._lock:
+            if self._table is None:
+                with self.current():
+                    pass
+            assert self._table is not None
+            yield self._table
+
     def last_version(self, table: DeltaTable, app_id: str) -> int | None:
         """The last version of an application. To find it, delta-rs reads all commits since the last checkpoint: 50 as a rule."""
         if table.version() != self._done_at:  # another than this process has committed

@@ -88,7 +88,7 @@ class EventReader(DataSourceStreamReader):
         self._reached = end
         if start == end:
             return []
-        new = [one for one in self._after(start) if [one.file.batch_id, one.file.number] <= end.get(one.file.app_id, [-1, -1])]
+        new = self._between(start, end)
         return list(_evenly(new, min(self._tasks, max(1, sum(one.size for one in new) // _LEAST_BYTES)), self._table))
 
     def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
@@ -101,6 +101,21 @@ class EventReader(DataSourceStreamReader):
 
         with opening.kept(self._table).current() as table:
             return files_after(table, place)
+
+    def _between(self, start: Reached, end: Reached) -> list[NewFile]:
+        """The files up to an offset: mostly the one that `latestOffset` has just given, so the table need not be looked at again."""
+        from jobs.lakehouse import opening
+        from jobs.lakehouse.followers import behind, files_after
+
+        kept = opening.kept(self._table)
+        new: list[NewFile] = []
+        for as_it_is in (kept.known, kept.current):
+            with as_it_is() as table:
+                files = files_after(table, start)
+            new = [one for one in files if [one.file.batch_id, one.file.number] <= end.get(one.file.app_id, [-1, -1])]
+            if behind(start, new) == end:
+                break
+        return new
 
 
 def _evenly(files: Iterable[NewFile], tasks: int, table: Place) -> Iterator[EventShare]:
