@@ -83,10 +83,10 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once:
 def _tell_workers(environment: dict[str, str]) -> None:
     """Adds to the environment of all Python that Spark starts for a cluster: where the store is, and where this machine has its packages.
 
-    Spark plans the micro-batches of our sources in a process beside the driver, which has the executors' interpreter, not the driver's.
-    Executors look first where they were told to, and do not have these folders.
+    Spark plans the micro-batches of our sources in a process beside the driver, in its working directory, which has the executors'
+    interpreter and not the driver's. Relative paths lead to these folders from there, and from no executor.
     """
-    here = dict.fromkeys([str(PROJECT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    here = dict.fromkeys(os.path.relpath(path) for path in (PROJECT, sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), *here]))
     environment.update(store_clients.whereabouts())
 
