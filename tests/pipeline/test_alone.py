@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+from jobs.common.errors import UserError
 from jobs.common.settings import Settings
-from jobs.lakehouse.folder import Lakehouse, check_layout
+from jobs.lakehouse.folder import Lakehouse, check_layout, working
 from jobs.pipeline import alone
+from schemas.names import INGEST, TRACK
 from tests.lakehouse.rows import empty_lakehouse, line, rebalance, write
 from tests.logs.log_makers import write as write_log
 
@@ -38,6 +41,18 @@ def test_a_job_says_what_it_does_and_what_became_of_it(lake, capsys, once, until
     alone.track(lake, settings=Settings(), once=once)
     doing = f"tracking the events of {lake} into {lake}"
     assert capsys.readouterr().out.splitlines() == [f"rebalance: {doing}{until}", f"rebalance: done {doing}: 1 rebalances"]
+
+
+def test_two_jobs_of_a_kind_are_refused_and_others_go_on(lake, tmp_path):
+    logs = tmp_path / "logs"
+    write_log(logs / "app.log", [b"127.0.0.1 - - [21/Nov/2026:06:00:00 +0000] GET / 200"])
+    ingest = partial(alone.ingest_files, logs, lake, settings=Settings(), once=True)
+    track = partial(alone.track, lake, settings=Settings(), once=True)
+    for query, refused, other in ((INGEST, ingest, track), (TRACK, track, ingest)):
+        with working(Lakehouse(lake), query):
+            with pytest.raises(UserError, match="another process is working"):
+                refused()
+            other()
 
 
 def test_an_input_of_which_nothing_is_understood_is_named(lake, capsys, tmp_path):
