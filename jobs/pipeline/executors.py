@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from jobs.common.errors import UserError
+from jobs.common.errors import StoreError, UserError
 from jobs.common.stores import Place, place_of
 from jobs.pipeline.session import is_local
 
@@ -96,17 +96,25 @@ def _problem(host: str, number: int, markers: Sequence[str], expected: str) -> s
     import pyarrow as pa  # noqa: F401
 
     for marker in map(place_of, markers):
+        if problem := _problem_with(marker, host, number):
+            return problem
+    if fingerprint() != expected:
+        return f"the executor on {host} has another version of this project than the driver: ship what `make package` builds now"
+    return ""
+
+
+def _problem_with(marker: Place, host: str, number: int) -> str:
+    try:
         if not marker.exists():
             return (
                 f"the executor on {host} does not see {marker.parent}: the lakehouse must lie in a folder that the driver and all "
-                "executors share under the same path (docs/cluster.md)"
+                "executors share under the same path, or in an object store (docs/cluster.md)"
             )
-        try:
-            _make(marker.with_name(f"{marker.name}-{number}")).unlink(missing_ok=True)
-        except OSError as error:
-            return f"the executor on {host} cannot write to {marker.parent}: {error.strerror}"
-    if fingerprint() != expected:
-        return f"the executor on {host} has another version of this project than the driver: ship what `make package` builds now"
+        _make(marker.with_name(f"{marker.name}-{number}")).unlink(missing_ok=True)
+    except StoreError as error:
+        return f"the executor on {host} {error}"
+    except OSError as error:
+        return f"the executor on {host} cannot write to {marker.parent}: {error.strerror}"
     return ""
 
 

@@ -48,8 +48,9 @@ S3: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
     # Spark itself looks whether a file of a checkpoint is there. Without this, S3A looks once more: 45 requests for a micro-batch, not 36.
     "spark.hadoop.fs.s3a.performance.flags": "create",
-    # S3A keeps what it is about to send on the disk, and takes no other class for it.
+    # S3A keeps what it is about to send on the disk, and takes no other class for it. By then spark-submit has one of the other class.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    "spark.hadoop.fs.file.impl.disable.cache": "true",
 }
 """Settings for checkpoints on S3, which override those of the file."""
 

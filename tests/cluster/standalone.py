@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
+CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
 _PATIENCE_SECONDS = 300  # for what takes seconds on a machine that has nothing else to do
 
 
@@ -47,9 +49,10 @@ def kill(process: subprocess.Popen) -> None:
 class Cluster:
     """A master and as many workers as were started. A context: everything ends with it."""
 
-    def __init__(self, folder: Path, shipped: Path) -> None:
-        """`shipped`: the archive with the packages of the executors."""
+    def __init__(self, folder: Path, shipped: Path, store: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`shipped`: the archive with the packages of the executors. `store`: what the driver's machine knows of an object store."""
         self.folder = folder
+        self.store = store
         self.shipped = shipped
         self.bare_python = folder / "bare-python"
         self.bare_python.write_text(f'#!/bin/sh\nexec "{Path(sys._base_executable).resolve()}" -S "$@"\n')  # -S: no site-packages
@@ -74,10 +77,13 @@ class Cluster:
         return kept | daemons | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def start_worker(self, name: str) -> subprocess.Popen:
-        """A worker with one core, known to the master. Its executors are in its process group."""
+        """A worker with one core, known to the master. Its executors are in its process group.
+
+        Its machine has credentials of a store, as an instance with a role has.
+        """
         folder = self.folder / name
         arguments = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(folder))
-        worker = self._daemon(name, "worker.Worker", *arguments, self.url)
+        worker = self._daemon(name, "worker.Worker", *arguments, self.url, credentials=True)
         wait_until(lambda: self._said(name, "Successfully registered with master"), name)
         return worker
 
@@ -103,10 +109,12 @@ class Cluster:
         }
         if ship is None:
             ship = ("--archives", f"{self.shipped}#packages", "--conf", "spark.executorEnv.PYTHONPATH=packages")
+        if any(str(argument).startswith("s3://") for argument in arguments):
+            settings["spark.jars"] = ".jars/*.jar,.jars-s3/*.jar"
         command = [SPARK_HOME / "bin" / "spark-submit", "--properties-file", "conf/spark-defaults.conf", "--master", self.url, *ship]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        return self._start(name, [*command, *arguments], PROJECT)
+        return self._start(name, [*command, *arguments], PROJECT, self.store)
 
     def output(self, name: str) -> str:
         """What a process said."""
@@ -122,14 +130,15 @@ class Cluster:
     def _said(self, name: str, pattern: str) -> re.Match[str] | None:
         return re.search(pattern, self.output(name))
 
-    def _daemon(self, name: str, java_class: str, *arguments: str) -> subprocess.Popen:
+    def _daemon(self, name: str, java_class: str, *arguments: str, credentials: bool = False) -> subprocess.Popen:
         command = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{java_class}", *arguments]
-        return self._start(name, command, self.folder)
+        known = {key: value for key, value in self.store.items() if credentials and key in CREDENTIALS}
+        return self._start(name, command, self.folder, known)
 
-    def _start(self, name: str, command: list[object], folder: Path) -> subprocess.Popen:
+    def _start(self, name: str, command: list[object], folder: Path, known: Mapping[str, str]) -> subprocess.Popen:
         with (self.folder / f"{name}.log").open("w") as log:
             process = subprocess.Popen(
-                list(map(str, command)), stdout=log, stderr=log, cwd=folder, env=self.environment, start_new_session=True
+                list(map(str, command)), stdout=log, stderr=log, cwd=folder, env={**self.environment, **known}, start_new_session=True
             )
         self._processes.append(process)
         return process

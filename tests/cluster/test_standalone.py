@@ -17,7 +17,9 @@ from msgspec.structs import replace
 from jobs.cli.entry import main
 from jobs.common import jars
 from jobs.common.settings import Settings, load
+from jobs.common.stores import StorePath
 from jobs.demo.local_broker import LocalBroker
+from jobs.demo.local_store import BUCKET, SECRET_KEY
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run
@@ -54,8 +56,11 @@ def unpacked(shipped, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(shipped, tmp_path_factory):
-    with Cluster(tmp_path_factory.mktemp("cluster"), shipped[1]) as running:
+def cluster(shipped, store, s3_jars, tmp_path_factory):  # noqa: ARG001 - it needs them
+    environment = store.environment()
+    with Cluster(tmp_path_factory.mktemp("cluster"), shipped[1], environment) as running, pytest.MonkeyPatch.context() as here:
+        for name, value in environment.items():
+            here.setenv(name, value)
         running.start_worker("worker-1")
         yield running
 
@@ -118,6 +123,13 @@ def track(lakehouse, settings):
     return "jobs/track.py", "--lakehouse", lakehouse, "--config", settings, "--once"
 
 
+def command_line(process):
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
 def lost_executors(cluster, name):
     """The ids of the executors that an application lost."""
     return [event["Executor ID"] for event in cluster.events(name) if event["Event"] == "SparkListenerExecutorRemoved"]
@@ -150,27 +162,37 @@ def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
         assert f"No module named '{name}'" in tried.stderr
 
 
-def test_killed_workers_and_drivers_change_no_table(cluster, unpacked, logs, settings, reference, tmp_path):
-    house = Lakehouse(tmp_path / "lake")
+@pytest.fixture(params=["disk", "store"])
+def place(request, tmp_path, store_prefix):
+    """Where the lakehouse is: in a folder that all see, or where nodes share nothing but an object store, and get packages from Spark."""
+    return (tmp_path / "lake", "") if request.param == "disk" else (StorePath(BUCKET, store_prefix), "-on-store")
+
+
+def test_killed_workers_and_drivers_change_no_table(cluster, unpacked, logs, settings, reference, place):
+    house, suffix = Lakehouse(place[0]), place[1]
+    ship = None if suffix else unpacked
     for name, checkpoint, command in (
-        ("ingest", house.ingest_checkpoint, ingest(house.folder, logs, settings)),
-        ("track", house.track_checkpoint, track(house.folder, settings)),
+        (f"ingest{suffix}", house.ingest_checkpoint, ingest(house.folder, logs, settings)),
+        (f"track{suffix}", house.track_checkpoint, track(house.folder, settings)),
     ):
         worker = cluster.start_worker(f"worker-of-{name}")
-        query = cluster.submit(name, *command, ship=unpacked)
+        query = cluster.submit(name, *command, ship=ship)
         before = in_the_middle(query, checkpoint, 1)
+        assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
         kill(worker)
         before = in_the_middle(query, checkpoint, before + 1)
         kill(query)
-        query = cluster.submit(f"{name}-again", *command, ship=unpacked)
+        query = cluster.submit(f"{name}-again", *command, ship=ship)
         assert query.wait(timeout=600) == 0, cluster.output(f"{name}-again")
         assert committed(checkpoint) > before
         assert lost_executors(cluster, name)
-    (lost,) = lost_executors(cluster, "track")
+    (lost,) = lost_executors(cluster, f"track{suffix}")
     # State that the lost executor had was read from the checkpoint by another one.
-    assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
+    assert [ids for ids in state_partitions(cluster, f"track{suffix}").values() if lost in ids and ids[-1] != lost]
     assert (rows(house.folder, TRACKED), account(house.folder)) == reference
     assert_laws_are_kept(house.folder)
+    written = [path for path in cluster.folder.glob("**/*") if path.is_file() and "packages" not in path.parts]
+    assert not [path for path in written if SECRET_KEY.encode() in path.read_bytes()]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from jobs import ingest, ingest_topic, track
 from jobs.common.errors import UserError
-from jobs.common.stores import place_of
+from jobs.common.stores import StorePath, place_of
 from jobs.pipeline import executors
 from jobs.pipeline.session import is_local
 
@@ -36,6 +36,17 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     marker.touch()
     look = executors.look_around([0], markers=[str(marker)], expected=executors.fingerprint())
     assert [problem for _, problem in look if f"cannot write to {tmp_path}: File name too long" in problem]
+
+
+@pytest.mark.slow
+def test_a_store_that_refuses_the_executor_is_named(store, monkeypatch):
+    """The driver tells tasks where the store is. Credentials are the machine's."""
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of another store")
+    for found in problems(StorePath("of-another-store", "lake")):
+        assert "cannot use s3://of-another-store/lake/marker: " in found
+        assert "\n" not in found
 
 
 def test_another_version_of_the_project_is_refused(tmp_path):
