@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, RLock
@@ -15,7 +16,8 @@ from jobs.common.stores import Place, StorePath, delta_options, told
 
 def is_table(path: Place) -> bool:
     """Whether a folder has a Delta table. Not by delta-rs, during whose request to a store no other thread of this process would run."""
-    return (path / "_delta_log").is_dir()
+    log = path / "_delta_log"
+    return log.is_dir() if isinstance(log, StorePath) else os.path.isdir(log)  # noqa: PTH112 - a name may be too long, which Path tells
 
 
 def opened(path: Place, version: int | None = None) -> DeltaTable:
@@ -91,7 +93,7 @@ def kept(path: Place) -> _Kept:
 
 def version_of(path: Place) -> tuple[str, int] | None:
     """The id of a table and its version, which changes with each commit; None: there is no table."""
-    if not isinstance(path, StorePath) and not (path / "_delta_log").is_dir():
+    if not isinstance(path, StorePath) and not is_table(path):
         return None
     try:
         with kept(path).current() as table:

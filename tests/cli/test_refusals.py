@@ -19,6 +19,7 @@ from jobs.common.exit_codes import DISK_FULL, NOTHING_UNDERSTOOD, PARTLY_READ, U
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse, opened
 from jobs.logs.spool import Spool, SpoolSettings
+from jobs.pipeline import feeder
 from jobs.pipeline import run as pipeline
 from scripts.docs import exit_codes as page
 from tests.cli.saying import lines_of_the_command
@@ -125,6 +126,7 @@ def test_a_run_in_another_time_zone_is_refused_and_changes_nothing(capsys, tmp_p
 def without_spark(monkeypatch):
     """A run that would start Spark fails."""
     monkeypatch.setattr(pipeline, "ensure_spark", lambda *_: None)
+    monkeypatch.setattr(feeder, "_VAIN_SECONDS", 60)  # the machine may be busy
     monkeypatch.setattr(pipeline, "started_spark", None)
 
 

@@ -82,8 +82,7 @@ def test_rows_that_cannot_be_written_are_kept_for_the_next_time(tmp_path):
     table.add(ROW)
     table.flush(NOW, at_once=True)
     assert table.problem is not None
-    assert table.problem.startswith("OSError: Generic LocalFileSystem error: ")
-    assert "Not a directory" in table.problem
+    assert table.problem.startswith("DeltaError: Kernel error: Invalid table location: ")
     assert table.problem.isprintable()
     assert table.failures == 1
     (tmp_path / "pipeline_health").unlink()
