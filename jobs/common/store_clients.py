@@ -32,7 +32,8 @@ def use_profile() -> None:
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return
     profile = os.environ.get("AWS_PROFILE", "default")
-    files = {"AWS_SHARED_CREDENTIALS_FILE": ("credentials", profile), "AWS_CONFIG_FILE": ("config", f"profile {profile}")}
+    section = profile if profile == "default" else f"profile {profile}"
+    files = {"AWS_SHARED_CREDENTIALS_FILE": ("credentials", profile), "AWS_CONFIG_FILE": ("config", section)}
     for variable, (name, section) in files.items():
         settings = ConfigParser(interpolation=None)
         settings.read(os.environ.get(variable) or Path.home() / ".aws" / name)
