@@ -42,7 +42,7 @@ class GrowingLakehouse:
         (rows,) = written[GROUP_EVENTS].combine_chunks().to_batches()
         (packed,) = packets.packed(Spread(1, 1), [rows])
         (cluster,) = packed["cluster"].to_pylist()
-        told = packets.unpacked([pd.DataFrame({"events": packed["events"].to_pylist()})])
+        told = packets.unpacked([pd.DataFrame({"events": packed["events"].to_pylist()})])[:2]
         tracked = [*self._shard.observe(*told), *self._shard.provisional]
         made = ({**row.values, "cluster": cluster, "table": row.table} for row in tracked)  # noqa: PD011 - no pandas
         write(self.folder, *made, batch=self._batch)
