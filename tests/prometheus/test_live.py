@@ -32,7 +32,7 @@ VARIABLES = {"$cluster": ".*", "$group": ".*", "$instance": ".*", "$__rate_inter
 
 def batch(number, **of_groups):
     at = now_ms()
-    summary = {"at_ms": at, "new_late_events": 1, "groups": 2, "held_events": 0, "state_bytes": 4_000}
+    summary = {"at_ms": at, "rows": 100, "new_late_events": 1, "groups": 2, "held_events": 0, "state_bytes": 4_000}
     return TrackedBatch(number, {"rebalances": 1, "findings": 1}, {("c", 3): summary}, {"c": 1}, of_groups)
 
 
