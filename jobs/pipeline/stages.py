@@ -15,7 +15,6 @@ from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import raise_failed, root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
-from jobs.common.side_by_side import side_by_side
 from jobs.health.watch import Watch
 from jobs.kafka.offsets_capture import OffsetsCapture
 from jobs.lakehouse.folder import Lakehouse
@@ -130,9 +129,7 @@ class Stages:
             ending=self._ending,
             tell=self._notes.append,
         )
-        # Each start waits for Python processes that Spark asks what the query's source is.
-        started = side_by_side(lambda start: start(), self._starts.values())
-        self.queries = dict(zip(self._starts, started, strict=True))
+        self.queries = {name: start() for name, start in self._starts.items()}
 
     def work(self, show: Callable[[RunProgress], None], warn: Callable[[str], None], interrupts: Interrupts) -> None:
         """Waits until the input is processed, a signal comes, or a stage fails. `show` and `warn` are those of `run`."""
