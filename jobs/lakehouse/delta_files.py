@@ -29,9 +29,10 @@ from deltalake.transaction import AddAction, RemoveAction
 from jobs.common.errors import UserError
 from jobs.common.files import sync
 from jobs.common.stores import Place, for_duckdb
-from jobs.lakehouse import opening
+from jobs.lakehouse import opening, tables
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile, Layout, batch_file
 from jobs.lakehouse.parquet import rows_of_files
+from jobs.lakehouse.tables import arrow_schema
 
 FILE_BYTES: Final = 64 << 20
 """Size of a file that is written, about. The rows of a group lie in one or two files of each portion."""
@@ -48,6 +49,7 @@ _LEVEL: Final = 9
 """Of compression, for rows that are written once and kept for months."""
 _MEMORY: Final = "512MB"
 _BATCH_ROWS: Final = 10_000
+_NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _TRIES: Final = 1_000
 """A writer of small batches commits more quickly than this looks at what others wrote. Delta-rs gives up after 15 such commits."""
 
@@ -93,11 +95,6 @@ def connection(spill: Path, folder: Place) -> duckdb.DuckDBPyConnection:
     duck.execute(f"SET TimeZone = 'UTC'; SET threads = 2; SET memory_limit = '{_MEMORY}'; SET preserve_insertion_order = false")
     duck.execute("SET temp_directory = $1", [str(spill)])
     return duck
-
-
-def arrow_schema(table: DeltaTable) -> pa.Schema:
-    """The columns of a table."""
-    return pa.schema(table.schema().to_arrow())
 
 
 def read(table: DeltaTable, folder: Place, paths: Sequence[str], spill: Path, *, rest: str = "") -> Iterator[pa.RecordBatch]:
@@ -190,7 +187,8 @@ def replace(folder: Place, removed: Sequence[DataFile], added: Sequence[AddedFil
     new = [AddAction(file.name, file.size, {}, now, changes, file.stats) for file in added]
     out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
     try:
-        _commit(table, [*out, *new], CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=_TRIES))
+        properties = CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=_TRIES)
+        tables.write(folder, table, [*out, *new], properties, _NO_HOOKS)
     except CommitFailedError:
         raise changed from None
 
@@ -198,14 +196,5 @@ def replace(folder: Place, removed: Sequence[DataFile], added: Sequence[AddedFil
 def mark(folder: Place, marks: Mapping[str, int]) -> None:
     """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
     transactions = [Transaction(name, number) for name, number in marks.items()]
-    _commit(opening.opened(folder), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))
-
-
-def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:
-    table.create_write_transaction(
-        actions,
-        mode="append",
-        schema=table.schema(),
-        commit_properties=properties,
-        post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-    )
+    properties = CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES)
+    tables.write(folder, opening.opened(folder), [], properties, _NO_HOOKS)

@@ -20,8 +20,8 @@ from jobs.common.errors import UserError
 from jobs.common.stores import Place
 from jobs.lakehouse import delta_files, opening, tables
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
-from jobs.lakehouse.delta_files import arrow_schema
 from jobs.lakehouse.parquet import rows_of_files
+from jobs.lakehouse.tables import arrow_schema
 from schemas.names import INGEST, INGEST_TOPIC, REPLAY
 
 EXPIRED_UNTIL: Final = "rebalance-expired-until"

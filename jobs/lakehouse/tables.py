@@ -40,6 +40,11 @@ def table_path(lakehouse: Place, name: str) -> Place:
     return lakehouse / name
 
 
+def arrow_schema(table: DeltaTable) -> pa.Schema:
+    """The columns of a table."""
+    return pa.schema(table.schema().to_arrow())
+
+
 def for_spark(path: Place) -> str:
     """A place as Spark is told of it, whose default file system may be another one, such as HDFS."""
     return f"s3a://{path.bucket}/{path.key}" if isinstance(path, StorePath) else f"file://{path.absolute()}"
@@ -78,7 +83,7 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
             done = own_table.last_version(table, app_id)
             if done is not None and done >= version:
                 return False
-            own = own or _written(path, rows, pa.schema(table.schema().to_arrow()), BatchFile(app_id, version, LAST))
+            own = own or _written(path, rows, arrow_schema(table), BatchFile(app_id, version, LAST))
             try:
                 commit(path, table, [*files, *([own] if own is not None else [])], {app_id: version})
             except CommitFailedError as error:  # perhaps by another process that had this very version to write
@@ -91,13 +96,23 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
 
 def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transactions: Mapping[str, int]) -> None:
     """Adds files to a table, and notes the last versions of applications."""
-    check_guards(place)
     now = time.time_ns() // 1_000_000  # says when the files were written
     actions: list[AddAction | RemoveAction] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
     properties = CommitProperties(app_transactions=[Transaction(*one) for one in transactions.items()])
     # To look for commits that are too old is to list the log, so it is not done at each commit.
     is_due = table.version() % CHECKPOINT_COMMITS == 0
-    hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=is_due)
+    write(place, table, actions, properties, PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=is_due))
+
+
+def write(
+    place: Place,
+    table: DeltaTable,
+    actions: list[AddAction | RemoveAction],
+    properties: CommitProperties,
+    hooks: PostCommitHookProperties,
+) -> None:
+    """Makes a commit of these actions, if this process may still write there: all commits of files are made here."""
+    check_guards(place)
     table.create_write_transaction(
         actions, mode="append", schema=table.schema(), commit_properties=properties, post_commithook_properties=hooks
     )

@@ -26,8 +26,9 @@ import pyarrow.compute as pc
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, PROMPT_MS, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.common.stores import Place
 from jobs.lakehouse import delta_files, opening
-from jobs.lakehouse.delta_files import DataFile, arrow_schema
+from jobs.lakehouse.delta_files import DataFile
 from jobs.lakehouse.parquet import quoted, rows_of_files, schema_fields
+from jobs.lakehouse.tables import arrow_schema
 from schemas.names import TIMES
 
 WINDOW: Final = timedelta(minutes=10)
