@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -32,10 +32,8 @@ from jobs.common.errors import UserError
 from jobs.common.java import archive_options, check_java, java_program
 from jobs.common.places import KAFKA_VERSION, class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
+from jobs.demo.local_server import LocalServer
 from jobs.logs.broker_judge import GROUP_APIS
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 READY_SECONDS: Final = 90
 STOP_SECONDS: Final = 30
@@ -87,8 +85,8 @@ def free_port() -> int:
     raise UserError(f"no port of {_HOST} is free")
 
 
-class LocalBroker:
-    """One Kafka process and its folder. Use it as a context, or call `start` and `stop`."""
+class LocalBroker(LocalServer):
+    """One Kafka process and its folder."""
 
     def __init__(
         self,
@@ -111,6 +109,7 @@ class LocalBroker:
         cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
         login or TLS. `java_options`: more options of the JVM of the broker.
         """
+        super().__init__()
         self.folder = folder
         self.logs = logs or folder / "logs"
         self.node_id = node_id
@@ -122,7 +121,6 @@ class LocalBroker:
         self._wanted_port = port
         self._join = join
         self._replicas = replicas
-        self._process: subprocess.Popen[bytes] | None = None
         self._port = port
         self._controller = 0
 
@@ -130,13 +128,6 @@ class LocalBroker:
     def bootstrap(self) -> str:
         """The address for clients."""
         return f"{_HOST}:{self._port}"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Starts it and waits until it answers. UserError: it cannot start, and why."""
@@ -159,22 +150,10 @@ class LocalBroker:
                 self._process.wait(STOP_SECONDS)
         self.kill()
 
-    def kill(self) -> None:
-        """Ends it at once, as `kill -9` and power cuts do."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
     def create_topic(self, name: str, partitions: int) -> None:
         """Creates a topic, and waits for the answer."""
         admin = self._admin()  # it has to live until the answer is there
         admin.create_topics([NewTopic(name, partitions)])[name].result(30)
-
-    @property
-    def running(self) -> bool:
-        """Whether its process lives."""
-        return self._process is not None and self._process.poll() is None
 
     def _check_jars(self) -> None:
         folder = kafka_jar_dir(self.version)

@@ -19,14 +19,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobs.common.errors import UserError
 from jobs.demo.bound import bound
 from jobs.demo.local_broker import free_port
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from jobs.demo.local_server import LocalServer
 
 BUCKET: Final = "lake"
 """The one bucket, which is there when the store has started."""
@@ -57,15 +55,15 @@ _OPTIONS: Final = (
 )
 
 
-class LocalStore:
-    """One process and its folder. Use it as a context, or call `start` and `stop`."""
+class LocalStore(LocalServer):
+    """One process and its folder."""
 
     def __init__(self, folder: Path) -> None:
         """`folder`: for its data, its settings and its log."""
+        super().__init__()
         self.folder = folder
         self.log = folder / "store.log"
         self._ports: list[int] = []
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def endpoint(self) -> str:
@@ -81,13 +79,6 @@ class LocalStore:
             "AWS_ENDPOINT_URL": endpoint or self.endpoint,
             "AWS_ALLOW_HTTP": "true",
         }
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Starts it and waits until it takes objects. UserError: it cannot start, and why."""
@@ -109,18 +100,6 @@ class LocalStore:
     def stop(self) -> None:
         """Ends it: the same as `kill`, since it loses nothing that it has answered, and SIGTERM takes it 15 s."""
         self.kill()
-
-    def kill(self) -> None:
-        """Ends it at once, as `kill -9` does."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    @property
-    def running(self) -> bool:
-        """Whether its process lives."""
-        return self._process is not None and self._process.poll() is None
 
     def _launch(self, program: str) -> bool:
         """Starts the process; False if it does not take objects."""
