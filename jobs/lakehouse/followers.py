@@ -61,6 +61,11 @@ def is_whole(table: DeltaTable) -> bool:
     return all(batch_file(path) is not None for path in pa.table(table.get_add_actions())["path"].to_pylist())
 
 
+def has_read(reached: Reached, file: BatchFile) -> bool:
+    """Whether a file lies before a place."""
+    return [file.batch_id, file.number] <= reached.get(file.app_id, _BEFORE_ALL)
+
+
 def behind(reached: Reached, files: Sequence[NewFile]) -> Reached:
     """The place after these files."""
     return {**reached, **{new.file.app_id: [new.file.batch_id, new.file.number] for new in files}}
@@ -76,9 +81,7 @@ class Follower:
     def waits_for(self, file: DataFile) -> bool:
         """Whether it has still to read the file."""
         batch = file.batch
-        if batch is None or batch.app_id not in self.writers:
-            return False
-        return [batch.batch_id, batch.number] > self.reached.get(batch.app_id, _BEFORE_ALL)
+        return batch is not None and batch.app_id in self.writers and not has_read(self.reached, batch)
 
 
 def of_table(house: Lakehouse, name: str) -> list[Follower]:

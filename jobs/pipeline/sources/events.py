@@ -105,14 +105,14 @@ class EventReader(DataSourceStreamReader):
     def _between(self, start: Reached, end: Reached) -> list[NewFile]:
         """The files up to an offset: mostly the one that `latestOffset` has just given, so the table need not be looked at again."""
         from jobs.lakehouse import opening
-        from jobs.lakehouse.followers import behind, files_after
+        from jobs.lakehouse.followers import behind, files_after, has_read
 
         kept = opening.kept(self._table)
         new: list[NewFile] = []
         for as_it_is in (kept.known, kept.current):
             with as_it_is() as table:
                 files = files_after(table, start)
-            new = [one for one in files if [one.file.batch_id, one.file.number] <= end.get(one.file.app_id, [-1, -1])]
+            new = [one for one in files if has_read(end, one.file)]
             if behind(start, new) == end:
                 break
         return new
