@@ -36,7 +36,6 @@ class Stat(NamedTuple):
     """What is known of an object."""
 
     st_size: int
-    modified_s: float
 
 
 class StorePath:
@@ -305,7 +304,7 @@ def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str
 
 
 def _stat(entry: Any) -> Stat:
-    return Stat(int(entry["size"]), entry["last_modified"].timestamp())
+    return Stat(int(entry["size"]))
 
 
 _GUARDS: Final[list[tuple[str, Callable[[], None]]]] = []

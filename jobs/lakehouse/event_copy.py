@@ -72,14 +72,12 @@ class EventCopy:
         events = opening.opened(old)
         self._source, expired = f"{_SOURCE} {events.metadata().id}", events.transaction_version(EXPIRED_UNTIL) or 0
         known = table.transaction_version(self._source)
-        if known is None:
-            if table.file_uris():
-                raise UserError(f"{new.parent} has events that are not from {old.parent}: give a new folder")
-            tables.commit(new, table, [], {self._source: expired})
-        elif known == _WHOLE:  # what was deleted since is copied already
-            tables.commit(new, table, [], {self._source: expired})
-        elif known != expired:
+        if known is None and table.file_uris():
+            raise UserError(f"{new.parent} has events that are not from {old.parent}: give a new folder")
+        if known not in {None, _WHOLE, expired}:  # what is deleted after a whole copy is in that copy
             raise UserError(f"`rebalance maintain` deleted events of {old.parent} during the replay: begin again in a new folder")
+        if known != expired:
+            tables.commit(new, table, [], {self._source: expired})
 
     def run(self) -> Iterator[CopyProgress]:
         """Copies what is missing; yields the progress after each commit."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -117,7 +117,7 @@ def opened(folder: Place, settings: Settings, *, query: str = "", replaying: boo
     _make(folder, folder)
     with working(lakehouse, query):  # its locks are the first that is in it: who comes next sees whose folder it is
         _make(folder, lakehouse.layout.parent, lakehouse.log.parent)
-        if present(folder) and not any(path != lakehouse.lock for path in lakehouse.layout.parent.iterdir()):
+        if present(folder) and not any(lakehouse.layout.parent.iterdir()):
             raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: {replay_advice(folder)}")
         check_layout(lakehouse, settings, replaying=replaying)
         yield lakehouse
@@ -174,18 +174,11 @@ class _Layout(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = False) -> None:
     """UserError: this program or these settings cannot continue the lakehouse. A new one remembers what it is made with."""
-    current = _Layout(settings.shards, MODEL_VERSION)
     folder = lakehouse.folder
     check_ours(folder)
     if not replaying and lakehouse.replay.exists():
         raise UserError(f"{folder} is being made by `rebalance replay`: repeat that command until it has swapped the lakehouses (--swap)")
-    try:
-        made = msgspec.json.decode(lakehouse.layout.read_bytes(), type=_Layout)
-    except FileNotFoundError:
-        lakehouse.layout.parent.mkdir(parents=True, exist_ok=True)
-        made = None
-    except msgspec.DecodeError:
-        raise UserError(f"{lakehouse.layout} is damaged: {replay_advice(folder)}") from None
+    made = _layout_of(lakehouse)
     if made is not None:
         if made.shards != settings.shards:
             use = f"use the same settings, or {replay_advice(folder)}"
@@ -198,34 +191,45 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
                 f"{folder} was made by `rebalance explain`, which keeps no state to go on from: give `rebalance run` a new folder,"
                 " and it reads the logs again"
             )
-    if made is None:
-        write_whole(lakehouse.layout, msgspec.json.encode(current))
+    else:
+        _write_layout(lakehouse, _Layout(settings.shards, MODEL_VERSION))
+
+
+def _layout_of(lakehouse: Lakehouse) -> _Layout | None:
+    """What a lakehouse was made with; None: it is new. UserError: the file is damaged."""
+    try:
+        return msgspec.json.decode(lakehouse.layout.read_bytes(), type=_Layout)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError:
+        raise UserError(f"{lakehouse.layout} is damaged: {replay_advice(lakehouse.folder)}") from None
+
+
+def _write_layout(lakehouse: Lakehouse, layout: _Layout) -> None:
+    lakehouse.layout.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(lakehouse.layout, msgspec.json.encode(layout))
 
 
 def fixed_tasks(lakehouse: Lakehouse, settings: Settings, wanted: int) -> int:
     """The number of the tracker's tasks: that with which it began, or `wanted`, if it begins now."""
-    try:
-        made = msgspec.json.decode(lakehouse.layout.read_bytes(), type=_Layout)
-    except FileNotFoundError:
-        made = _Layout(settings.shards, MODEL_VERSION)
+    made = _layout_of(lakehouse) or _Layout(settings.shards, MODEL_VERSION)
     if not made.tasks:
         made = structs.replace(made, tasks=wanted)
-        lakehouse.layout.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(lakehouse.layout, msgspec.json.encode(made))
+        _write_layout(lakehouse, made)
     return made.tasks
 
 
 def mark_ended(lakehouse: Lakehouse, settings: Settings) -> None:
     """Remembers that the lakehouse is made at once, and is never continued."""
-    write_whole(lakehouse.layout, msgspec.json.encode(_Layout(settings.shards, MODEL_VERSION, ended=True)))
+    _write_layout(lakehouse, _Layout(settings.shards, MODEL_VERSION, ended=True))
 
 
 def is_ended(lakehouse: Lakehouse) -> bool:
     """Whether the lakehouse was made at once, and is never continued."""
-    try:
-        return msgspec.json.decode(lakehouse.layout.read_bytes(), type=_Layout).ended
-    except (OSError, msgspec.DecodeError):
-        return False
+    with suppress(OSError, UserError):
+        made = _layout_of(lakehouse)
+        return made is not None and made.ended
+    return False
 
 
 def present(folder: Place) -> list[str]:

@@ -27,6 +27,7 @@ from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, PROMPT_MS, PSEUDO
 from jobs.common.stores import Place
 from jobs.lakehouse import delta_files, opening
 from jobs.lakehouse.delta_files import DataFile
+from jobs.lakehouse.folder import present
 from jobs.lakehouse.parquet import quoted, rows_of_files, schema_fields
 from jobs.lakehouse.tables import arrow_schema
 from schemas.names import TIMES
@@ -275,7 +276,8 @@ def _unusual(folder: Place, since: datetime, until: datetime, spill: Path) -> di
 def _evidence(lakehouse: Place, since: datetime, spill: Path) -> dict[str, Numbers]:
     """The lines that newer rows of other tables name, by log."""
     found: dict[str, list[int]] = {}
-    for folder in sorted(path.parent for path in lakehouse.glob("*/_delta_log")):
+    for name in present(lakehouse):
+        folder = lakehouse / name
         table = opening.opened(folder)
         columns = dict(schema_fields(table))
         time = next((name for name in TIMES if name in columns), None)

@@ -109,7 +109,7 @@ def replay(
 def _opened(old: Place, new: Place, settings: Settings) -> Iterator[Lakehouse]:
     """The new lakehouse, for this process alone, marked as being made of the old one."""
     marker = swap.Marker.read(Lakehouse(new))
-    if marker is None and any(new.glob("*/_delta_log")):
+    if marker is None and folder.present(new):
         raise UserError(f"{new} already holds another lakehouse: give a new folder")
     if marker is not None and place_of(marker.source) != old.resolve():
         raise UserError(f"{new} is made of the events of {marker.source}: give a new folder")
