@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.common.files import write_whole
+from jobs.common.files import sync, write_whole
 from jobs.common.stores import Place, is_store
 from jobs.logs.files import LogFile, discover
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
@@ -223,6 +223,7 @@ class Spool(SurveyedSlicer):
         number = self._next_number
         table = self._table(slice_, last=last)
         write_rows(table, self.files.path(number))
+        sync(self.files.slices)  # before the state names the slice: one that is missing counts as taken
         for stream in slice_.sources.values():
             assert stream.reader is not None
             stream.clock_line = stream.reader.mark.own_lines
