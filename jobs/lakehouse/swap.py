@@ -71,9 +71,10 @@ def before_of(old: Path) -> Path:
 def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
     """Copies everything but the tables `made` from events. May be interrupted and called again."""
     carry_tables(old, new, made)
+    for stale in (new.ingest_checkpoint, new.topic_checkpoint, new.alerts, new.spool, new.captured):  # of an earlier call
+        remove_tree(stale)
     copy_tree(old.ingest_checkpoint.parent, new.ingest_checkpoint.parent, without=_NOT_CARRIED.__contains__)
     for source, target in ((old.spool, new.spool), (old.captured, new.captured)):
-        remove_tree(target)
         if source.exists():
             copy_tree(source, target)
 
