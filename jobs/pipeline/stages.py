@@ -129,7 +129,8 @@ class Stages:
             ending=self._ending,
             tell=self._notes.append,
         )
-        self.queries = {name: start() for name, start in self._starts.items()}
+        for name, start in self._starts.items():  # one by one: `_stop` ends those that have started when the next one cannot
+            self.queries[name] = start()
 
     def work(self, show: Callable[[RunProgress], None], warn: Callable[[str], None], interrupts: Interrupts) -> None:
         """Waits until the input is processed, a signal comes, or a stage fails. `show` and `warn` are those of `run`."""
