@@ -53,6 +53,10 @@ S3: Final = {
     "spark.hadoop.fs.file.impl.disable.cache": "true",
 }
 """Settings for checkpoints on S3, which override those of the file."""
+_CREDENTIALS: Final = {
+    # AWS's own chain. That of S3A leaves out profiles and web identities (IRSA).
+    "spark.hadoop.fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+}
 
 
 def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once: bool = False, s3: bool = False) -> SparkSession:
@@ -68,7 +72,7 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once:
     else:
         settings = local_defaults(once=once, s3=s3)
     if s3:
-        settings |= S3 | store_clients.spark_settings()
+        settings = _CREDENTIALS | settings | S3 | store_clients.spark_settings()
     if is_local(settings["spark.master"]):
         # Workers run the interpreter of this process, not the first python3 on the PATH. On another machine it may have another path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.common.places import PROJECT
-from jobs.demo.local_store import BUCKET, SECRET_KEY
+from jobs.demo.local_store import ACCESS_KEY, BUCKET, SECRET_KEY
 from jobs.demo.store_proxy import StoreProxy
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("s3_jars")]
@@ -20,8 +20,11 @@ PROGRAM = Path(__file__).with_name("count_words.py")
 
 def test_a_query_goes_on_from_its_checkpoint_though_every_twentieth_request_fails(store, store_prefix, tmp_path):
     def counted(endpoint):
-        # Path style: the name of the bucket is not a host here. The rest is found by the usual chain, in the environment.
         environment = os.environ | store.environment(endpoint) | {"PYTHONPATH": str(PROJECT)}
+        # The JVM alone has to find the credentials: in a profile, as on a machine where a person works.
+        del environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"]
+        environment["AWS_SHARED_CREDENTIALS_FILE"] = str(profiles)
+        # Path style: the name of the bucket is not a host here.
         environment["PYSPARK_SUBMIT_ARGS"] = "--conf spark.hadoop.fs.s3a.path.style.access=true pyspark-shell"
         command = [sys.executable, str(PROGRAM), str(tmp_path / "in"), f"s3a://{BUCKET}/{store_prefix}/checkpoint"]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -30,6 +33,8 @@ def test_a_query_goes_on_from_its_checkpoint_though_every_twentieth_request_fail
         return json.loads(done.stdout.splitlines()[-1])
 
     (tmp_path / "in").mkdir()
+    profiles = tmp_path / "credentials"
+    profiles.write_text(f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n")
     with StoreProxy(store.endpoint, fail_every=20) as proxy:
         (tmp_path / "in" / "1.txt").write_text("a\nb\na\n")
         assert counted(proxy.endpoint) == {"a": 2, "b": 1}
