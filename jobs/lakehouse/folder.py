@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import structs
 
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.errors import LakehouseError, UserError
@@ -48,6 +47,7 @@ class Lakehouse:
         self.topic_checkpoint = checkpoints / "ingest-topic"  # how far ingest of a topic is
         self.topic = checkpoints / "topic.json"  # which topic that is
         self.track_checkpoint = checkpoints / "track"  # how far track is, and the state of every group
+        self.tasks = self.track_checkpoint / "tasks"  # how many tasks track has
         self.layout = checkpoints / "layout.json"  # what the checkpoints were made with
         self.complete = checkpoints / "complete"  # exists if the last run processed all of its input
         self.inputs = checkpoints / "inputs.json"  # where the logs were read from
@@ -166,8 +166,6 @@ class _Layout(msgspec.Struct, frozen=True, omit_defaults=True):
 
     shards: int
     model: int
-    tasks: int = 0
-    """Of the tracker; 0: it has not begun. Its state has as many parts, and the keys in them depend on the number."""
     ended: bool = False
     """`rebalance explain` made it, without the checkpoints of queries: it cannot be continued."""
 
@@ -210,13 +208,16 @@ def _write_layout(lakehouse: Lakehouse, layout: _Layout) -> None:
     write_whole(lakehouse.layout, msgspec.json.encode(layout))
 
 
-def fixed_tasks(lakehouse: Lakehouse, settings: Settings, wanted: int) -> int:
-    """The number of the tracker's tasks: that with which it began, or `wanted`, if it begins now."""
-    made = _layout_of(lakehouse) or _Layout(settings.shards, MODEL_VERSION)
-    if not made.tasks:
-        made = structs.replace(made, tasks=wanted)
-        _write_layout(lakehouse, made)
-    return made.tasks
+def fixed_tasks(lakehouse: Lakehouse, wanted: int) -> int:
+    """The number of the tracker's tasks: that with which it began, or `wanted`, if it begins now.
+
+    Its state has as many parts, and the keys in them depend on the number.
+    """
+    with suppress(FileNotFoundError):
+        return int(lakehouse.tasks.read_bytes())
+    lakehouse.tasks.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(lakehouse.tasks, str(wanted).encode())
+    return wanted
 
 
 def mark_ended(lakehouse: Lakehouse, settings: Settings) -> None:

@@ -53,7 +53,7 @@ def spread_of(spark: SparkSession, lakehouse: Place, settings: Settings, tell: C
     """The spread of a lakehouse for a query that is started next in this session. `tell` gets a line if there are more cores than tasks."""
     cores, asked = spark.sparkContext.defaultParallelism, spark.sparkContext.getConf().get(PARTITIONS)
     wanted = min(settings.shards, int(asked) if asked is not None else _TASKS_PER_CORE * cores)
-    tasks = fixed_tasks(Lakehouse(lakehouse), settings, wanted)
+    tasks = fixed_tasks(Lakehouse(lakehouse), wanted)
     spark.conf.set(PARTITIONS, tasks)
     if tasks < cores:
         more = "" if tasks < wanted else "with more `shards`, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import numpy as np
@@ -10,9 +9,8 @@ import pytest
 from pyspark.sql import functions as f
 
 from coordinator_model.events import CLOCK
-from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.settings import Settings
-from jobs.lakehouse.folder import Lakehouse, fixed_tasks
+from jobs.lakehouse.folder import Lakehouse, check_layout, fixed_tasks, opened
 from jobs.pipeline.queries import finish
 from jobs.pipeline.tracking.spread import PARTITIONS, Spread, hash_of_ints, hash_of_text, spread_of
 from jobs.pipeline.tracking.track import start_track
@@ -101,11 +99,11 @@ def test_a_new_lakehouse_has_as_many_tasks_as_spark_is_asked_for_but_not_more_th
 
 @pytest.mark.spark
 def test_a_lakehouse_keeps_its_number_of_tasks_and_says_if_cores_are_idle(spark, tmp_path):
-    settings, cores = Settings(shards=50), spark.sparkContext.defaultParallelism
-    assert fixed_tasks(Lakehouse(tmp_path / "more"), settings, cores + 3) == cores + 3
+    cores = spark.sparkContext.defaultParallelism
+    assert fixed_tasks(Lakehouse(tmp_path / "more"), cores + 3) == cores + 3
     assert told(spark, tmp_path / "more") == (Spread(50, cores + 3), [])
     assert spark.conf.get(PARTITIONS) == str(cores + 3)
-    assert fixed_tasks(Lakehouse(tmp_path / "less"), settings, cores - 1) == cores - 1
+    assert fixed_tasks(Lakehouse(tmp_path / "less"), cores - 1) == cores - 1
     spread, (note,) = told(spark, tmp_path / "less")
     assert spread == Spread(50, cores - 1)
     assert note == (
@@ -115,7 +113,9 @@ def test_a_lakehouse_keeps_its_number_of_tasks_and_says_if_cores_are_idle(spark,
     assert "; with more `shards`, make" in told(spark, tmp_path / "few", shards=1)[1][0]
 
 
-def test_the_number_stands_beside_what_else_a_lakehouse_was_made_with(tmp_path):
-    house = Lakehouse(tmp_path)
-    assert [fixed_tasks(house, Settings(shards=8), wanted) for wanted in (4, 16)] == [4, 4]
-    assert json.loads(house.layout.read_text()) == {"shards": 8, "model": MODEL_VERSION, "tasks": 4}
+def test_a_query_of_ingest_that_starts_at_the_same_moment_leaves_the_number_as_it_is(tmp_path):
+    with opened(tmp_path / "lake", Settings(), query="ingest"), opened(tmp_path / "lake", Settings(), query="track") as house:
+        assert fixed_tasks(house, 4) == 4
+        house.layout.unlink()
+        check_layout(house, Settings())  # by ingest, which had found no layout a moment before
+        assert fixed_tasks(house, 16) == 4
