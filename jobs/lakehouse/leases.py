@@ -40,9 +40,9 @@ def _boottime() -> float:
 class Lease:
     """One lease of this process."""
 
-    def __init__(self, place: StorePath, seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, place: StorePath, seconds: float | None = None) -> None:
         self._place = place
-        self._seconds = seconds
+        self._seconds = seconds or LEASE_SECONDS
         self._id = uuid4().hex
         self._tag: str | None = None
         self._seen: str | None = None  # the tag that another process gave it
@@ -157,7 +157,7 @@ def read(place: StorePath) -> tuple[dict[str, object], str | None]:
 
 
 @contextmanager
-def held(places: Sequence[StorePath], busy: str, seconds: float = LEASE_SECONDS) -> Iterator[None]:
+def held(places: Sequence[StorePath], busy: str, seconds: float | None = None) -> Iterator[None]:
     """Holds leases. UserError with the text `busy`: another process holds one. Writes below their folder fail once one is lost."""
     leases = [Lease(place, seconds) for place in places]
     for lease in leases[1:]:

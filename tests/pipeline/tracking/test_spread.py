@@ -14,7 +14,7 @@ from jobs.lakehouse.folder import Lakehouse, check_layout, fixed_tasks, opened
 from jobs.pipeline.queries import finish
 from jobs.pipeline.tracking.spread import PARTITIONS, Spread, hash_of_ints, hash_of_text, spread_of
 from jobs.pipeline.tracking.track import start_track
-from schemas.names import INGEST
+from schemas.names import INGEST, TRACK
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, write
 
 CLUSTERS = ("", "a", "ab", "abc", "abcd", "berlin-1", "straße", "\N{GRINNING FACE}!", "a name of some length, with blanks")
@@ -114,7 +114,7 @@ def test_a_lakehouse_keeps_its_number_of_tasks_and_says_if_cores_are_idle(spark,
 
 
 def test_a_query_of_ingest_that_starts_at_the_same_moment_leaves_the_number_as_it_is(tmp_path):
-    with opened(tmp_path / "lake", Settings(), query="ingest"), opened(tmp_path / "lake", Settings(), query="track") as house:
+    with opened(tmp_path / "lake", Settings(), query=INGEST), opened(tmp_path / "lake", Settings(), query=TRACK) as house:
         assert fixed_tasks(house, 4) == 4
         house.layout.unlink()
         check_layout(house, Settings())  # by ingest, which had found no layout a moment before
