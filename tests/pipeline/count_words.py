@@ -1,6 +1,6 @@
 """A streaming query with state for test_session_s3.py, in a process of its own: it has other JARs than the session of the tests.
 
-python count_words.py FOLDER CHECKPOINT: counts the words of all files, and prints the count of each new one.
+python count_words.py FOLDER CHECKPOINT: counts the words of all files, and prints for each micro-batch the counts of its words.
 """
 
 import json
@@ -23,7 +23,7 @@ def main(folder, checkpoint):
     totals = words.groupBy("value").applyInPandasWithState(count, "word string, total long", "total long", "append", "NoTimeout")
     found = {}
     query = (
-        totals.writeStream.foreachBatch(lambda rows, _: found.update({row.word: row.total for row in rows.collect()}))
+        totals.writeStream.foreachBatch(lambda rows, batch: found.update({batch: {row.word: row.total for row in rows.collect()}}))
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
         .start()

@@ -37,9 +37,10 @@ def test_a_query_goes_on_from_its_checkpoint_though_every_twentieth_request_fail
     profiles.write_text(f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n")
     with StoreProxy(store.endpoint, fail_every=20) as proxy:
         (tmp_path / "in" / "1.txt").write_text("a\nb\na\n")
-        assert counted(proxy.endpoint) == {"a": 2, "b": 1}
+        first = {"0": {"a": 2, "b": 1}}
+        assert counted(proxy.endpoint) == first
         (tmp_path / "in" / "2.txt").write_text("a\nc\n")
-        assert counted(proxy.endpoint) == {"a": 3, "c": 1}
+        assert first | counted(proxy.endpoint) == first | {"1": {"a": 3, "c": 1}}  # Spark may repeat a batch, but not make another of it
         assert {one.fault for one in proxy.requests()} > {None}
         written = {one.path.removeprefix(f"/{BUCKET}/{store_prefix}/checkpoint/") for one in proxy.requests() if one.kind == "PUT"}
     assert {"metadata", "offsets/0", "commits/0", "offsets/1", "commits/1", "state/0/0/1.changelog", "state/0/1/2.changelog"} <= written
