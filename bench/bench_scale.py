@@ -29,7 +29,7 @@ sys.path.insert(0, str(PROJECT))
 from list_scheduling import CORES, DRIVER, PAUSE, schedule, stages, tasks_only  # noqa: E402
 from machine import machine  # noqa: E402
 from measured import Usage, run  # noqa: E402
-from traces import INGEST, MAIN, SPOOL, START, TRACK, Trace, read_trace  # noqa: E402
+from traces import INGEST, SPOOL, START, TRACK, Trace, read_trace  # noqa: E402
 from undisturbed import Undisturbed  # noqa: E402
 
 from bench import FEW_LINES, count, made, python  # noqa: E402 - a script: the project is not on the path before
@@ -70,14 +70,13 @@ def real_run(source: Path, folder: Path, cores: int) -> tuple[float, Usage]:
 
 def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
     """The figures on so many cores. `few`: traces of runs over a few lines, which tell how long Spark takes to start and to end."""
-    chains = trace.with_start(min(one.start_wall for one in few))
+    chains = trace.with_start([min(walls) for walls in zip(*(one.start_walls for one in few), strict=True)])
     end = max(min(one.end_wall for one in few), trace.end / cores)
-    bare = tasks_only(chains | {MAIN: [step._replace(tasks=()) for step in chains[MAIN]]})  # the start has a small one
     whole = schedule(chains, cores, trace.beside)
     spent = whole.spent + Counter({START: end})
     return {
         "seconds": whole.seconds + end,
-        "tasks": schedule(bare, cores).seconds,
+        "tasks": schedule(tasks_only(chains), cores).seconds,
         "spent": {name: round(spent[name], 2) for name in (CORES, START, DRIVER, "read", "parse", "track", PAUSE)},
         "cost": {name: sum(trace.tasks(chain)) for name, chain in SPEEDS.items()},
         "largest": {name: max(trace.tasks(chain), default=0.0) for name, chain in SPEEDS.items()},
@@ -86,7 +85,7 @@ def computed(trace: Trace, few: Sequence[Trace], cores: int) -> dict[str, Any]:
         "driver_python": trace.python - statistics.median(one.python for one in few),
         "driver_jvm": trace.jvm - statistics.median(one.jvm for one in few),
         "driver_between": trace.serial - statistics.median(one.serial for one in few),
-        "start_core_seconds": trace.start,
+        "start_core_seconds": sum(trace.starts),
         "core_seconds": trace.core_seconds,
         "beside": trace.beside,
     }
@@ -151,7 +150,8 @@ def checked(source: Path, few: Sequence[Trace], folder: Path, runs: int) -> str:
 def started_run(short: Path, folder: Path, slots: int, number: int) -> Trace:
     """A run over a few lines."""
     trace = traced_run(short, folder, slots, slots)
-    tell(f"few lines, run {number + 1}: start {trace.start_wall:.1f} s, end {trace.end_wall:.1f} s, {trace.core_seconds:.1f} core seconds")
+    start, end = sum(trace.start_walls), trace.end_wall
+    tell(f"few lines, run {number + 1}: start {start:.1f} s, end {end:.1f} s, {trace.core_seconds:.1f} core seconds")
     return trace
 
 

@@ -25,8 +25,8 @@ FOLDER: Final = "REBALANCE_TRACE"
 DRIVER, TASKS = "driver.jsonl", "tasks.jsonl"
 DAEMON: Final = -1
 """Stands for a task: the daemon itself, up to the first worker."""
-STARTED, BATCH, BATCH_END, JOBS_END, SLICE = "started", "batch", "batch end", "jobs end", "slice"
-"""A query runs. A query calls Python with a micro-batch. That has returned. So have tasks. A slice waits for ingest."""
+SPARK, STARTED, BATCH, BATCH_END, JOBS_END, SLICE = "spark", "started", "batch", "batch end", "jobs end", "slice"
+"""Spark runs. A query runs. A query calls Python with a micro-batch. That has returned. So have tasks. A slice waits for ingest."""
 _STREAM_THREAD: Final = "stream executio"  # as much of the name as the kernel keeps
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -122,6 +122,7 @@ def _watch(journal: Journal) -> None:
     from pyspark.sql.utils import ForeachBatchFunction
 
     from jobs.logs.slice_files import SliceFiles
+    from jobs.pipeline.feeder import Feeder
 
     def told(owner: type, name: str, after: Callable[..., None]) -> None:
         method = getattr(owner, name)
@@ -134,6 +135,7 @@ def _watch(journal: Journal) -> None:
 
         setattr(owner, name, wrapped)
 
+    told(Feeder, "share_with", lambda _: journal.tell(SPARK))
     told(RDD, "collect", lambda _: journal.tell(JOBS_END))
     told(DataFrame, "toArrow", lambda _: journal.tell(JOBS_END))
     told(SliceFiles, "publish", lambda _: journal.tell(SLICE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,12 +17,13 @@ from schemas import names
 MAIN, SPOOL, INGEST, TRACK = "MainThread", "spool", "ingest", "track"
 """The chains of steps: three threads of the driver beside its main one."""
 START: Final = "start"
-_NAMES: Final = {SPOOL: "read", INGEST: "parse", TRACK: "track", MAIN: START}
-_LOOKS: Final = {INGEST: 1.0, TRACK: 0.25}
+_NAMES: Final = {SPOOL: "read", INGEST: "parse", TRACK: "track"}
+_LOOKS: Final = {INGEST: 0.25, TRACK: 0.25}
 """Seconds between two looks of a query at its input."""
-_ROOM: Final = 5
-"""Slices that are there when the reading of logs waits."""
+_ROOM: Final = 4
+"""Slices that wait for ingest when the reading of logs waits for it."""
 _WORKERS: Final = "workers"
+_STARTS: Final = ("spark runs", f"{INGEST} runs", f"{TRACK} runs")
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -30,9 +32,9 @@ class Trace(NamedTuple):
     """What a traced run took, in seconds of processor time."""
 
     chains: dict[str, list[Step]]
-    start: float
-    """Until the first query runs, without the reading of logs."""
-    start_wall: float
+    starts: tuple[float, ...]
+    """Of Spark, of ingest and of track, without the reading of logs."""
+    start_walls: tuple[float, ...]
     workers: float
     """The daemon of the workers, before the first one."""
     end: float
@@ -57,13 +59,14 @@ class Trace(NamedTuple):
     def beside(self) -> float:
         """What is taken beside a second of a task, by compilers, collectors and the like."""
         tasks = sum(sum(self.tasks(chain)) for chain in self.chains)
-        return max(0.0, self.core_seconds - self.start - self.workers - self.end - self.serial - tasks) / tasks
+        return max(0.0, self.core_seconds - sum(self.starts) - self.workers - self.end - self.serial - tasks) / tasks
 
-    def with_start(self, wall: float) -> dict[str, list[Step]]:
-        """The chains with the start of Spark, which takes so long where nothing else runs."""
-        start = Step(wall, gives=f"{INGEST} runs", name=START, cores=max(1.0, self.start / wall))
-        workers = Step(self.workers, needs=f"{INGEST} runs", gives=_WORKERS, name=START, cores=1.0)
-        return {MAIN: [start, *self.chains[MAIN]], "daemon": [workers], **{name: self.chains[name] for name in (SPOOL, INGEST, TRACK)}}
+    def with_start(self, walls: Sequence[float]) -> dict[str, list[Step]]:
+        """The chains with the starts, which take so long where nothing else runs."""
+        given = zip(self.starts, walls, _STARTS, strict=True)
+        starts = [Step(wall, gives=gives, name=START, cores=max(1.0, spent / wall)) for spent, wall, gives in given]
+        workers = Step(self.workers, needs=_STARTS[0], gives=_WORKERS, name=START, cores=1.0)
+        return {MAIN: starts, "daemon": [workers], **self.chains}
 
 
 class _Jobs:
@@ -107,19 +110,19 @@ def read_trace(folder: Path, ended: float, core_seconds: float, clock: Callable[
     workers: dict[int, float] = defaultdict(float)
     for row in _rows(folder / traced.TASKS):
         workers[row["task"]] += row["seconds"]
-    started = [row for row in moments if row["what"] == traced.STARTED]
-    names = {row["id"]: row["name"] for row in started}
+    names = {row["id"]: row["name"] for row in moments if row["what"] == traced.STARTED}
+    started = [moments[0], *(row for row in moments if row["what"] in {traced.SPARK, traced.STARTED})]
     jobs = _Jobs(events, workers, names)
-    needs, planning = _batches_before(events), _planning(events)
+    needs, planning = _inputs(events), _planning(events)
     chains = {}
-    for chain in (MAIN, SPOOL, INGEST, TRACK):
-        mine = [row for row in moments if names.get(row["chain"], row["chain"]) == chain and row["what"] not in {"begin", "end"}]
-        chains[chain] = list(_steps(chain, mine[chain == MAIN :], mine[0]["seconds"] if chain == MAIN else 0.0, jobs, needs, planning))
+    for chain in (SPOOL, INGEST, TRACK):
+        mine = [row for row in moments if names.get(row["chain"], row["chain"]) == chain]
+        chains[chain] = list(_steps(chain, mine, jobs, needs, planning))
     last, final = [row for row in moments if row["what"] == traced.BATCH_END][-1], moments[-1]
     return Trace(
         chains,
-        start=started[0]["seconds"] + started[0]["jvm"],
-        start_wall=clock(started[0]["at"]) - clock(moments[0]["at"]),
+        starts=tuple(row["seconds"] + row["jvm"] - before["seconds"] - before["jvm"] for before, row in pairwise(started)),
+        start_walls=tuple(clock(row["at"]) - clock(before["at"]) for before, row in pairwise(started)),
         workers=workers[traced.DAEMON],
         end=final["python"] + final["jvm"] - last["python"] - last["jvm"],
         end_wall=clock(ended) - clock(last["at"]),
@@ -133,14 +136,16 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _batches_before(events: Rows) -> dict[int, str]:
-    """For each micro-batch of track the last one of ingest that it has, as what gives it."""
+def _inputs(events: Rows) -> dict[tuple[str, int], str]:
+    """The last input of each micro-batch, as what gives it: of ingest a slice, of track a batch of ingest. Some batches have none."""
     found = {}
     for event in events:
         progress = event.get("progress", {})
-        if progress.get("name") == TRACK and progress["sources"][0]["endOffset"]:
-            batch, _ = json.loads(progress["sources"][0]["endOffset"]).get(names.INGEST, (-1, 0))
-            found[progress["batchId"]] = f"{INGEST}-{batch}" if batch >= 0 else ""
+        end = json.loads(progress["sources"][0]["endOffset"] or "{}") if progress else {}
+        batch, _ = end.get(names.INGEST, (0, 0))
+        given = {INGEST: f"slice-{end.get('slice')}" if end.get("slice") else "", TRACK: f"{INGEST}-{batch}" if batch else ""}
+        if progress:
+            found[progress["name"], progress["batchId"]] = given[progress["name"]]
     return found
 
 
@@ -155,29 +160,29 @@ def _planning(events: Rows) -> dict[tuple[str, int], float]:
 
 
 def _steps(
-    chain: str, moments: Rows, before: float, jobs: _Jobs, needs: Mapping[int, str], planning: Mapping[tuple[str, int], float]
+    chain: str, moments: Rows, jobs: _Jobs, needs: Mapping[tuple[str, int], str], planning: Mapping[tuple[str, int], float]
 ) -> Iterator[Step]:
     """The steps of a chain: one for each moment, and one for each stage of the jobs since the moment before."""
     if chain in _LOOKS:
-        yield Step(needs=f"{chain} runs" if chain == TRACK else _WORKERS)
-    slices, waits, every = 0, f"{INGEST} runs" if chain == MAIN else "", 0.0
+        yield Step(needs=f"{chain} runs")
+    slices, before, waits, every = 0, 0.0, "", 0.0
     for moment in moments:
         what, serial, before = moment["what"], max(0.0, moment["seconds"] - before), moment["seconds"]
         stages, gives = jobs.until(chain, moment["at"]), ""
-        if what == traced.STARTED:
-            gives = f"{moment['name']} runs"
-        elif what == traced.BATCH:
-            waits = f"slice-{moment['batch']}" if chain == INGEST else needs.get(moment["batch"], "")
+        if what == traced.BATCH:
+            waits = needs.get((chain, moment["batch"]), "")
             serial, every = min(serial, planning.get((chain, moment["batch"]), serial)), _LOOKS[chain]
         elif what == traced.BATCH_END:
             gives = f"{chain}-{moment['batch']}"
         elif what == traced.SLICE:
-            gives, slices = f"slice-{slices}", slices + 1
-        elif chain == SPOOL and not waits:
-            waits = _WORKERS
+            slices += 1
+            gives = f"slice-{slices}"
+        elif chain == SPOOL and not waits and stages:
+            yield Step(serial)  # the driver looks at new logs while Spark starts
+            serial, waits = 0.0, _WORKERS
         for number, tasks in enumerate(stages or [()], 1):
             is_first, is_last = number == 1, number >= len(stages)
             yield Step(serial * is_first, tasks, waits * is_first, gives * is_last, every * is_first, _NAMES[chain])
         waits, every = "", 0.0
-        if what == traced.SLICE and slices >= _ROOM:
+        if what == traced.SLICE and slices > _ROOM:
             waits, every = f"{INGEST}-{slices - _ROOM}", 0.1

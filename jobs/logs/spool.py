@@ -107,8 +107,6 @@ class Spool(SurveyedSlicer):
         self.settings: SpoolSettings
         self.inputs = inputs
         self.files = SliceFiles(folder)
-        self.expects_workers = False  # they come soon
-        self.waits_for_workers = False
         self._in_order_until = NEVER  # up to where stretches were tried in vain
         self._writer = uuid4().hex[:8]  # tasks of a process that stood still must not write into the parts of another
         self._next_number = 1
@@ -161,7 +159,7 @@ class Spool(SurveyedSlicer):
     def _fill_in_stretches(self, slice_: Slice) -> bool:
         """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
         plan = self._plan()
-        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or not self._wait_for_workers())):
+        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or self.awaited_workers() is None)):
             return False
         if not any(stream.reached.line for stream in self.streams):
             most, self.most_lines = self.most_lines, min(_BEGIN_LINES, self.most_lines)
@@ -193,17 +191,6 @@ class Spool(SurveyedSlicer):
         cores = self.workers.cores if self.workers is not None else 1
         names = (self.files.part(self._next_number, f"{self._writer}-{part:04d}") for part in count())
         return Planner(self.settings, cores).plan(self.streams, self.settings.slice_lines * max(_STRETCHED, cores), names)
-
-    def _wait_for_workers(self) -> bool:
-        """Waits until there are workers; False if stopped before.
-
-        What this process could read meanwhile costs more than it brings: each slice has a row of every member.
-        """
-        self.waits_for_workers = True
-        while self.workers is None and not self.is_stopped():
-            time.sleep(_POLL_SECONDS)
-        self.waits_for_workers = False
-        return self.workers is not None
 
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""

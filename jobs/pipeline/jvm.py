@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from pyspark.logger import PySparkLogger
@@ -58,7 +59,7 @@ def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, once
             session = spark_session("rebalance", conf=_log_to(house.log, once=once), once=once, s3=s3)
         except Exception as error:
             raise QueryFailedError("starting Spark", root_cause(error), errors) from error
-        _keep_tracebacks(session, errors)
+        _tame(session, errors)
     # This logger prints each error as a page of JSON; the command prints the one line for the user.
     PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
     lock = hold_in_jvm(session, house)
@@ -102,11 +103,12 @@ def _descriptor(stream: TextIO) -> int:
         return -1
 
 
-def _keep_tracebacks(session: SparkSession, path: Path) -> None:
-    """Writes the pages that PySpark logs when the JVM goes to a file too."""
+def _tame(session: SparkSession, path: Path) -> None:
+    """Lets PySpark end at once, and write the pages that it logs when the JVM goes to a file."""
     logging.getLogger().addHandler(_QuietFile(path, delay=True))
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
+        server.shutdown = Thread(target=server.shutdown, daemon=True).start  # it takes half a second: nobody has to wait for it
         server.handle_error = lambda *_: logging.getLogger(__name__).error("accumulators: %s", traceback.format_exc())
 
 

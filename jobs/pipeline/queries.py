@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-AT_ONCE_MS: Final = 1_000
+AT_ONCE_MS: Final = 250
 """Time between two looks at the input of a run that ends with it: it has nothing to wait for."""
 FINISH_SECONDS: Final = 60.0
 """How long a micro-batch may take to finish before it is aborted."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from pathlib import Path
 from typing import Final
 
 from coordinator_model.events import CLIENTS
@@ -19,7 +18,7 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Containers, own_lines
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
-from jobs.logs.survey.ranges import blocks_within, ordered_times_of, ranges_of
+from jobs.logs.survey.ranges import TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.section_search import SectionSearch
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
@@ -47,6 +46,17 @@ class _Found:
 
 
 @dataclass
+class _Look:
+    """What was seen of a log, as it is viewed."""
+
+    log: _Found
+    search: SectionSearch
+    wraps: Wraps = field(default_factory=Wraps)
+    containers: Containers = field(default_factory=Containers)
+    line_end: int | None = None  # behind which workers look; None: all that matters was seen
+
+
+@dataclass
 class Surveyor:
     """Finds the logs in files that were not read before."""
 
@@ -54,19 +64,19 @@ class Surveyor:
     _owners: Mapping[tuple[str, str, str], Owners]  # of the logs by the place they had
     _known: dict[str, KnownNodes]
     _settings: SlicerSettings
-    _workers: Callable[[], Workers | None]  # those that there are by then
+    _workers: Callable[[], Workers | None]  # which may wait for them
+    _has_workers: bool  # now or soon
     notes: list[str] = field(default_factory=list)
     zones: list[str] = field(default_factory=list)  # that lines show, as a user would name them
     signs: dict[str, list[Signs]] = field(default_factory=dict)  # by cluster
 
     def survey(self, files: Sequence[tuple[LogFile, Fingerprint]]) -> list[tuple[Stream, LogFile]]:
         """The logs of these files, each with its file."""
-        found: dict[str, list[_Found]] = {}
+        found: dict[str, list[_Found]] = {file.cluster: [] for file, _ in files}
         streams: list[tuple[Stream, LogFile]] = []
-        for file, fingerprint in files:
-            logs = found.setdefault(file.cluster, [])
-            if not _is_record(file):
-                logs += self._logs_in(file, fingerprint)
+        whole = [self._found(*one, one[0].broker, is_client=one[0].broker == CLIENTS) for one in files if not _is_record(one[0])]
+        for log, look in zip(whole, self._look(whole), strict=True):
+            found[log.file.cluster] += self._logs_in(log, look)
         for folder, every in sorted(found.items()):
             logs = [log for log in every if not log.is_client]
             cluster = self._cluster_of(folder, logs)
@@ -88,20 +98,17 @@ class Surveyor:
             for _, ones in groupby(owned, key=lambda pair: pair[0].file):
                 self._note(list(ones))
             records = [self._found(*one, folder, is_client=True) for one in files if one[0].cluster == folder and _is_record(one[0])]
-            for one in records:
-                self._look(one)
+            self._look(records)
             self._find_zones(cluster, new, every, [Dated(False, one.moments, DEFAULT_ZONE, is_named=False) for one in records])
         return streams
 
-    def _logs_in(self, file: LogFile, fingerprint: Fingerprint) -> Iterator[_Found]:
-        is_client = file.broker == CLIENTS
-        found = self._found(file, fingerprint, file.broker, is_client=is_client)
-        look = self._look(found)
+    def _logs_in(self, found: _Found, look: _Look | None) -> Iterator[_Found]:
+        file, is_client = found.file, found.is_client
         if look is None:  # the slicer says why where it reads the file
             yield found
             return
-        starts, wraps, containers = look
-        view = AS_IT_IS if is_client else self._view(file.origin, wraps, newest_first=not starts)
+        starts, containers = look.search.end(), look.containers
+        view = AS_IT_IS if is_client else self._view(file.origin, look.wraps, newest_first=not starts)
         shares = [(share, containers.is_client(share)) for share in containers.shares()]
         brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
         if not shares:
@@ -110,9 +117,9 @@ class Surveyor:
             folder = share.container if share.container in brokers else min(brokers, default=DEFAULT_BROKER if is_client else file.broker)
             if len(brokers) == 1 and "/" in file.origin and not is_client:
                 folder = file.broker
-            one = self._found(file, fingerprint, folder, is_client=is_clients, view=view._replace(share=share))
-            inner = self._look(one)
-            yield from self._sections(one, inner[0] if inner is not None else WHOLE)
+            one = self._found(file, found.fingerprint, folder, is_client=is_clients, view=view._replace(share=share))
+            (inner,) = self._look([one])
+            yield from self._sections(one, inner.search.end() if inner is not None else WHOLE)
 
     def _found(self, file: LogFile, fingerprint: Fingerprint, folder: str, *, is_client: bool, view: View = AS_IT_IS) -> _Found:
         signs = Signs()
@@ -121,36 +128,59 @@ class Surveyor:
         moments = Moments(signs.joins, bare, RecordTimes if is_record else LocalTimes)
         return _Found(file, fingerprint, signs, moments, folder, is_client, view=view)
 
-    def _look(self, one: _Found) -> tuple[tuple[Section, ...], Wraps, Containers] | None:
-        """Looks through a log, as it is viewed, and takes its signs; None if it cannot be opened."""
+    def _look(self, logs: Sequence[_Found]) -> list[_Look | None]:
+        """Looks through logs, and takes their signs; None: a log cannot be opened."""
+        looks = [self._head(one) for one in logs]
+        ranges = [(look, one) for look in looks if look is not None and look.line_end is not None for one in self._rest(look)]
+        workers = self._workers() if ranges else None
+        times = workers.map(ordered_times_of, [one for _, one in ranges]) if workers is not None else [None] * len(ranges)
+        for (look, one), ordered in zip(ranges, times, strict=True):
+            if not look.search.has_ended and not look.search.take_ordered(ordered):
+                for offset, block in blocks_within(one) or ():  # not in order, or not seen by a worker
+                    look.search.take(offset, block)
+        return looks
+
+    def _head(self, one: _Found) -> _Look | None:
+        """Looks through a log; if it is large and there are workers, through its beginning."""
         try:
             log = viewed(open_log(one.file.path), one.view)
         except OSError:
             return None
-        wraps, containers, most_bytes = Wraps(), Containers(), self._settings.survey_bytes
-        search = SectionSearch(self._settings.zone(one.file.cluster))
+        look, most_bytes = _Look(one, SectionSearch(self._settings.zone(one.file.cluster))), self._settings.survey_bytes
         try:
             for offset, block in blocks_of(log):
-                line = search.lines
+                line = look.search.lines
                 if not one.is_client:
-                    search.take(offset, block)
+                    look.search.take(offset, block)
                 if offset < most_bytes:
                     requests = 0 if one.is_client else one.signs.look_at(block)
-                    only_requests = requests > 0 and requests >= search.lines - line
+                    only_requests = requests > 0 and requests >= look.search.lines - line
                     one.moments.look_at(block if one.view.share is None else own_lines(block), only_requests=only_requests)
                     if one.view.share is None:
-                        containers.look_at(block, only_requests=only_requests)
+                        look.containers.look_at(block, only_requests=only_requests)
                         if not one.is_client:
-                            wraps.look_at(block)
+                            look.wraps.look_at(block)
                 line_end = offset + len(block) - 1
-                if one.is_client:
-                    if line_end > most_bytes:
-                        break
-                elif search.has_ended or (line_end > most_bytes and self._look_over(one.file.path, one.fingerprint, log, line_end, search)):
+                if look.search.has_ended or (one.is_client and line_end > most_bytes):
+                    break
+                if line_end > most_bytes and self._has_workers and isinstance(log, PlainBytes):
+                    look.line_end = line_end
                     break
         finally:
             log.close()
-        return search.end(), wraps, containers
+        return look
+
+    def _rest(self, look: _Look) -> list[TimeRange]:
+        """What is behind the beginning of a large log, as whole lines for several workers."""
+        path, fingerprint = look.log.file.path, look.log.fingerprint
+        log = fingerprint.opened(path)
+        if log is None or look.line_end is None:
+            return []
+        try:
+            assert isinstance(log, PlainBytes)
+            return ranges_of(path, fingerprint, log, look.line_end, self._settings.stretch_bytes, own_times=look.search.own_times)
+        finally:
+            log.close()
 
     def _sections(self, one: _Found, starts: tuple[Section, ...]) -> Iterator[_Found]:
         """The logs in a view of a file, one after the other."""
@@ -181,23 +211,6 @@ class Surveyor:
         ):
             self.notes.insert(0, said)  # they matter most
             self.zones += [option] if option else []
-
-    def _look_over(self, path: Path, fingerprint: Fingerprint, log: LogBytes, line_end: int, search: SectionSearch) -> bool:
-        """Looks at the times of a log from a line end on, with the help of the workers; False if they cannot help.
-
-        Where a range is not in order, or not seen by a worker, this process looks at its blocks.
-        """
-        workers = self._workers()
-        if workers is None or not isinstance(log, PlainBytes):
-            return False
-        ranges = ranges_of(path, fingerprint, log, line_end, self._settings.stretch_bytes, own_times=search.own_times)
-        for one, ordered in zip(ranges, workers.map(ordered_times_of, ranges) if ranges else (), strict=True):
-            if search.has_ended:
-                break
-            if not search.take_ordered(ordered):
-                for offset, block in blocks_within(one) or ():
-                    search.take(offset, block)
-        return True
 
     def _cluster_of(self, folder: str, logs: Sequence[_Found]) -> str:
         """The name of a cluster by its folder: that on which its envelopes agree, unless a folder below the input bears its name."""
