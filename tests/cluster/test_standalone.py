@@ -162,33 +162,27 @@ def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
         assert f"No module named '{name}'" in tried.stderr
 
 
-@pytest.fixture(params=["disk", "store"])
-def place(request, tmp_path, store_prefix):
-    """Where the lakehouse is: in a folder that all see, or where nodes share nothing but an object store, and get packages from Spark."""
-    return (tmp_path / "lake", "") if request.param == "disk" else (StorePath(BUCKET, store_prefix), "-on-store")
-
-
-def test_killed_workers_and_drivers_change_no_table(cluster, unpacked, logs, settings, reference, place):
-    house, suffix = Lakehouse(place[0]), place[1]
-    ship = None if suffix else unpacked
+def test_killed_workers_and_drivers_change_no_table(cluster, logs, settings, reference, store_prefix):
+    """The nodes share nothing but an object store, and get packages from Spark."""
+    house = Lakehouse(StorePath(BUCKET, store_prefix))
     for name, checkpoint, command in (
-        (f"ingest{suffix}", house.ingest_checkpoint, ingest(house.folder, logs, settings)),
-        (f"track{suffix}", house.track_checkpoint, track(house.folder, settings)),
+        ("ingest", house.ingest_checkpoint, ingest(house.folder, logs, settings)),
+        ("track", house.track_checkpoint, track(house.folder, settings)),
     ):
         worker = cluster.start_worker(f"worker-of-{name}")
-        query = cluster.submit(name, *command, ship=ship)
+        query = cluster.submit(name, *command)
         before = in_the_middle(query, checkpoint, 1)
         assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
         kill(worker)
         before = in_the_middle(query, checkpoint, before + 1)
         kill(query)
-        query = cluster.submit(f"{name}-again", *command, ship=ship)
+        query = cluster.submit(f"{name}-again", *command)
         assert query.wait(timeout=600) == 0, cluster.output(f"{name}-again")
         assert committed(checkpoint) > before
         assert lost_executors(cluster, name)
-    (lost,) = lost_executors(cluster, f"track{suffix}")
+    (lost,) = lost_executors(cluster, "track")
     # State that the lost executor had was read from the checkpoint by another one.
-    assert [ids for ids in state_partitions(cluster, f"track{suffix}").values() if lost in ids and ids[-1] != lost]
+    assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
     assert (rows(house.folder, TRACKED), account(house.folder)) == reference
     assert_laws_are_kept(house.folder)
     written = [path for path in cluster.folder.glob("**/*") if path.is_file() and "packages" not in path.parts]
