@@ -98,6 +98,11 @@ class Feeder:
         """Lets other processes read from now on, where enough of the logs is left."""
         self._spool.workers = workers
 
+    def tidy(self) -> None:
+        """Deletes what is left of the slices when all were taken: Spark says so of a slice when it begins the next one."""
+        self.files.delete_up_to(self.files.newest())
+        self.files.sweep()
+
     def stop(self) -> None:
         """Asks the thread to end; waits for it up to two seconds."""
         self._stop.set()

@@ -145,6 +145,8 @@ class Stages:
             self._tell_notes(warn)
             if interrupts.signal is None:
                 self._check()
+                if self._feeder is not None:
+                    self._feeder.tidy()
         except (QueryFailedError, UserError):
             raise
         except Exception as error:
