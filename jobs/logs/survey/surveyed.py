@@ -47,7 +47,7 @@ class SurveyedSlicer(Slicer):
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, with their brokers."""
         has_workers = self.workers is not None or self.expects_workers
-        surveyor = Surveyor(self.streams, owners, self.known, self.settings, self.awaited_workers, has_workers)
+        surveyor = Surveyor(self.streams, owners, self.known, self.settings, lambda: self.workers, has_workers)
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.zones += surveyor.zones

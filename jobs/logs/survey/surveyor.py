@@ -17,6 +17,7 @@ from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Containers, own_lines
+from jobs.logs.survey.ordered_times import OrderedTimes
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.ranges import TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.section_search import SectionSearch
@@ -64,7 +65,7 @@ class Surveyor:
     _owners: Mapping[tuple[str, str, str], Owners]  # of the logs by the place they had
     _known: dict[str, KnownNodes]
     _settings: SlicerSettings
-    _workers: Callable[[], Workers | None]  # which may wait for them
+    _workers: Callable[[], Workers | None]  # those that there are by then
     _has_workers: bool  # now or soon
     notes: list[str] = field(default_factory=list)
     zones: list[str] = field(default_factory=list)  # that lines show, as a user would name them
@@ -132,12 +133,13 @@ class Surveyor:
         """Looks through logs, and takes their signs; None: a log cannot be opened."""
         looks = [self._head(one) for one in logs]
         ranges = [(look, one) for look in looks if look is not None and look.line_end is not None for one in self._rest(look)]
-        workers = self._workers() if ranges else None
-        times = workers.map(ordered_times_of, [one for _, one in ranges]) if workers is not None else [None] * len(ranges)
-        for (look, one), ordered in zip(ranges, times, strict=True):
-            if not look.search.has_ended and not look.search.take_ordered(ordered):
-                for offset, block in blocks_within(one) or ():  # not in order, or not seen by a worker
-                    look.search.take(offset, block)
+        for number, (look, one) in enumerate(ranges):
+            if (workers := self._workers()) is not None:
+                rest = ranges[number:]
+                for (behind, other), times in zip(rest, workers.map(ordered_times_of, [one for _, one in rest]), strict=True):
+                    _take(behind.search, other, times)
+                break
+            _take(look.search, one, ordered_times_of(one))
         return looks
 
     def _head(self, one: _Found) -> _Look | None:
@@ -271,6 +273,13 @@ class Surveyor:
                     f"{origin} has requests at {len(log.signs.addresses)} addresses. It does not say whether one broker has"
                     f" them all: they count as {own.broker}'s. Add the server.log of each broker"
                 )
+
+
+def _take(search: SectionSearch, one: TimeRange, times: OrderedTimes | None) -> None:
+    """Takes the times of a range. None: it is not in order, or a worker did not see it."""
+    if not search.has_ended and not search.take_ordered(times):
+        for offset, block in blocks_within(one) or ():
+            search.take(offset, block)
 
 
 def _is_record(file: LogFile) -> bool:
