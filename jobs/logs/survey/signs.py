@@ -56,6 +56,8 @@ _CLUSTERS: Final = (
 """What of an envelope names the cluster, with a text that is found fast: `my-cluster` of the label or of the pod my-cluster-kafka-0."""
 _STERN: Final = re.compile(rb"\n" + _POD + rb"[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])")
 _FIRST_LINES_BYTES: Final = 4096
+_BARE: Final = re.compile(rb"\n\[\d{4}-\d\d-\d\d ")
+"""A block that begins like this has lines without envelopes."""
 
 Generation = tuple[bytes, bytes]  # group and number, as the line has them
 
@@ -77,6 +79,29 @@ class Signs:
 
     def look_at(self, text: bytes) -> int:
         """Takes the signs of whole lines; returns how many of them are requests."""
+        found = [address for pattern in _ADDRESSES for address in pattern.findall(text)]
+        if len(found) < text.count(b"\n") - 1:
+            self._look_at_others(text)
+        if _BARE.match(text) is None:
+            for word, pattern in _CLUSTERS:
+                self.clusters.update(name.decode() for name in (pattern.findall(text) if word in text else ()))
+            self.clusters.update(name.decode() for name in _STERN.findall(text, 0, _FIRST_LINES_BYTES))
+        for address, count in Counter(found).items():
+            self.addresses[address.decode("utf-8", "replace")] += count
+        if b"API_VERSIONS" in text:
+            self.addresses.subtract(address.decode("utf-8", "replace") for address in _ASKED_FOR_VERSIONS.findall(text))
+            self.addresses = +self.addresses
+        for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
+            self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
+        if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
+            for match in JOINED.finditer(text):
+                group, generation, address = match.groups()
+                self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
+                self.joins.append(text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.end())])
+        return len(found)
+
+    def _look_at_others(self, text: bytes) -> None:
+        """Takes the signs of lines that are no requests."""
         for match in _NODE.finditer(text):
             node = int(match[1])
             self.nodes[node] += 1
@@ -87,26 +112,9 @@ class Signs:
         self.releases.update(release.decode() for release in _RELEASE.findall(text))
         # What a pattern needs is found much faster than the pattern.
         self.servers.update((int(node), kind.decode()) for kind, node in (_SERVER.findall(text) if b"Server id=" in text else ()))
-        for word, pattern in _CLUSTERS:
-            self.clusters.update(name.decode() for name in (pattern.findall(text) if word in text else ()))
-        self.clusters.update(name.decode() for name in _STERN.findall(text, 0, _FIRST_LINES_BYTES))
-        found = [address for pattern in _ADDRESSES for address in pattern.findall(text)]
-        for address, count in Counter(found).items():
-            self.addresses[address.decode("utf-8", "replace")] += count
-        if b"API_VERSIONS" in text:
-            self.addresses.subtract(address.decode("utf-8", "replace") for address in _ASKED_FOR_VERSIONS.findall(text))
-            self.addresses = +self.addresses
-        for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
-            self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
         if len(self.made) < _KEPT:
             for node, group, generation in _MADE.findall(text):
                 self.made.setdefault((group, generation), set()).add(int(node))
-        if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
-            for match in JOINED.finditer(text):
-                group, generation, address = match.groups()
-                self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
-                self.joins.append(text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.end())])
-        return len(found)
 
 
 def signs_of(log: LogBytes, most_bytes: int) -> Signs:

@@ -47,12 +47,15 @@ class SurveyedSlicer(Slicer):
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, with their brokers."""
         has_workers = self.workers is not None or self.expects_workers
-        surveyor = Surveyor(self.streams, owners, self.known, self.settings, lambda: self.workers, has_workers)
+        surveyor = Surveyor(self.streams, owners, self.known, self.settings, self._workers_for, has_workers)
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.zones += surveyor.zones
         self.signs = surveyor.signs
         return streams
+
+    def _workers_for(self, waits: bool) -> Workers | None:  # noqa: FBT001
+        return self.awaited_workers() if waits else self.workers
 
     def awaited_workers(self) -> Workers | None:
         """The workers, when they are there; None if none are expected, or it was stopped before.

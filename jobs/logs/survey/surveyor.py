@@ -29,6 +29,8 @@ from jobs.logs.times import LocalTimes
 from jobs.logs.workers import Workers
 
 _NAMED: Final = 5  # containers of a file
+_OWN_RANGES: Final = 64
+"""Of logs that workers look at, while there are none: the cores have nothing else to do, but the driver is to take little time in all."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Surveyor:
     _owners: Mapping[tuple[str, str, str], Owners]  # of the logs by the place they had
     _known: dict[str, KnownNodes]
     _settings: SlicerSettings
-    _workers: Callable[[], Workers | None]  # those that there are by then
+    _workers: Callable[[bool], Workers | None]  # those that there are by then, or waits for them
     _has_workers: bool  # now or soon
     notes: list[str] = field(default_factory=list)
     zones: list[str] = field(default_factory=list)  # that lines show, as a user would name them
@@ -134,7 +136,7 @@ class Surveyor:
         looks = [self._head(one) for one in logs]
         ranges = [(look, one) for look in looks if look is not None and look.line_end is not None for one in self._rest(look)]
         for number, (look, one) in enumerate(ranges):
-            if (workers := self._workers()) is not None:
+            if (workers := self._workers(number >= _OWN_RANGES)) is not None:
                 rest = ranges[number:]
                 for (behind, other), times in zip(rest, workers.map(ordered_times_of, [one for _, one in rest]), strict=True):
                     _take(behind.search, other, times)
