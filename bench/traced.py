@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
@@ -51,8 +52,11 @@ class Journal:
 
     def query_started(self, name: str, query_id: str) -> None:
         """Its thread is the one that was not there before."""
-        tasks = Path(f"/proc/{_jvm()}/task").iterdir()
-        threads = {int(task.name) for task in tasks if (task / "comm").read_text().startswith(_STREAM_THREAD)}
+        threads = set()
+        for task in Path(f"/proc/{_jvm()}/task").iterdir():
+            with suppress(OSError):  # it has ended
+                if (task / "comm").read_text().startswith(_STREAM_THREAD):
+                    threads.add(int(task.name))
         self._threads[query_id] = (threads - set(self._threads.values())).pop()
         self.tell(STARTED, name=name, id=query_id)
 
