@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jobs.logs.clients.sentences import library_of, with_fields
-from jobs.logs.envelopes.anchors import evened, level_in, parts
+from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts
 from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
@@ -72,8 +72,18 @@ class _Words(NamedTuple):
 def client_line(line: bytes) -> bytes:
     """A line in one of the forms above; the line itself where there is nothing to change."""
     text = _COLOURS.sub(b"", line) if b"\x1b[" in line else line
-    found = _found(text, None, _MOST)
+    found = _of_librdkafka(text) or _found(text, None, _MOST)
     return line if found is None or found == line else found
+
+
+def _of_librdkafka(text: bytes) -> bytes | None:
+    """What `_found` would return for a line that librdkafka wrote and nothing stands around: most lines at its debug level are such."""
+    native = _NATIVE.match(text)
+    if native is None or _JAVA[0] in text or _JAVA[1] in text or not is_alone(text):
+        return None
+    time, facility, name = native.groups()
+    stamp = stamp_of_value(time)
+    return None if stamp is None else rebuilt(stamp, None, b"%%|%s|%s| %s" % (facility, name, evened(text[native.end() :])), b"")
 
 
 def _found(text: bytes, moment: Any, left: int) -> bytes | None:

@@ -48,6 +48,7 @@ _TAIL_BYTES: Final = 512
 _TIME_BYTES: Final = 40
 _TIME_ENDS: Final = frozenset(bytes((c,)) for c in b"0123456789ZCTM")
 """What times end with: a number, Z, UTC, GMT, AM, PM."""
+_ENDS: Final = frozenset(bytes((c,)) for c in b" \t,;\r\n")
 _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
@@ -133,13 +134,25 @@ def _of_unknown_message(text: bytes, level: re.Match[bytes], moment: Any) -> byt
 
 def evened(text: bytes) -> bytes:
     """A text in which each run of blanks or tabs, as a viewer makes them, is one blank. A single pair of blanks may be of a name."""
-    return _RUN.sub(b" ", text) if _PADDED.search(text) is not None else text
+    may_be_padded = b"  " in text or b"\t" in text
+    return _RUN.sub(b" ", text) if may_be_padded and _PADDED.search(text) is not None else text
 
 
 def level_in(head: bytes) -> bytes | None:
     """The last level that stands before a message."""
     levels = _LEVEL.findall(head)
     return LEVELS[levels[-1].upper()] if levels else None
+
+
+def is_alone(message: bytes) -> bool:
+    """Whether nothing can stand behind a message before which nothing stands: `parts` would find the message alone."""
+    end = message[-_TIME_BYTES:]
+    return (
+        end[-1:] not in _ENDS
+        and end[-14:-13] != b"\t"
+        and not (end[-1:] in _TIME_ENDS and ANY_TIME_SIGN.search(end) is not None)
+        and ((b"(" not in message and b"[org." not in message) or _LAST.search(message, max(0, len(message) - _TAIL_BYTES)) is None)
+    )
 
 
 def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.logs.bytes import open_log
+from jobs.logs.clients import envelopes
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.judge import ClientJudge
 from jobs.logs.mark import KeptLines
@@ -19,6 +21,7 @@ from tests.logs.envelopes.wrapping import in_json
 from tests.logs.log_makers import START_MS
 
 DATA = Path(__file__).parents[2] / "data" / "clients"
+DEBUG = DATA.parent / "recordings" / "kafka-4.2.0" / "clients" / "ad-bidder-1.log.gz"
 REAL = sorted((DATA / "cluster" / "clients").rglob("*.log"))
 MS = START_MS + 1_250
 COLLECTED = b"2026-11-21T06:00:09.456789012Z"  # later than the line's own time
@@ -208,3 +211,27 @@ def test_most_lines_cost_little():
     for line in lines:
         client_line(line)
     assert time.process_time() - began < 10
+
+
+BEHIND = (
+    b"",
+    b"\r",
+    b"  ",
+    b" 2026-11-21 06:10:00,000",
+    b" 1795241563424",
+    b"\t1795241563424",
+    b" (a.b.Client)",
+    b" [org.apache.kafka.Client]",
+    b'"}',
+)
+
+
+def test_a_line_of_librdkafka_alone_is_read_as_any_other_line(monkeypatch):
+    """It has a short way, since most lines at its debug level are such."""
+    written = gzip.decompress(DEBUG.read_bytes()).split(b"\n")
+    lines = [line + behind for line in written for behind in BEHIND]
+    short = [*map(client_line, lines)]
+    taken = sum(envelopes._of_librdkafka(line) is not None for line in lines)
+    monkeypatch.setattr(envelopes, "_of_librdkafka", lambda _: None)
+    assert short == [*map(client_line, lines)]
+    assert taken > len(lines) / len(BEHIND) / 2
