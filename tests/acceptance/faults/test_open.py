@@ -181,24 +181,30 @@ def test_the_same_log_in_one_run_and_in_many_batches_shows_the_same(spark, runs,
 
     shown = "SELECT * EXCLUDE (batch_id) FROM rebalances_open ORDER BY cluster, group_id"
     logs = runs.lakehouse.parent / "logs"
-    for name, slice_lines in (("once", 1_000_000), ("cut", 150)):
+    for name, slice_lines in (("once", 1_000_000), ("cut", 300)):
         run.run(logs, tmp_path / name, settings=Settings(shards=2, slice_lines=slice_lines), once=True, spark=spark)
     once, cut, two = (QuestionReader(folder).ask(shown, {}).rows for folder in (tmp_path / "once", tmp_path / "cut", runs.lakehouse))
     assert once == cut == two
     assert len(once) == 1
 
 
-@pytest.mark.parametrize("name", ["stuck", "rebalances", "groups"])
-def test_duckdb_and_spark_give_the_same_rows(spark, told, name):
-    from jobs.answers import ask, questions
-    from jobs.answers.duckdb_views import QuestionReader
+@pytest.fixture(scope="module")
+def spark_with_views(spark, told):
     from jobs.answers.spark_views import create_views
-    from tests.acceptance.test_questions import in_utc
 
     create_views(spark, told.lakehouse)
+    return spark
+
+
+@pytest.mark.parametrize("name", ["stuck", "rebalances", "groups"])
+def test_duckdb_and_spark_give_the_same_rows(spark_with_views, told, name):
+    from jobs.answers import ask, questions
+    from jobs.answers.duckdb_views import QuestionReader
+    from tests.acceptance.test_questions import in_utc
+
     question = questions.load(name)
     bound = ask.BoundQuestion(QuestionReader(told.lakehouse), question, {"cluster": "stuck-in-join-coordinator"})
-    ours, theirs = bound.answer(), spark.sql(question.text, args=bound.values)
+    ours, theirs = bound.answer(), spark_with_views.sql(question.text, args=bound.values)
     assert theirs.columns == list(ours.columns)
     assert [tuple(map(in_utc, row)) for row in theirs.collect()] == ours.rows
     assert ours.rows
