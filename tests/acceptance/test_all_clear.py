@@ -24,7 +24,7 @@ SEED = 37
 
 TROUBLE = re.compile(r"(?i)\b(?:error|fatal|failed|expired|fenced|timed out)\b")
 ABOUT_GROUPS = re.compile(r"coordinator\.group\.|coordinator\.Group|\[GroupCoordinator |\bgroupId=|rdkafka#|[Gg]roup '|consumergroup/")
-NO_TROUBLE = re.compile(r"Completed request:|Removed \d+ expired offsets|rebalance failed due to|Fencing broker|unloaded or deleted")
+NO_TROUBLE = re.compile(r"Removed \d+ expired offsets|rebalance failed due to|Fencing broker|unloaded or deleted")
 """Names of fields in requests, housekeeping, what moves no group; and the failed join that each rebalance has, which is told."""
 
 
@@ -37,7 +37,7 @@ class Cut(NamedTuple):
     @property
     def troubles(self) -> list[str]:
         """Its lines that tell of trouble of a group."""
-        return [line for line in self.lines if ABOUT_GROUPS.search(line) and TROUBLE.search(line) and not NO_TROUBLE.search(line)]
+        return [line for line in self.lines if _found(line) and TROUBLE.search(line) and not NO_TROUBLE.search(line)]
 
 
 def _logs() -> Iterator[tuple[str, list[str]]]:
@@ -50,7 +50,7 @@ def _logs() -> Iterator[tuple[str, list[str]]]:
 
 
 def _found(line: str) -> bool:
-    return ABOUT_GROUPS.search(line) is not None and "Completed request:" not in line
+    return "Completed request:" not in line and ABOUT_GROUPS.search(line) is not None
 
 
 def _cuts() -> Iterator[Cut]:
@@ -75,7 +75,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Cut, Overview]]
         path.parent.mkdir(parents=True)
         path.write_text("".join(cut.lines))
     assert at_once.process(folder / "input", folder / "lake", settings=Settings(), most_lines=1 << 30)
-    reader = QuestionReader(folder / "lake")
+    reader = QuestionReader(folder / "lake", keeps=True)
     return [(cut, read_overview(reader, Scope(cluster=name))) for name, cut in cuts.items()]
 
 

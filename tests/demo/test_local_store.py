@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 ROW = pa.table({"name": ["a"]})
 
 
-def client(store, prefix, endpoint=""):
-    # Its own retries are off: each request is one of the proxy's.
+def client(store, prefix, endpoint="", retries=0):
+    """Without retries of its own each request is one of the proxy's."""
     environment = store.environment(endpoint)
     return S3Store(
         BUCKET,
@@ -30,7 +30,7 @@ def client(store, prefix, endpoint=""):
         secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
         region=environment["AWS_REGION"],
         client_options={"allow_http": True},
-        retry_config={"max_retries": 0},
+        retry_config={"max_retries": retries},
     )
 
 
@@ -96,6 +96,7 @@ def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
         endpoint = store.endpoint
         store.start()
         assert store.endpoint == endpoint
+        objects = client(store, "kept", retries=10)  # it takes objects before it has found all that it holds
         assert [len(objects.get(str(number)).bytes()) for number in answered] == [100_000] * len(answered)
 
 
