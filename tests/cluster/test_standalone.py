@@ -1,4 +1,4 @@
-"""The two jobs by spark-submit on a real Spark standalone cluster, whose workers and drivers are killed in the middle.
+"""The jobs by spark-submit on a real Spark standalone cluster, whose workers and drivers are killed in the middle.
 
 What counts is the tables: those of a run in one process. Executors have nothing but Python, Spark and what is shipped to them.
 """
@@ -162,24 +162,23 @@ def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
         assert f"No module named '{name}'" in tried.stderr
 
 
-def test_killed_workers_and_drivers_change_no_table(cluster, logs, settings, reference, store_prefix):
+def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, logs, settings, reference, store_prefix):
     """The nodes share nothing but an object store, and get packages from Spark."""
     house = Lakehouse(StorePath(BUCKET, store_prefix))
-    for name, checkpoint, command in (
-        ("ingest", house.ingest_checkpoint, ingest(house.folder, logs, settings)),
-        ("track", house.track_checkpoint, track(house.folder, settings)),
-    ):
-        worker = cluster.start_worker(f"worker-of-{name}")
-        query = cluster.submit(name, *command)
-        before = in_the_middle(query, checkpoint, 1)
-        assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
-        kill(worker)
-        before = in_the_middle(query, checkpoint, before + 1)
-        kill(query)
-        query = cluster.submit(f"{name}-again", *command)
-        assert query.wait(timeout=600) == 0, cluster.output(f"{name}-again")
-        assert committed(checkpoint) > before
-        assert lost_executors(cluster, name)
+    driver = cluster.submit("ingest", *ingest(house.folder, logs, settings))
+    before = in_the_middle(driver, house.ingest_checkpoint, 1)
+    assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
+    kill(driver)
+    again = cluster.submit("ingest-again", *ingest(house.folder, logs, settings))
+    assert again.wait(timeout=600) == 0, cluster.output("ingest-again")
+    assert committed(house.ingest_checkpoint) > before
+
+    worker = cluster.start_worker("worker-of-track")
+    query = cluster.submit("track", *track(house.folder, settings))
+    before = in_the_middle(query, house.track_checkpoint, 1)
+    kill(worker)
+    assert query.wait(timeout=600) == 0, cluster.output("track")
+    assert committed(house.track_checkpoint) > before
     (lost,) = lost_executors(cluster, "track")
     # State that the lost executor had was read from the checkpoint by another one.
     assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
