@@ -58,6 +58,7 @@ class QuestionReader(TableReader):
         self._keeps = keeps
         self.newest: dict[str | None, datetime] = {}  # the newest time, by cluster: nearly every question asks for it
         self._views: set[str] = set()
+        self._prepared: set[str] = set()  # texts of queries
         self.connection.execute((questions.SQL / "duckdb" / "macros.sql").read_text(encoding="utf-8"))
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
@@ -83,6 +84,8 @@ class QuestionReader(TableReader):
 
     def prepare(self, text: str) -> None:
         """Makes the views of sql/ and the tables that a query names. MissingTableError: there is no such table."""
+        if text in self._prepared:
+            return
         views = questions.views()
         named = questions.views_of(text, views)
         for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), READABLE) - set(self.tables)):
@@ -93,3 +96,4 @@ class QuestionReader(TableReader):
             if name not in self._views:
                 self.connection.execute(f"CREATE TEMP {'TABLE' if self._keeps or name in _FEW_ROWS else 'VIEW'} {name} AS {views[name]}")
                 self._views.add(name)
+        self._prepared.add(text)

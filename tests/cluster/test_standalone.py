@@ -37,7 +37,7 @@ TRACKED = (*TRACK_TABLES, "quarantine")
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
 # So small that a query is still in its middle when something is killed. Twice this number is more than the longest stretch of lines
 # that no slice may cut: the log begins with 940 lines of a start.
-SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 500\nshards = 10\ntrack_files = 2\n'
+SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 700\nshards = 10\ntrack_files = 2\n'
 
 
 @pytest.fixture(scope="module")

@@ -228,7 +228,7 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
     # Track takes one small slice at a time: after its first rebalance there is much left to be killed in.
     script = (
         "import sys; from pathlib import Path; from jobs.cli.run import run_and_account; from jobs.common import settings;"
-        f"chosen = settings.Settings(timezone='{ZONE}', shards={SHARDS}, slice_lines=500, track_files=1);"
+        f"chosen = settings.Settings(timezone='{ZONE}', shards={SHARDS}, slice_lines=1_000, track_files=1);"
         "sys.exit(run_and_account(Path(sys.argv[1]), Path(sys.argv[2]), chosen, once=True))"
     )
     command = [sys.executable, "-c", script, logs, lakehouse]
