@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from jobs.common.errors import UserError
 from jobs.demo.local_store import BUCKET, LocalStore
 from jobs.demo.store_proxy import Fault, StoreProxy
+from tests.demo.processes import wait_until
 
 pytestmark = pytest.mark.slow
 ROW = pa.table({"name": ["a"]})
 
 
-def client(store, prefix, endpoint="", retries=0):
-    """Without retries of its own each request is one of the proxy's."""
+def client(store, prefix, endpoint=""):
+    # Its own retries are off: each request is one of the proxy's.
     environment = store.environment(endpoint)
     return S3Store(
         BUCKET,
@@ -30,7 +32,7 @@ def client(store, prefix, endpoint="", retries=0):
         secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
         region=environment["AWS_REGION"],
         client_options={"allow_http": True},
-        retry_config={"max_retries": retries},
+        retry_config={"max_retries": 0},
     )
 
 
@@ -96,8 +98,12 @@ def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
         endpoint = store.endpoint
         store.start()
         assert store.endpoint == endpoint
-        objects = client(store, "kept", retries=10)  # it takes objects before it has found all that it holds
-        assert [len(objects.get(str(number)).bytes()) for number in answered] == [100_000] * len(answered)
+
+        def size(number):  # it takes objects before it has found those that it holds
+            with suppress(BaseError):
+                return len(objects.get(str(number)).bytes())
+
+        assert [wait_until(lambda number=number: size(number)) for number in answered] == [100_000] * len(answered)
 
 
 def test_without_its_program_the_store_names_the_package(tmp_path, monkeypatch):
