@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
 
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
-_MOST_WAITING: Final = 400  # logs that a scan leaves open, their first block read: to read that again takes as long
+_MOST_OPEN: Final = 400  # logs that a scan leaves open, their first block read: to read that again takes as long
 _SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name
 _TINY_HEAD: Final = 64  # bytes; still shorter logs are never the same: a timestamp alone has 25
 
@@ -56,7 +56,7 @@ class Slicer:
         self.streams: list[Stream] = []
         self.follows = False
         self.moved = False  # a file was moved since the last scan: scan again before reading anything later than its lines
-        self._waiting = 0  # logs that the last scan left open
+        self._left_open = 0  # logs that the last scan left open
 
     def is_stopped(self) -> bool:
         """Whether the caller asked to stop."""
@@ -67,7 +67,7 @@ class Slicer:
     def scan(self) -> None:
         """Finds logs that are new, grown or moved."""
         self.moved = False
-        self._waiting = 0
+        self._left_open = 0
         found: dict[LogFile, tuple[Signature, bytes]] = {}
         unread: dict[Path, str] = {}
         for file in self._find():
@@ -172,8 +172,8 @@ class Slicer:
             return
         stream.look_ahead()
         if stream.has_more:
-            self._waiting += 1
-            if self._waiting > _MOST_WAITING:
+            self._left_open += 1
+            if self._left_open > _MOST_OPEN:
                 stream.reader.close()  # its turn may come much later; a folder may hold thousands
         elif not self.follows and stream.reader.has_damage_to_tell:
             stream.due_ms = NEVER  # it still has to say why it ends, and comes next

@@ -120,7 +120,7 @@ def test_a_log_that_cannot_be_read_to_its_end_is_read_on_when_it_can(tmp_path, m
 
 
 def test_a_log_that_is_gone_before_its_end_was_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(slicer, "_MOST_WAITING", 0)  # it is closed until its turn comes, as one of thousands
+    monkeypatch.setattr(slicer, "_MOST_OPEN", 0)  # it is closed until its turn comes, as one of thousands
     logs = tmp_path / "logs"
     later = [other(3_600_000 + ms) for ms in range(100)]
     write(logs / "server.log", later)
