@@ -25,8 +25,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HEALTHY = "ledger-archive"  # the control group, and what may be said of it
 ABOUT_ALL = {"groups", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats", "culprits-by"}
 ABOUT_ALL |= {"incidents", "first-join", "stuck", "subscriptions", "phases", "activity", "assignments", "members", "states"}
-BOUND_ALIKE = {"why", "findings", "rebalances"}
-"""The values of all questions are bound by the same call: what is hostile to one is to all."""
 GIVEN = {
     "defaults": {},
     "group": {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
@@ -49,7 +47,7 @@ ASKED = [
     for name in questions.names()
     for kind, given in GIVEN.items()
     for own in [taken(name, given)]
-    if (not given or own.keys() - {"cluster", "limit"}) and (kind != "hostile" or name in BOUND_ALIKE)
+    if not given or own.keys() - {"cluster", "limit"}
 ]
 
 
