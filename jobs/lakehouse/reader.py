@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -42,7 +43,7 @@ class TableReader:
         Lakehouse(folder)  # checks the path
         check_events(folder)
         self.folder = folder
-        self.connection = _connect()
+        self.connection = _connect(folder)
         self.tables = tuple(name for name in READABLE if name in tables and self.add_view(name))
 
     def add_view(self, name: str) -> bool:
@@ -70,7 +71,7 @@ def table_rows(
 
     `columns`: only these. `since`: (column, earliest time). `files`: only rows of these files, as the log names them.
     """
-    connection = _connect()
+    connection = _connect(folder)
     create_view(connection, folder, files=files)
     selected = ", ".join(map(quoted, columns)) or "*"
     where, parameters = (f" WHERE {quoted(since[0])} >= ?", [without_zone(since[1])]) if since else ("", [])
@@ -116,9 +117,20 @@ class _Scan:
         return rows.__arrow_c_stream__(requested_schema)
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2; SET TimeZone = 'UTC'")
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """The database of this process, which takes 8 ms to make. It stays empty: each connection has its own temporary views."""
+    return _new_database()
+
+
+def _new_database() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 2})
+
+
+def _connect(folder: Place) -> duckdb.DuckDBPyConnection:
+    # A database keeps how the files of a store are read: each reader of a store has its own.
+    connection = _new_database() if is_store(folder) else _database().cursor()
+    connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 
