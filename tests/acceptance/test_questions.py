@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql.functions import rand
 
 from jobs.answers import ask, evidence, questions
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.answers.spark_views import create_views
 from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
 from scripts.docs import questions as page
+from tests.acceptance.in_spark import in_utc, views_in_memory
 from tests.answers.asking import asked
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -51,33 +49,17 @@ ASKED = [
 ]
 
 
-def kept(rows):
-    """The same rows in memory: a question would else read each table's log and files again, and find the rows of each view.
-
-    In one partition: half of the tasks. In another order than DuckDB reads them in: rows that a question leaves without an order would stand
-    in the same one.
-    """
-    return rows.coalesce(1).sortWithinPartitions(rand(1)).localCheckpoint()
-
-
 @pytest.fixture(scope="module")
 def in_spark(spark, lakehouse):
     """Spark with the tables and views of the recording."""
-    spark.conf.set("spark.sql.constraintPropagation.enabled", "false")  # with it, Spark fails to plan a union of kept rows
-    create_views(spark, lakehouse, keep=kept)
-    yield spark
-    spark.conf.unset("spark.sql.constraintPropagation.enabled")
+    with views_in_memory(spark, lakehouse):
+        yield spark
 
 
 @pytest.fixture(scope="module")
 def reader(lakehouse):
     """DuckDB with the same tables."""
     return QuestionReader(lakehouse)
-
-
-def in_utc(value):
-    """Spark collects times as local ones without a zone."""
-    return value.astimezone(timezone.utc) if isinstance(value, datetime) else value
 
 
 @pytest.mark.parametrize(("name", "given"), ASKED)

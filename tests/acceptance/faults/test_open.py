@@ -190,17 +190,17 @@ def test_the_same_log_in_one_run_and_in_many_batches_shows_the_same(spark, runs,
 
 @pytest.fixture(scope="module")
 def spark_with_views(spark, told):
-    from jobs.answers.spark_views import create_views
+    from tests.acceptance.in_spark import views_in_memory
 
-    create_views(spark, told.lakehouse)
-    return spark
+    with views_in_memory(spark, told.lakehouse):
+        yield spark
 
 
 @pytest.mark.parametrize("name", ["stuck", "rebalances", "groups"])
 def test_duckdb_and_spark_give_the_same_rows(spark_with_views, told, name):
     from jobs.answers import ask, questions
     from jobs.answers.duckdb_views import QuestionReader
-    from tests.acceptance.test_questions import in_utc
+    from tests.acceptance.in_spark import in_utc
 
     question = questions.load(name)
     bound = ask.BoundQuestion(QuestionReader(told.lakehouse), question, {"cluster": "stuck-in-join-coordinator"})

@@ -1,0 +1,33 @@
+"""The questions in Spark, for tests that compare its rows with DuckDB's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import datetime, timezone
+
+from pyspark.sql.functions import rand
+
+from jobs.answers.spark_views import create_views
+
+
+@contextmanager
+def views_in_memory(spark, lakehouse):
+    """Inside, a session has the tables and views of a lakehouse."""
+    spark.conf.set("spark.sql.constraintPropagation.enabled", "false")  # with it, Spark fails to plan a union of kept rows
+    create_views(spark, lakehouse, keep=_kept)
+    yield
+    spark.conf.unset("spark.sql.constraintPropagation.enabled")
+
+
+def _kept(rows):
+    """The same rows in memory: a question would else read each table's log and files again, and find the rows of each view.
+
+    In one partition: half of the tasks. In another order than DuckDB reads them in: rows that a question leaves without an order would stand
+    in the same one.
+    """
+    return rows.coalesce(1).sortWithinPartitions(rand(1)).localCheckpoint()
+
+
+def in_utc(value):
+    """Spark collects times as local ones without a zone."""
+    return value.astimezone(timezone.utc) if isinstance(value, datetime) else value
