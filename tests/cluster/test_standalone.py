@@ -35,9 +35,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TRACKED = (*TRACK_TABLES, "quarantine")
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
-# So small that a query is still in its middle when something is killed. Twice this number is more than the longest stretch of lines
-# that no slice may cut: the log begins with 940 lines of a start.
-SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 700\nshards = 10\ntrack_files = 2\n'
+# So small that a query is still in its middle when something is killed: 16 slices.
+SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 2_000\nshards = 10\ntrack_files = 2\n'
 
 
 @pytest.fixture(scope="module")
