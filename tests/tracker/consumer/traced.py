@@ -65,6 +65,7 @@ def newer_traces() -> dict[str, tuple[dict, list[dict]]]:
     return {f"{case['measured_on']}/{case['name']}": (case, as_told(case, episodes_of_trace(case)["episodes"])) for case in cases}
 
 
+@cache
 def all_traces() -> dict[str, tuple[dict, list[dict]]]:
     return traces() | newer_traces()
 
