@@ -30,4 +30,5 @@ def create_views(spark: SparkSession, lakehouse: str | Path, *, keep: Callable[[
     for table in READABLE:
         keep(spark.read.format("delta").load(f"{lakehouse}/{table}")).createOrReplaceTempView(table)
     for name, text in questions.views().items():
-        keep(spark.sql(text)).createOrReplaceTempView(name)  # keeps the plan; CREATE VIEW keeps the text, which each query would analyse again
+        # This keeps the plan. CREATE VIEW keeps the text, which each query would analyse again.
+        keep(spark.sql(text)).createOrReplaceTempView(name)

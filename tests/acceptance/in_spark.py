@@ -22,8 +22,8 @@ def views_in_memory(spark, lakehouse):
 def _kept(rows):
     """The same rows in memory: a question would else read each table's log and files again, and find the rows of each view.
 
-    In one partition: half of the tasks. In another order than DuckDB reads them in: rows that a question leaves without an order would stand
-    in the same one.
+    In one partition: half of the tasks. In another order than DuckDB reads them in: rows that a question leaves without an order would
+    stand in the same one.
     """
     return rows.coalesce(1).sortWithinPartitions(rand(1)).localCheckpoint()
 

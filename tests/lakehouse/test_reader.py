@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -41,14 +42,34 @@ def test_older_rows_are_left_out(lakehouse):
     assert [row["group_id"] for row in table_rows(lakehouse / "rebalances", since=("started_at", since))] == ["b"]
 
 
-def test_a_partitioned_table_is_read_as_often_as_it_is_asked(lakehouse):
+def partition(lakehouse):
+    """Writes the table of rebalances anew, so that its files alone do not hold it."""
     table = DeltaTable(str(lakehouse / "rebalances")).to_pyarrow_dataset().to_table(use_threads=False)
     (lakehouse / "rebalances").rename(lakehouse / "old")
     write_deltalake(str(lakehouse / "rebalances"), table, partition_by=["group_id"])
+
+
+def test_a_partitioned_table_is_read_as_often_as_it_is_asked(lakehouse):
+    partition(lakehouse)
     reader = TableReader(lakehouse)
     for _ in range(2):
         assert reader.rows("SELECT group_id FROM rebalances ORDER BY group_id") == [{"group_id": "a"}, {"group_id": "b"}]
     assert {row["group_id"] for row in table_rows(lakehouse / "rebalances")} == {"a", "b"}
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_readers_side_by_side_see_their_own_tables(lakehouse, tmp_path, partitioned):
+    """They share a database."""
+    other = empty_lakehouse(tmp_path / "other")
+    write(other, line(), rebalance("c", start=1_001))
+    for folder in (lakehouse, other) if partitioned else ():
+        partition(folder)
+    readers = [TableReader(folder) for _ in range(10) for folder in (lakehouse, other)]
+    with ThreadPoolExecutor(8) as threads:
+        by_readers = list(threads.map(lambda reader: reader.rows("SELECT group_id FROM rebalances"), readers))
+        by_folders = list(threads.map(lambda reader: table_rows(reader.folder / "rebalances", ["group_id"]), readers))
+    for found in (by_readers, by_folders):
+        assert [{row["group_id"] for row in rows} for rows in found] == [{"a", "b"}, {"c"}] * 10
 
 
 def test_events_in_a_form_of_earlier_versions_are_refused_by_name(lakehouse, tmp_path):
