@@ -66,6 +66,10 @@ class LogBytes:
         """Whether the damage is one of reading, which another attempt may not meet."""
         return self.damage.startswith(READING_FAILED)
 
+    def is_there(self) -> bool:
+        """Whether there is a file, and it was the wanted log as long as it was read."""
+        return self.signature != NO_FILE
+
     def head(self) -> bytes:
         """The first HEAD_BYTES, or all there is; does not move. A file that cannot be decompressed gives its bytes on disk."""
         return self._begin
@@ -154,6 +158,7 @@ class PlainBytes(LogBytes):
         self._source = source
         self._start = start
         self._position = start
+        self.wanted: Fingerprint | None = None  # the log that it has to be
 
     def head(self) -> bytes:
         """The first bytes."""
@@ -164,6 +169,9 @@ class PlainBytes(LogBytes):
         data = self._source.read_at(self._position, size)
         if not data:
             self.damage = self._source.damage
+        elif self.wanted is not None and not self.wanted.fits(self.head()):
+            # Rotation by copytruncate empties the file that is open. Here it has grown again, beyond where the reader was.
+            self.signature, data = NO_FILE, b""
         self._position += len(data)
         return data
 
@@ -233,6 +241,10 @@ class ShownBytes(LogBytes):
         super().__init__(log.signature, log.close)
         self._log = log
 
+    def is_there(self) -> bool:
+        """That of the file."""
+        return self._log.is_there()
+
     def head(self) -> bytes:
         """That of the file, by which the file is recognised."""
         return self._log.head()
@@ -262,12 +274,14 @@ class Fingerprint(NamedTuple):
         return 0 < self.size <= len(head) and Fingerprint.of(head[: self.size]) == self
 
     def opened(self, path: Path) -> LogBytes | None:
-        """The log at a path if it is this one still: it may have been rotated a moment ago."""
+        """The log at a path if it is this one still: it may have been rotated a moment ago. Its bytes end where they are another's."""
         try:
             log = open_log(path)
         except OSError:  # the next scan finds out why
             return None
         if self.fits(log.head()):
+            if isinstance(log, PlainBytes):
+                log.wanted = self
             return log
         log.close()
         return None

@@ -114,7 +114,7 @@ class LineBuffer:
                 self._take_block(block)
                 continue
             self._at_end = True
-            if self.final and self._rest:
+            if self.final and self._rest and self.source.is_there():
                 if self._rest_dropped:
                     self._dropped[len(self.lines)] = self._rest_dropped
                 rest, self._rest, self._rest_dropped = self._rest, b"", 0

@@ -185,7 +185,7 @@ class Slicer:
         assert stream.reader is not None
         stream.due_ms, stream.waiting = FOREVER, False
         source = stream.reader.source
-        if source is None or source.signature == NO_FILE:
+        if source is None or not source.is_there():
             self.moved = True
             stream.signature = NO_FILE  # moved since it was found: the next scan has to take it up again, though its content is the same
             stream.cut_off = True
@@ -283,7 +283,7 @@ class Slicer:
                 break
             assert stream.reader is not None
             horizon = stream.reader.horizon()
-            if stream.reader.source is not None and stream.reader.source.signature == NO_FILE:
+            if stream.reader.source is not None and not stream.reader.source.is_there():
                 self._put_away(stream)
                 return None
             if horizon != FOREVER:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import shutil
+from itertools import zip_longest
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from jobs.logs import spool
 from jobs.logs.spool import Spool, SpoolSettings
 from tests.logs.log_makers import coordinator, write
-from tests.logs.spooling import run
+from tests.logs.spooling import SMALL_BLOCKS, run
 
 
 def test_rotated_and_compressed_logs_are_read_on(tmp_path):
@@ -106,3 +108,26 @@ def test_logs_moved_while_they_are_read_come_in_the_order_of_their_times(tmp_pat
             moves += 1
     assert len(times) == 10_000
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_log_that_is_emptied_while_it_is_read_and_grows_again_is_read_on_in_its_copy(tmp_path, follow):
+    """copytruncate: where the reader goes on in its open file, there are lines of the next log by then."""
+    path = tmp_path / "in/b/server.log"
+    old, new = ([coordinator(at, f"Stabilized group g generation {at}.") for at in range(at, at + 5_000)] for at in (10_000, 20_000))
+    write(path, old)
+    settings = SpoolSettings(poll_seconds=0.01, patience_seconds=0.0, slice_lines=500, limits=SMALL_BLOCKS)
+    s = Spool(tmp_path / "in", tmp_path / "out", settings=settings)
+    looks, texts = [], []
+
+    def stop():
+        looks.append(1)
+        return len(looks) > 30
+
+    for report in s.slices(follow=follow, stop=stop):
+        texts += [r["text"] for r in pq.read_table(report.path).to_pylist() if r["record"] == "line"]
+        if not path.with_name("server.log.1").exists():
+            shutil.copyfile(path, path.with_name("server.log.1"))
+            write(path, new)
+    pairs = zip_longest(texts, (line.decode() for line in old + new))
+    assert [pair for pair in pairs if pair[0] != pair[1]][:3] == []
