@@ -19,7 +19,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs.common.stores import Place, place_of, readable
-from jobs.pipeline.tracking.packets import COLUMNS, PACKETS, packed
 from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
@@ -51,6 +50,8 @@ class EventSource(DataSource):
 
     def schema(self) -> StructType:
         """The rows that come out."""
+        from jobs.pipeline.tracking.packets import PACKETS
+
         return PACKETS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
@@ -93,6 +94,8 @@ class EventReader(DataSourceStreamReader):
 
     def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
+        from jobs.pipeline.tracking.packets import packed  # a process that plans does without
+
         return packed(self._spread, rows_of(map(place_of, partition.files)))
 
     def _after(self, place: Reached) -> list[NewFile]:
@@ -131,6 +134,8 @@ def _evenly(files: Iterable[NewFile], tasks: int, table: Place) -> Iterator[Even
 
 def rows_of(files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
     """All rows of these files of `group_events`, with the columns that events have."""
+    from jobs.pipeline.tracking.packets import COLUMNS
+
     fields = [_SCHEMA.field(name) for name in COLUMNS]
     schema = pa.schema(fields)
     for path in files:

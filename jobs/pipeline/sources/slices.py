@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 
 from jobs.common.stores import place_of, readable
 from jobs.logs.slice_files import SliceFiles
-from jobs.pipeline.part_tasks import PACKETS, parsed_packets
 
 _LEAST_ROWS: Final = 2_000
 """Of a task: a task costs as much as so many lines."""
@@ -42,6 +41,8 @@ class SliceSource(DataSource):
 
     def schema(self) -> str:
         """The rows that come out."""
+        from jobs.pipeline.part_tasks import PACKETS
+
         return PACKETS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
@@ -83,6 +84,8 @@ class SliceReader(DataSourceStreamReader):
 
     def read(self, partition: SliceShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
+        from jobs.pipeline.part_tasks import parsed_packets  # a process that plans does without
+
         with pq.ParquetFile(readable(place_of(partition.path))) as slice_:
             groups = range(partition.first, partition.end)
             yield from parsed_packets(batch for group in groups for batch in slice_.read_row_group(group, use_threads=False).to_batches())
