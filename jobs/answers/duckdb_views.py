@@ -50,11 +50,11 @@ class Answer:
 class QuestionReader(TableReader):
     """Answers queries that name tables and views of sql/. It opens a table when the first query names it.
 
-    `keeps`: it finds the rows of each view once, for many queries over tables that do not grow meanwhile.
+    `keeps`: it finds the rows of each view once, for many queries over tables that do not grow meanwhile. `alone`: see TableReader.
     """
 
-    def __init__(self, folder: Place, *, keeps: bool = False) -> None:
-        super().__init__(folder, tables=())
+    def __init__(self, folder: Place, *, keeps: bool = False, alone: bool = False) -> None:
+        super().__init__(folder, tables=(), alone=alone)
         self._keeps = keeps
         self.newest: dict[str | None, datetime] = {}  # the newest time, by cluster: nearly every question asks for it
         self._views: set[str] = set()

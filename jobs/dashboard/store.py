@@ -113,7 +113,7 @@ class Store:
         version = self.version()
         if self._reader is None or version != self._reader_version:
             self._forget()
-            self._reader = QuestionReader(self.folder)
+            self._reader = QuestionReader(self.folder, alone=True)
             self._reader.connection.execute(f"SET memory_limit = '{_MEMORY}'")
             self._reader.execute("SET temp_directory = ?", [self._spill.name])
             self._reader_version = version

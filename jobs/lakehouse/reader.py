@@ -36,14 +36,14 @@ def check_events(folder: Place) -> None:
 class TableReader:
     """A DuckDB view of each table of a lakehouse. A view keeps the version that the table had when the view was made.
 
-    Views show times as UTC without a zone.
+    Views show times as UTC without a zone. `alone`: settings of its connection hold for no other reader of this process.
     """
 
-    def __init__(self, folder: Place, tables: Collection[str] = TABLES) -> None:
+    def __init__(self, folder: Place, tables: Collection[str] = TABLES, *, alone: bool = False) -> None:
         Lakehouse(folder)  # checks the path
         check_events(folder)
         self.folder = folder
-        self.connection = _connect(folder)
+        self.connection = _connect(folder, alone=alone)
         self.tables = tuple(name for name in READABLE if name in tables and self.add_view(name))
 
     def add_view(self, name: str) -> bool:
@@ -127,9 +127,9 @@ def _new_database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 2})
 
 
-def _connect(folder: Place) -> duckdb.DuckDBPyConnection:
+def _connect(folder: Place, *, alone: bool = False) -> duckdb.DuckDBPyConnection:
     # A database keeps how the files of a store are read: each reader of a store has its own.
-    connection = _new_database() if is_store(folder) else _database().cursor()
+    connection = _new_database() if alone or is_store(folder) else _database().cursor()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 

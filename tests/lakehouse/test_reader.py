@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from jobs.common.errors import LakehouseError
 from jobs.common.settings import Settings
+from jobs.dashboard.store import Store
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import TableReader, table_rows
 from jobs.pipeline.replay import replay
@@ -70,6 +72,16 @@ def test_readers_side_by_side_see_their_own_tables(lakehouse, tmp_path, partitio
         by_folders = list(threads.map(lambda reader: table_rows(reader.folder / "rebalances", ["group_id"]), readers))
     for found in (by_readers, by_folders):
         assert [{row["group_id"] for row in rows} for rows in found] == [{"a", "b"}, {"c"}] * 10
+
+
+def test_the_memory_that_a_dashboard_allows_itself_bounds_no_other_reader(lakehouse):
+    def limits():
+        return TableReader(lakehouse).rows("SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder")
+
+    before = limits()
+    (within,) = json.loads(Store(lakehouse).reply((), lambda reader: reader.rows("SELECT current_setting('memory_limit') AS memory")).body)
+    assert within["memory"] != before[0]["memory"]
+    assert limits() == before
 
 
 def test_events_in_a_form_of_earlier_versions_are_refused_by_name(lakehouse, tmp_path):
