@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from coordinator_model.errors import Error
@@ -203,7 +203,7 @@ class KafkaVersion:
     """The old share of a static member that returns is that of the member it replaces: written again only if it changes."""
 
     @classmethod
-    @cache
+    @lru_cache(maxsize=64)  # logs name releases, and no log may fill the memory
     def of(cls, name: str) -> KafkaVersion:
         """The behaviour of the release called `name`, such as "3.9.1" or "0.10.2"."""
         return cls(name, **values_of(cls, name))

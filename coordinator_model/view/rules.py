@@ -7,7 +7,6 @@ Source: GroupMetadataManager.maybeUpdateTargetAssignment, the constructor of Mod
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from coordinator_model.errors import Error
@@ -27,7 +26,7 @@ _CANDIDATES: Final = {0: (OLDEST,), 1: ("4.4.0", "4.3.1"), -1: (OLDEST, "4.4.0",
 def since_4_3(g: Emitter, view: ConsumerView) -> bool | None:
     """Whether the coordinator follows the rules of 4.3 and later; None: not known."""
     if g.view.release:
-        return _version(g.view.release).assignment_interval
+        return KafkaVersion.of(g.view.release).assignment_interval
     return None if view.since_4_3 < 0 else bool(view.since_4_3)
 
 
@@ -72,7 +71,7 @@ def learn(view: ConsumerView, event: Event) -> bool:
 
 def votes_may_raise(g: Emitter, view: ConsumerView) -> bool:
     """Whether a member that prefers another assignor may raise the epoch (4.4, `hasPreferredServerAssignorChanged`)."""
-    return _version(g.view.release).preferred_assignor_bumps if g.view.release else view.since_4_3 > 0
+    return KafkaVersion.of(g.view.release).preferred_assignor_bumps if g.view.release else view.since_4_3 > 0
 
 
 def candidates(g: Emitter, view: ConsumerView) -> tuple[str, ...]:
@@ -85,8 +84,3 @@ def candidates(g: Emitter, view: ConsumerView) -> tuple[str, ...]:
 def has_known_assignors(release: str) -> bool:
     """Whether a release is named, and one whose rules of consumer groups are known."""
     return is_known(release) and release_numbers(release)[:2] >= release_numbers(OLDEST)[:2]
-
-
-@cache
-def _version(release: str) -> KafkaVersion:
-    return KafkaVersion.of(release)

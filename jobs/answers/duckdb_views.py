@@ -17,7 +17,7 @@ from jobs.lakehouse.reader import TableReader, with_zone, without_zone
 from schemas.names import READABLE
 
 _FEW_ROWS: Final = frozenset({"rebalances_waiting", "rebalances_open", "blamed_rebalances"})
-"""Views whose rows are found once and kept: others name them several times, and many rows were left out to find them."""
+"""Views whose rows are found once and kept: others name them, each query plans them anew, and many rows were left out to find them."""
 
 Row = dict[str, Any]
 """A row by column name."""

@@ -29,10 +29,9 @@ from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
 from jobs.pipeline.parts import THIS_PROCESS
 from jobs.pipeline.run_progress import RunResult, result_of
-from jobs.pipeline.sources.events import rows_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
-from jobs.pipeline.tracking.packets import packets_by_shard
+from jobs.pipeline.tracking.packets import packets_by_shard, rows_of
 from jobs.pipeline.tracking.track import WRITTEN, write_rows
 from schemas import names
 from schemas.tables import FOLDED_TABLES, INGEST_TABLES

@@ -14,9 +14,11 @@ from jobs.answers.spark_views import create_views
 def views_in_memory(spark, lakehouse):
     """Inside, a session has the tables and views of a lakehouse."""
     spark.conf.set("spark.sql.constraintPropagation.enabled", "false")  # with it, Spark fails to plan a union of kept rows
-    create_views(spark, lakehouse, keep=_kept)
-    yield
-    spark.conf.unset("spark.sql.constraintPropagation.enabled")
+    try:
+        create_views(spark, lakehouse, keep=_kept)
+        yield
+    finally:
+        spark.conf.unset("spark.sql.constraintPropagation.enabled")
 
 
 def _kept(rows):

@@ -7,7 +7,8 @@ import pytest
 from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files, rewrite
-from jobs.pipeline.sources.events import EventReader, rows_of
+from jobs.pipeline.sources.events import EventReader
+from jobs.pipeline.tracking.packets import rows_of
 from jobs.pipeline.tracking.spread import Spread
 from schemas.names import GROUP_EVENTS, INGEST, INGEST_TOPIC, REPLAY
 from tests.lakehouse.rows import empty_lakehouse, line, write

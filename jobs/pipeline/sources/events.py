@@ -12,21 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jobs.common.stores import Place, place_of, readable
+from jobs.common.stores import Place, place_of
 from jobs.pipeline.tracking.spread import Spread
-from schemas import group_events
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from jobs.lakehouse.followers import NewFile, Reached
 
-_SCHEMA: Final = to_arrow_schema(group_events.SCHEMA)
-_ROWS: Final = 10_000  # at a time
 _LEAST_BYTES: Final = 64 << 10
 """Of a task, about: a task costs as much as to pack so many."""
 BYTES_PER_BATCH: Final = 128 << 20
@@ -94,7 +90,7 @@ class EventReader(DataSourceStreamReader):
 
     def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
-        from jobs.pipeline.tracking.packets import packed  # a process that plans does without
+        from jobs.pipeline.tracking.packets import packed, rows_of  # a process that plans does without
 
         return packed(self._spread, rows_of(map(place_of, partition.files)))
 
@@ -130,15 +126,3 @@ def _evenly(files: Iterable[NewFile], tasks: int, table: Place) -> Iterator[Even
     for _, own in shares:
         if own:
             yield EventShare([str(table / unquote(new.path)) for new in sorted(own, key=lambda one: one.file)])
-
-
-def rows_of(files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
-    """All rows of these files of `group_events`, with the columns that events have."""
-    from jobs.pipeline.tracking.packets import COLUMNS
-
-    fields = [_SCHEMA.field(name) for name in COLUMNS]
-    schema = pa.schema(fields)
-    for path in files:
-        with pq.ParquetFile(readable(path)) as file:
-            for rows in file.iter_batches(_ROWS, columns=schema.names, use_threads=False):
-                yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in fields], schema=schema)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from msgspec import msgpack
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from coordinator_model.events import (
@@ -33,9 +35,11 @@ from coordinator_model.events import (
 )
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
+from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
 from jobs.pipeline.tracking.spread import Spread
+from schemas import group_events
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +49,8 @@ COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 
 COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
 """The columns of group_events that events are made of."""
+_SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
+_ROWS: Final = 10_000  # at a time
 
 PACKETS: Final = StructType(
     [
@@ -84,6 +90,14 @@ def decoded(packets: Iterable[bytes]) -> ShardInput:
     found = [ShardInput(*_DECODER.decode(packet)) for packet in packets]
     events = [event for one in found for event in one.events]
     return ShardInput(events, [beats for one in found for beats in one.beats], sum(one.rows for one in found))
+
+
+def rows_of(files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
+    """All rows of these files of `group_events`, with the columns that events have."""
+    for path in files:
+        with pq.ParquetFile(readable(path)) as file:
+            for rows in file.iter_batches(_ROWS, columns=_SCHEMA.names, use_threads=False):
+                yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
 
 
 def packets_by_shard(shards: int, rows: Iterable[pa.RecordBatch]) -> dict[tuple[str, int], list[bytes]]:
