@@ -112,11 +112,12 @@ export function label(pen, text, x, y) {
   pen.fillText(text, x, y + 0.5);
 }
 
-/** All looks in the order of the legend: [{name, letter, meaning, mark}]. */
-export const looks = () => fetchJson("looks");
+let looks = null; // asked for once: of two questions under way the first may be answered last, and an old legend would stay
 
-/** The legend of the looks of these names. */
+/** The legend of the looks of these names. Legends are ready in the order in which they are asked for. */
 export async function legend(names) {
-  return h("ul", { class: "legend" }, (await looks()).filter((look) => names.has(look.name))
+  // All, in the order of the legend: [{name, letter, meaning, mark}].
+  looks ??= fetchJson("looks").catch((problem) => { looks = null; throw problem; });
+  return h("ul", { class: "legend" }, (await looks).filter((look) => names.has(look.name))
     .map((look) => h("li", {}, look.mark ? symbol(look.name) : swatch(look.name, look.letter), look.meaning)));
 }
