@@ -124,6 +124,8 @@ CLIENTS: Final = "clients"
 # Records of __consumer_offsets, and answers of Admin describe: one row for the group, then one for each member.
 GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: Stable, Empty, or Dead if the record removes the group
 GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state: Dead if the group is no longer listed; coordinator_id; coordinator_address
+OFFSETS_STORED: Final = "OFFSETS_STORED"  # commits of the group: offsets, -1 where the record removes one
+OFFSETS_POLLED: Final = "OFFSETS_POLLED"  # committed offsets of the group with the ends of their partitions
 GROUP_MEMBER: Final = "GROUP_MEMBER"  # a member of the group in the row before
 CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group; its rows are like those of GROUP_DESCRIBED
 
@@ -185,6 +187,14 @@ class Assignment(NamedTuple):
     digest: str
 
 
+class PartitionOffset(NamedTuple):
+    """An offset of one partition. -1: none is committed, or the line does not tell the end."""
+
+    partition: str
+    offset: int = -1
+    end: int = -1
+
+
 class Event(NamedTuple):
     """One observation. `kind` decides which fields are filled."""
 
@@ -228,3 +238,4 @@ class Event(NamedTuple):
     subscribed_regex: str | None = None  # of a KIP-848 member: "" if it has none; None: not told, so as before
     owned: tuple[str, ...] | None = None  # what a KIP-848 member says it owns, as topic id and number; None: not told, so all of it
     heartbeat_interval_ms: int = -1
+    offsets: tuple[PartitionOffset, ...] = ()

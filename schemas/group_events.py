@@ -54,6 +54,15 @@ ASSIGNMENTS: Final = ArrayType(
         ]
     )
 )
+OFFSETS: Final = ArrayType(
+    StructType(
+        [
+            StructField("partition", StringType()),  # topic-partition; the topic's id where the line does not name it
+            StructField("offset", LongType()),  # committed; -1: none
+            StructField("end", LongType()),  # of the partition's log, if the line tells it
+        ]
+    )
+)
 
 SCHEMA: Final = StructType(
     [
@@ -145,6 +154,11 @@ SCHEMA: Final = StructType(
             "owned",
             STRINGS,
             "CONSUMER_GROUP_HEARTBEAT: partitions that the member says it owns, as topic id and number; null if it says nothing, so that it owns what it was assigned.",
+        ),
+        column(
+            "offsets",
+            OFFSETS,
+            "OFFSET_COMMIT, TXN_OFFSET_COMMIT: what was accepted. OFFSET_FETCH: the committed offsets in the answer. OFFSETS_STORED, OFFSETS_POLLED: committed offsets of the group. An offset of -1: none is committed.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),

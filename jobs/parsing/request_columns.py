@@ -7,7 +7,20 @@ from typing import Any, Final, TypeVar
 
 from coordinator_model import events as e
 from jobs.parsing import request_checks as checks
-from jobs.parsing.request_json import AskedGroup, Client, Entry, Header, Logged, Request, Response, Target, TopicIdPartitions
+from jobs.parsing.request_json import (
+    AnsweredGroup,
+    AnsweredTopic,
+    AskedGroup,
+    AskedTopic,
+    Client,
+    Entry,
+    Header,
+    Logged,
+    Request,
+    Response,
+    Target,
+    TopicIdPartitions,
+)
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
 _NO_HEADER: Final = Header()
@@ -15,6 +28,7 @@ _NO_REQUEST: Final = Request()
 _NO_RESPONSE: Final = Response()
 _NO_CLIENT: Final = Client()
 _NO_GROUP: Final = AskedGroup()
+_NO_ANSWER: Final = AnsweredGroup()
 _NOTHING: Final = Entry()
 _UNKNOWN_SOFTWARE: Final = frozenset({"", "unknown unknown"})
 _T = TypeVar("_T")
@@ -130,13 +144,32 @@ def _committed(request: Request, response: Response) -> dict[str, Any]:
         "generation": _either(request.generation_id, request.generation_id_or_member_epoch),
         "error_code": next((code for code in errors if code), 0),
         "member_count": len(errors),
+        "offsets": _accepted(request, response),
     }
+
+
+def _accepted(request: Request, response: Response) -> list[dict[str, Any]] | None:
+    """The offsets of the partitions whose commit was accepted. The answer has the topics and partitions in the request's order."""
+    found = []
+    for asked, answered in zip(request.topics or (), response.topics or (), strict=False):
+        if asked is None or answered is None:
+            continue
+        for commit, answer in zip(asked.partitions or (), answered.partitions or (), strict=False):
+            if commit is None or answer is None or answer.error_code or commit.partition_index != answer.partition_index:
+                continue
+            found.append({"partition": _partition(asked, commit.partition_index), "offset": commit.committed_offset})
+    return found or None
+
+
+def _partition(topic: AskedTopic | AnsweredTopic, number: int | None) -> str:
+    """A partition by the name of its topic, or by its id (OffsetCommit and OffsetFetch v10), where the line has no name."""
+    return f"{topic.name if topic.name else topic.topic_id}-{number}"
 
 
 def _fetched(request: Request, response: Response) -> dict[str, Any]:
     """The number of partitions that are asked for; null if it is not told."""
     asked = _asked_group(request)
-    offsets = (response.groups[0] if response.groups else None) or _NOTHING  # v8+
+    answered = (response.groups[0] if response.groups else None) or _NO_ANSWER  # v8+
     topics = _either(request.topics, asked.topics)
     indexes = [None if topic is None else topic.partition_indexes for topic in topics or ()]
     count = None if topics is None or None in indexes else sum(len(part) for part in indexes if part is not None)
@@ -144,8 +177,16 @@ def _fetched(request: Request, response: Response) -> dict[str, Any]:
         "group_id": _either(request.group_id, asked.group_id),
         "member_id": asked.member_id,
         "generation": asked.member_epoch,
-        "error_code": _either(response.error_code, offsets.error_code),
+        "error_code": _either(response.error_code, answered.error_code),
         "member_count": count,
+        "offsets": [
+            {"partition": _partition(topic, part.partition_index), "offset": part.committed_offset}
+            for topic in _either(response.topics, answered.topics) or ()
+            if topic is not None
+            for part in topic.partitions or ()
+            if part is not None and not part.error_code
+        ]
+        or None,
     }
 
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 _Int32: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+_Int64: TypeAlias = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class _Struct(msgspec.Struct, rename="camel", gc=False):
@@ -46,10 +47,20 @@ class Entry(_Struct):
     port: _Int32 | None = None
 
 
-class AskedTopic(_Struct):
-    """A topic of an OffsetFetch. Its partitions in a commit are not read."""
+class AskedPartition(_Struct):
+    """A partition in a commit."""
 
+    partition_index: _Int32 | None = None
+    committed_offset: _Int64 | None = None
+
+
+class AskedTopic(_Struct):
+    """A topic of an OffsetFetch, or of a commit."""
+
+    name: str | None = None
+    topic_id: str | None = None
     partition_indexes: list[_Int32 | None] | None = None
+    partitions: list[AskedPartition | None] | None = None
 
 
 class AskedGroup(_Struct):
@@ -99,15 +110,27 @@ class Request(_Struct):
 
 
 class AnsweredPartition(_Struct):
-    """A partition in the answer to a commit."""
+    """A partition in the answer to a commit or an OffsetFetch."""
 
+    partition_index: _Int32 | None = None
+    committed_offset: _Int64 | None = None
     error_code: _Int32 | None = None
 
 
 class AnsweredTopic(_Struct):
-    """A topic in the answer to a commit."""
+    """A topic in the answer to a commit or an OffsetFetch."""
 
+    name: str | None = None
+    topic_id: str | None = None
     partitions: list[AnsweredPartition | None] | None = None
+
+
+class AnsweredGroup(_Struct):
+    """A group in the answer to an OffsetFetch v8+."""
+
+    group_id: str | None = None
+    error_code: _Int32 | None = None
+    topics: list[AnsweredTopic | None] | None = None
 
 
 class Target(_Struct):
@@ -132,7 +155,7 @@ class Response(_Struct):
     assignment: str | Target | None = None
     topics: list[AnsweredTopic | None] | None = None
     results: list[Entry | None] | None = None
-    groups: list[Entry | None] | None = None
+    groups: list[AnsweredGroup | None] | None = None
     node_id: _Int32 | None = None
     host: str | None = None
     port: _Int32 | None = None

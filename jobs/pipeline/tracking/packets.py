@@ -31,6 +31,7 @@ from coordinator_model.events import (
     Assignment,
     Event,
     MemberEntry,
+    PartitionOffset,
     Protocol,
 )
 from coordinator_model.group_beats import GroupBeats
@@ -65,6 +66,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "protocols": Protocol("", None, (), ""),
     "members": MemberEntry("", "", 0, "", None),
     "assignments": Assignment("", None, ""),
+    "offsets": PartitionOffset(""),
 }
 """Entries of lists in which all fields are absent."""
 _US: Final = 1_000  # in a millisecond
