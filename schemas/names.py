@@ -12,13 +12,24 @@ GROUP_TRANSITIONS: Final = "group_transitions"
 REBALANCES: Final = "rebalances"
 REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
 REBALANCE_ROUNDS: Final = "rebalance_rounds"
+REBALANCE_OFFSETS: Final = "rebalance_offsets"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"
 INCIDENTS: Final = "incidents"
 
 PIPELINE_HEALTH: Final = "pipeline_health"
 
-TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBALANCES, REBALANCE_ROUNDS, MEMBER_SESSIONS, FINDINGS)
+TABLES: Final = (
+    GROUP_EVENTS,
+    QUARANTINE,
+    INPUT_LINES,
+    GROUP_TRANSITIONS,
+    REBALANCES,
+    REBALANCE_ROUNDS,
+    REBALANCE_OFFSETS,
+    MEMBER_SESSIONS,
+    FINDINGS,
+)
 """The tables that follow from the logs: written by ingest, then by track."""
 READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL, INCIDENTS)
 """The tables that questions read."""

@@ -16,6 +16,7 @@ from schemas import (
     names,
     pipeline_health,
     quarantine,
+    rebalance_offsets,
     rebalance_rounds,
     rebalances,
 )
@@ -30,6 +31,7 @@ TRACK_TABLES: Final[dict[str, StructType]] = {
     names.GROUP_TRANSITIONS: group_transitions.SCHEMA,
     names.REBALANCES: rebalances.SCHEMA,
     names.REBALANCE_ROUNDS: rebalance_rounds.SCHEMA,
+    names.REBALANCE_OFFSETS: rebalance_offsets.SCHEMA,
     names.MEMBER_SESSIONS: member_sessions.SCHEMA,
     names.FINDINGS: findings.SCHEMA,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins, incidents, silences
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
 from coordinator_model.diagnosis.findings import Client, current, emit, first_time, row, seconds
 from coordinator_model.diagnosis.refusals import removal
 from coordinator_model.diagnosis.removals import silence
@@ -40,7 +40,7 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
     limit_ms, gap_ms = member.rebalance_timeout_ms, member.longest_gap_ms
     epoch = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch
     if change.cause == reasons.SESSION_TIMEOUT and member.away_ms >= 0:
-        consumer_margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
+        margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
     elif change.cause == reasons.SESSION_TIMEOUT:
         is_classic = member.session_timeout_ms >= 0
         silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else None

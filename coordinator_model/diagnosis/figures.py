@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 
 FIGURES: Final = {
     "after_ms": "from when the member was told of its epoch, or had left for a while, to the commit",
@@ -15,9 +15,12 @@ FIGURES: Final = {
     "broker": "the broker that answered",
     "by_client": "how many of the rebalances each of these clients began",
     "by_culprit": "how many of the rebalances the named clients began",
+    "by_member": "whether a member of the group did it",
+    "came": "how many records came behind the committed offset",
     "came_back": "whether the member came back",
     "causes": "how many rebalances had which cause",
     "clients": "the client ids of the members",
+    "commit_interval_ms": "the usual time between two commits",
     "common_causes": "the most common cause, or two if neither has more than half",
     "coordinator": "the node that FIND_COORDINATOR named",
     "coordinator_elected_ms_before": "how long before the session ended the broker had become the coordinator of a partition",
@@ -29,6 +32,7 @@ FIGURES: Final = {
     "failed": "how often the next rebalance began before a client had its assignment, by its own log",
     "first": "the first generation, or epoch, that no line has",
     "from_broker": "the coordinator before",
+    "from_offset": "the committed offset before",
     "group_generation": "the group's generation at that time",
     "group_max_size": "group.max.size, by the number of members",
     "holder": "the member that has the group.instance.id",
@@ -45,6 +49,8 @@ FIGURES: Final = {
     "members_lost": "the members that the coordinator did not hear in time",
     "node": "the node id of the broker that answered",
     "observed": "what the broker answered",
+    "offset": "the committed offset",
+    "partition": "the partition, as topic-partition",
     "partitions": "how many partitions there are, or the member has; of ASSIGNMENT_SKEW, those of each member",
     "partitions_moved": "how many times a partition changed its owner",
     "poll_gap_ms": "for how long the application did not poll, about",
@@ -58,6 +64,8 @@ FIGURES: Final = {
     "removed": "how the membership had ended (member_sessions.end_kind)",
     "removed_before_ms": "how long before the membership had ended",
     "removed_ms_ago": "how long before the membership had ended",
+    "reread": "how many records are read again, by the offsets",
+    "reread_max": "how many records were read again at most",
     "restarted": "the members that were restarted",
     "sent_epoch": "the epoch that the request had",
     "sent_generation": "the generation that the request had",
@@ -66,10 +74,13 @@ FIGURES: Final = {
     "session_timeouts_ms": "session.timeout.ms of the members that were lost",
     "silent_ms": "for how long nothing was heard of the member",
     "silent_partition_ms": "the time, over all partitions, in which their owners were silent before the rebalances began",
+    "skipped": "how many records were skipped at most",
     "span_ms": "from the start of the first rebalance to that of the last",
+    "stands_ms": "for how long the committed offset has not moved",
     "sync_ms": "from the end of the join phase to the SyncGroup",
     "times": "how often the client's log says so",
     "to_broker": "the coordinator afterwards",
+    "to_offset": "the committed offset afterwards",
     "total_ms": "how long all rebalances together took",
     "unavailable_partition_ms": "the time in which partitions had no owner at work, added up over all of them (cost.md)",
     "waited_for": "the members that the group waited for",
@@ -82,7 +93,7 @@ FIGURES: Final = {
 
 RULES: Final = {
     text.code: text
-    for module in (catalogue, consumer_catalogue, client_catalogue)
+    for module in (catalogue, consumer_catalogue, offset_catalogue, client_catalogue)
     for text in vars(module).values()
     if isinstance(text, catalogue.Text) and text.row
 }

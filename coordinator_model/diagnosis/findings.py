@@ -36,8 +36,16 @@ def row(
     **details: Any,
 ) -> dict[str, Any]:
     """A row of `findings`. `words` and `details` fill the templates of `text`. `generation`: that of `at_ms`, if forgotten."""
+    known = or_none(g.view.generation_at(at_ms) if generation is None else generation)
+    return values(text, at_ms, client, signs, words, known, details)
+
+
+def values(
+    text: Text, at_ms: int, client: Client, signs: Iterable[Ref], words: Values, generation: int | None, details: Values
+) -> dict[str, Any]:
+    """A row of `findings`. `words` and `details` fill the templates of `text`."""
     member_id, client_id, client_host = client
-    values = details | words
+    filled = details | words
     return {
         "occurred_at": at_ms,
         "code": text.code,
@@ -45,9 +53,9 @@ def row(
         "member_id": member_id or None,
         "client_id": client_id or None,
         "client_host": client_host or None,
-        "generation": or_none(g.view.generation_at(at_ms) if generation is None else generation),
-        "message": text.message.format(**values),
-        "advice": text.advice.format(**values),
+        "generation": generation,
+        "message": text.message.format(**filled),
+        "advice": text.advice.format(**filled),
         "evidence": evidence_json(signs),
         "details": details_json(details),
     }

@@ -19,7 +19,7 @@ from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 17
+MODEL_VERSION: Final = 18
 """State of another version is refused: `rebalance replay` makes it anew of the events."""
 
 
@@ -32,6 +32,7 @@ class RestingGroup(Struct, array_like=True):
     idle_ms: int
     partition: int = -1
     since_ms: int = -1
+    offsets: bytes = b""
 
 
 class Bucket(Struct, array_like=True):
@@ -93,6 +94,9 @@ class ShardState(Struct, array_like=True):
     idle: dict[str, int] = {}  # group without members and without anything due: its last event
     resting: dict[int, Bucket] = {}  # groups that are in none of the tables above, but may be in `instances`
     calm: dict[str, bytes] = {}  # group: its Calm
+    offsets: dict[str, bytes] = {}  # group: its Ledger (coordinator_model/offsets)
+    unexplained: list[str] = []  # groups in whose Ledger something waits
+    unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
 
 
 def encode_view(view: View) -> bytes:

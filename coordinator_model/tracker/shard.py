@@ -31,6 +31,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import codec, order, provisional, unended
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
+from coordinator_model.tracker.ledgers import OFFSETS_ALONE, Ledgers
 from coordinator_model.tracker.quiet import calm, runs
 from coordinator_model.tracker.quiet.resting import REST_MS, Resting
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
@@ -59,6 +60,7 @@ class Shard:
         self.provisional: list[Row] = []
         """What the last batch shows of rebalances that `observe` has not told yet."""
         self._resting = Resting(self._state)
+        self._ledgers = Ledgers(self._state, self.settings)
         self._waiting: dict[str, list[Event]] = {}
         self._horizons: dict[frozenset[str], int] = {}  # of groups with these brokers, in this batch
         self._heard: dict[str, list[GroupBeats]] = {}  # of calm groups, in this batch
@@ -72,11 +74,10 @@ class Shard:
 
     def encode(self) -> bytes:
         """The whole shard as bytes that this version reads."""
-        newest = max((clock.newest_ms for clock in self._state.clocks.values()), default=-1)
-        idle = self._state.idle.items()
-        self._resting.put_away(
-            [g for g, at_ms in idle if at_ms + REST_MS < newest <= at_ms + FORGET_MS and g not in self._waiting and g in self._state.views]
-        )
+        state = self._state
+        newest = max((clock.newest_ms for clock in state.clocks.values()), default=-1)
+        at_rest = [g for g, at_ms in state.idle.items() if at_ms + REST_MS < newest <= at_ms + FORGET_MS and g in state.views]
+        self._resting.put_away([g for g in at_rest if g not in self._waiting and g not in state.unexplained])
         self._state.waiting = [event for events in self._waiting.values() for event in events]
         return codec.encode_shard(self._state)
 
@@ -98,6 +99,7 @@ class Shard:
         self._horizons.clear()
         for group_id in sorted({*self._waiting, *self._heard, *self._state.due}):
             rows += self._release(group_id)
+        rows += self._ledgers.explain(rows, self._horizon_ms, lambda group_id: self._all_ended(self._state.brokers.get(group_id, ())))
         going = [clock.newest_ms for broker, clock in self._state.clocks.items() if broker not in _NO_BROKERS and not clock.ended]
         for clock in self._state.clocks.values():  # a group may wait for the slowest
             clock.forget_before(min([clock.newest_ms, *going]) - self._memory_ms())
@@ -127,6 +129,9 @@ class Shard:
                 clock.note_release(event.at_ms, event.software)
             return
         self._resting.wake(group_id)
+        event = self._ledgers.without_offsets(event)
+        if event.kind in OFFSETS_ALONE:
+            return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             state.partitions[group_id] = event.coordinator_partition
             state.since[group_id] = min(state.since.get(group_id, event.at_ms), event.at_ms)
@@ -263,7 +268,7 @@ class Shard:
         self._tell(self._heard.pop(group_id, ()))
         horizon = self._horizon_ms(group_id)
         ready, rest = order.divided(self._waiting.get(group_id, []), horizon)
-        later = _after_a_long_silence(ready)
+        later = runs.after_a_silence(ready, FORGET_MS)
         if later is not None:  # in two turns, as if the batches had come so: the group may be forgotten in between
             horizon = later
             ready, rest = order.divided(self._waiting[group_id], horizon)
@@ -349,6 +354,7 @@ class Shard:
         if next_ms is not None and (found := calm.calm(tracker)) is not None:
             self._keep(group_id, found, calm.next_ms(found))
             next_ms = state.due.get(group_id)
+        self._ledgers.note_unwritten(view)
         state.horizons[group_id] = view.horizon_ms
         state.brokers[group_id] = list(view.brokers)
         state.views[group_id] = codec.encode_view(view)
@@ -378,20 +384,11 @@ class Shard:
                 continue
             for table in (self._waiting, state.idle, state.views, state.horizons, state.brokers, state.partitions, state.since):
                 table.pop(group_id, None)
+            self._ledgers.forget(group_id)
             forgotten.add(group_id)
         if forgotten:
             used = {i: {group: since for group, since in users.items() if group not in forgotten} for i, users in state.instances.items()}
             state.instances = {instance_id: users for instance_id, users in used.items() if users}
-
-
-def _after_a_long_silence(ready: Iterable[Event]) -> int | None:
-    """The time of the first event that comes FORGET_MS after the one before it. None if there is none."""
-    last_ms = None
-    for event in ready:
-        if last_ms is not None and event.at_ms > last_ms + FORGET_MS:
-            return event.at_ms
-        last_ms = max(runs.last_ms(event), last_ms or 0)
-    return None
 
 
 def _speaking(brokers: Collection[str]) -> Collection[str]:

@@ -11,6 +11,7 @@ from coordinator_model.events import Event
 GROUP_TRANSITIONS: Final = "group_transitions"
 REBALANCES: Final = "rebalances"
 REBALANCE_ROUNDS: Final = "rebalance_rounds"
+REBALANCE_OFFSETS: Final = "rebalance_offsets"
 REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"

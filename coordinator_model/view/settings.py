@@ -29,12 +29,15 @@ class TrackerSettings:
     """All groups of a cluster wait this long for a broker that is followed: its shipper was stopped or cannot send, and will bring what
     the broker wrote meanwhile."""
 
+    not_read_ms: int = 60_000
+    """A partition whose log grows is told of once its committed offset has stood for so long, though its owner is there."""
+
     kafka_version: str = ""
     """The release of brokers whose own lines do not say it, such as "3.9.1": answers are compared with its rules. Empty: the answers show
     the release, and the choice of a group's leader is not compared, since it differs between releases."""
 
     def __post_init__(self) -> None:
-        for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms", "max_absence_ms"):
+        for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms", "max_absence_ms", "not_read_ms"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if self.kafka_version:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from jobs.laws.group_rows import Breach, GroupRows, Row
 
 NUMBERS_IN_DETAILS: Final = "NUMBERS_IN_DETAILS"
@@ -23,7 +23,7 @@ _ROUNDED: Final = {" tenths": 0.05, " s": 0.5, " min": 30}  # marks a number of 
 _NAMES: Final = ("member_id", "client_id", "client_host", "group_id")
 _TEXTS: Final = [
     value
-    for module in (catalogue, client_catalogue, consumer_catalogue)
+    for module in (catalogue, client_catalogue, consumer_catalogue, offset_catalogue)
     for value in vars(module).values()
     if isinstance(value, catalogue.Text)
 ]

@@ -163,7 +163,7 @@ def _accepted(request: Request, response: Response) -> list[dict[str, Any]] | No
 
 def _partition(topic: AskedTopic | AnsweredTopic, number: int | None) -> str:
     """A partition by the name of its topic, or by its id (OffsetCommit and OffsetFetch v10), where the line has no name."""
-    return f"{topic.name if topic.name else topic.topic_id}-{number}"
+    return f"{topic.name or topic.topic_id}-{number}"
 
 
 def _fetched(request: Request, response: Response) -> dict[str, Any]:

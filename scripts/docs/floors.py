@@ -26,6 +26,7 @@ FLOORS: Final = (
     ("jobs.logs", "jobs.lakehouse", "jobs.laws", "jobs.generate"),
     ("jobs.common",),
     ("coordinator_model.tracker",),
+    ("coordinator_model.offsets",),
     ("coordinator_model.diagnosis",),
     ("coordinator_model.view", "coordinator_model.clients"),
     ("coordinator_model.specification",),

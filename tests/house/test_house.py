@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from coordinator_model.diagnosis.figures import FIGURES, RULES
 from jobs.common import settings
 from scripts.docs import findings, screenshots, tables
@@ -74,7 +74,7 @@ def test_docs_of_findings_are_up_to_date() -> None:
 def test_every_code_of_a_finding_is_documented_with_its_figures() -> None:
     texts = [
         text
-        for module in (catalogue, client_catalogue, consumer_catalogue)
+        for module in (catalogue, client_catalogue, consumer_catalogue, offset_catalogue)
         for text in vars(module).values()
         if isinstance(text, catalogue.Text)
     ]

@@ -15,7 +15,8 @@ def test_every_table_has_a_schema_under_its_name():
 
 
 def test_the_model_writes_the_tables_of_track():
-    assert list(TRACK_TABLES) == [rows.GROUP_TRANSITIONS, rows.REBALANCES, rows.REBALANCE_ROUNDS, rows.MEMBER_SESSIONS, rows.FINDINGS]
+    of_rebalances = [rows.GROUP_TRANSITIONS, rows.REBALANCES, rows.REBALANCE_ROUNDS, rows.REBALANCE_OFFSETS]
+    assert list(TRACK_TABLES) == [*of_rebalances, rows.MEMBER_SESSIONS, rows.FINDINGS]
 
 
 def test_names_need_no_pyspark():

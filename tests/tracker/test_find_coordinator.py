@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec import msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
@@ -12,9 +11,6 @@ from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
 
 DIVERGED = "MODEL_DIVERGENCE"
-# To Event, since state was first stored.
-# To Event, since state was first stored.
-ADDED = ("coordinator_id", "coordinator_address", "subscribed_regex", "owned", "heartbeat_interval_ms")
 
 
 def asked(broker: str, at_ms: int, node: int = 1) -> Event:
@@ -105,11 +101,3 @@ def test_a_group_does_not_move_to_the_broker_that_was_asked() -> None:
     told = [*story.events, *(asked("broker-2", START_MS + ms) for ms in (1_000, 3_005, 40_000))]
     ended = story.at(60_000).log_preparing(1, "removing member a-1 on heartbeat expiration.").events[-1]
     assert play([[*told, ended, *clocks([*told, ended])]]) == play([[*story.events, *clocks([*told, ended])]])
-
-
-def test_an_event_that_was_stored_before_its_newest_fields_is_read() -> None:
-    event = asked("broker-1", START_MS)
-    assert Event._fields[-len(ADDED) :] == ADDED
-    old = msgpack.encode(event[: -len(ADDED)])
-    newest = {"coordinator_id": -1, "coordinator_address": "", "subscribed_regex": None, "owned": None, "heartbeat_interval_ms": -1}
-    assert msgpack.decode(old, type=Event) == event._replace(**newest)

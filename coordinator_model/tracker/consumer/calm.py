@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import consumer_margins
+from coordinator_model.diagnosis import margins
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import members, prediction
 from coordinator_model.tracker.order import sort_key
@@ -73,8 +73,8 @@ def _arrivals(runs: Iterable[Event]) -> Iterable[int]:
 
 def _unusual_ms(view: ConsumerView, member: ConsumerMember, times: Sequence[int], until_ms: int) -> int:
     """When a heartbeat comes that may be a copy of the one before it, or long after it; `until_ms` if none does."""
-    widest = consumer_margins.usual_ms(view)
-    for before, later in pairwise((consumer_margins.silent_since_ms(view, member), *times)):
+    widest = margins.usual_ms(view)
+    for before, later in pairwise((margins.silent_since_ms(view, member), *times)):
         if later <= max(before, member.heard_ms) or (later - before >= widest and before >= 0):
             return later
     return until_ms
@@ -84,7 +84,7 @@ def _note_heard(view: ConsumerView, member: ConsumerMember, own: list[Event], ti
     own.sort(key=lambda run: sort_key(runs.last_of(run)))
     for run in own:
         members.learn(member, run)
-    silences = pairwise((consumer_margins.silent_since_ms(view, member), *times))
+    silences = pairwise((margins.silent_since_ms(view, member), *times))
     view.survived_ms = max([view.survived_ms, *(later - before for before, later in silences)])
     gaps = pairwise((member.heard_ms, *times))
     member.longest_gap_ms = max([member.longest_gap_ms, *(later - before for before, later in gaps)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import consumer_findings, consumer_margins
+from coordinator_model.diagnosis import consumer_findings, margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import causes, doubtful_epochs, episodes, members, ownership
@@ -77,13 +77,13 @@ def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
     if partitions is not None:
         member.partitions = partitions
         note_partitions(view, epoch, len(partitions))
-    consumer_margins.check_silence(g, view, member, event)
+    margins.check_silence(g, view, member, event)
     members.note_heartbeat(member, event)
     member.classic = False
     member.caught_up = view.frees
     silence.forget_vanished(g, view, event, member)
     episodes.end_if_reconciled(g, view, at_ms)
-    consumer_margins.check_expressions(g, view, event)
+    margins.check_expressions(g, view, event)
 
 
 def note_progress(
@@ -206,7 +206,7 @@ def _was_removed(g: Emitter, view: ConsumerView, old: ConsumerMember, known: Con
     if known is not None:
         return known is not old
     silent_ms = event.received_ms - max(old.heard_ms, view.loaded_ms, g.view.moved_ms)
-    return old.heard_ms >= 0 and silent_ms >= consumer_margins.SESSION_TIMEOUT_MS and event.answer_generation > view.epoch + 1
+    return old.heard_ms >= 0 and silent_ms >= margins.SESSION_TIMEOUT_MS and event.answer_generation > view.epoch + 1
 
 
 def _note_removal(g: Emitter, view: ConsumerView, old: ConsumerMember, event: Event) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import consumer_findings, consumer_margins, troubles
+from coordinator_model.diagnosis import consumer_findings, margins, troubles
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import assignment_lines, causes, episodes, members, ownership
 from coordinator_model.tracker.consumer.without_logs import client_words, departed, lost_lines
@@ -72,7 +72,7 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
         if event.rebalance_timeout_ms >= 0:
             member.rebalance_timeout_ms = event.rebalance_timeout_ms
         if cause == reasons.SESSION_TIMEOUT:
-            consumer_margins.learn_session_timeout(view, member, event.at_ms)
+            margins.learn_session_timeout(view, member, event.at_ms)
         view.changes = [one for one in view.changes if one.logged or one.member_id != event.member_id]  # its request told so before
         told = client_words.cause_of_leave(member, event.at_ms) if cause == reasons.MEMBER_LEFT else cause
         episodes.note(g, view, event, told, event.member_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import consumer_findings, consumer_margins
+from coordinator_model.diagnosis import consumer_findings, margins
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
@@ -86,7 +86,7 @@ def rename(g: Emitter, view: ConsumerView, member: ConsumerMember, new_id: str, 
     """A static member is back, mostly under a new id; it keeps its partitions and its epoch (KIP-848, replaceMember)."""
     old_id, away_ms = member.member_id, member.away_ms
     if away_ms >= 0:
-        consumer_margins.long_away(g, view, member, at_ms, [sign], came_back=True)
+        margins.long_away(g, view, member, at_ms, [sign], came_back=True)
     if new_id != old_id:
         member.away_ms = -1
         session(g, member, away_ms if away_ms >= 0 else at_ms, reasons.REPLACED, [sign])

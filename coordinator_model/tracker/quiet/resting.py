@@ -47,6 +47,8 @@ class Resting:
             state.partitions[group_id] = group.partition
         if group.since_ms >= 0:
             state.since[group_id] = group.since_ms
+        if group.offsets:
+            state.offsets[group_id] = group.offsets
 
     def wake_idle_before(self, at_ms: int) -> None:
         """Wakes the groups whose last event was before a time."""
@@ -74,6 +76,7 @@ class Resting:
                 state.idle.pop(group_id),
                 state.partitions.pop(group_id, -1),
                 state.since.pop(group_id, -1),
+                state.offsets.pop(group_id, b""),
             )
             self._changed.add(number)
         for number in sorted(self._changed):

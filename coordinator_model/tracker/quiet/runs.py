@@ -107,3 +107,13 @@ def _changed(run: Event, at_ms: int, position: int, beats: tuple[int, ...], posi
 def gaps(times: Sequence[int]) -> Iterable[int]:
     """The time from each to the next."""
     return map(sub, times[1:], times)
+
+
+def after_a_silence(ready: Iterable[Event], longer_than_ms: int) -> int | None:
+    """The time of the first event that comes so much later than the one before it. None if there is none."""
+    before_ms = None
+    for event in ready:
+        if before_ms is not None and event.at_ms > before_ms + longer_than_ms:
+            return event.at_ms
+        before_ms = max(last_ms(event), before_ms or 0)
+    return None

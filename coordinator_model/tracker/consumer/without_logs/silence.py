@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import consumer_margins
+from coordinator_model.diagnosis import margins
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import causes, members
 from coordinator_model.view import reasons
@@ -54,7 +54,7 @@ def removed(g: Emitter, view: ConsumerView, event: Event) -> list[Change]:
             return False
         if member.partitions:
             return not assigned.isdisjoint(member.partitions)
-        return heard_ms > event.at_ms - _GOES_ON_MS and event.at_ms - max(member.heard_ms, begun_ms) >= consumer_margins.SESSION_TIMEOUT_MS
+        return heard_ms > event.at_ms - _GOES_ON_MS and event.at_ms - max(member.heard_ms, begun_ms) >= margins.SESSION_TIMEOUT_MS
 
     return [
         Change(event.at_ms, cause_of(member, event.at_ms), member.member_id, member.last_sign, logged=False)

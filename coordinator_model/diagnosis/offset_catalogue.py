@@ -1,0 +1,86 @@
+"""The texts of findings about offsets: lag that nothing reads off, and places that were lost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis.catalogue import Text
+
+_EVIDENCE: Final = "R (commits); ends of the logs from `rebalance poll`"
+
+PARTITION_NOT_READ: Final = Text(
+    "PARTITION_NOT_READ",
+    "ERROR",
+    "Nobody reads {partition}: its committed offset has been {offset} for {silence}, and {came} records wait. Its owner is there, and "
+    "still commits.",
+    "Find out what its owner does with this partition: it may fail on the record at {offset} again and again, have paused the partition "
+    "and not resumed it, or have lost the thread that works on it. A dump of its threads tells. Skip or park a record that it fails on.",
+    row="The log of a partition grows, and its committed offset has not moved for a minute or more, though its owner is a member and "
+    "commits other offsets, or this one again. One row until the offset moves",
+    evidence=_EVIDENCE,
+    figures=("partition", "offset", "came", "stands_ms"),
+)
+COMMITS_STOPPED: Final = Text(
+    "COMMITS_STOPPED",
+    "ERROR",
+    "The owner of {partition} has stopped to commit: the committed offset has been {offset} for {silence}, and {came} records have come "
+    "since. It is still a member.",
+    "Either its owner reads and does not commit (enable.auto.commit=false without commitSync, or a commit that is never reached), and "
+    "all of that is read again after the next rebalance; or it does not read: a dump of its threads tells.",
+    row="The log of a partition grows, and its committed offset has not moved for a minute or more; its owner is a member, and commits "
+    "nothing at all. One row until the offset moves",
+    evidence=_EVIDENCE,
+    figures=("partition", "offset", "came", "stands_ms"),
+)
+OFFSETS_EXPIRED: Final = Text(
+    "OFFSETS_EXPIRED",
+    "ERROR",
+    "The committed offset of {partition} is gone: it was {offset} {silence} before, and now none is committed.",
+    "Offsets of a group without members expire after offsets.retention.minutes; an administrator may have deleted them, or the group. "
+    "Set them before the group starts again (kafka-consumer-groups --reset-offsets --to-offset {offset}), and raise the retention above "
+    "the longest pause of the group.",
+    row="A group had committed an offset, and none is committed any more: it expired, or was deleted. One row for each partition",
+    evidence="R, or records of `__consumer_offsets`",
+    figures=("partition", "offset"),
+)
+OFFSET_RESET: Final = Text(
+    "OFFSET_RESET",
+    "ERROR",
+    "The client had no committed offset of {partition} to begin at, and began before the lost one ({from_offset}): its first commit is "
+    "{to_offset}. So at least {reread} records are read again.",
+    "auto.offset.reset=earliest reads a topic from its beginning where the committed offset is gone. Make the work idempotent, or use "
+    "auto.offset.reset=none, so that the client stops and the place can be set.",
+    row="A client began where auto.offset.reset says, since its committed offset was gone, and commits before, or behind the lost one",
+    evidence="R, or records of `__consumer_offsets`",
+    figures=("partition", "from_offset", "to_offset", "skipped", "reread"),
+)
+OFFSET_RESET_TO_LATEST: Final = Text(
+    "OFFSET_RESET",
+    "ERROR",
+    "The client had no committed offset of {partition} to begin at: the lost one was {from_offset}, its first commit is {to_offset}. With "
+    "auto.offset.reset=latest up to {skipped} records were skipped.",
+    "auto.offset.reset=latest skips what came while no offset was committed. Use earliest where no record may be lost, or none, so that "
+    "the client stops and the place can be set; then set the place back to {from_offset}.",
+)
+OFFSET_REWOUND: Final = Text(
+    "OFFSET_REWOUND",
+    "WARNING",
+    "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} records are read again.",
+    "If that was intended (kafka-consumer-groups --reset-offsets, or seek()), nothing is to be done. Else find out who did it: the line "
+    "has the client.",
+    row="A committed offset is before the last one, and no rebalance and no lost offset explains it: an administrator set it, or a member "
+    "sought back",
+    evidence="R, or records of `__consumer_offsets`",
+    figures=("partition", "from_offset", "to_offset", "reread", "by_member"),
+)
+COMMIT_BEHIND: Final = Text(
+    "COMMIT_BEHIND",
+    "WARNING",
+    "Offsets are committed every {interval} only: after the rebalance up to {most} records of {partition} were read again.",
+    "Lower auto.commit.interval.ms (now about {interval}), or commit after each batch and in onPartitionsRevoked. In a transaction use "
+    "sendOffsetsToTransaction with groupMetadata(). Static membership and the cooperative assignor hand fewer partitions over.",
+    row="A client committed every ten seconds or more seldom, so that who took its partition over may have read a hundred records or more "
+    "again. One row for each rebalance, of its first such partition",
+    evidence="R, or records of `__consumer_offsets`",
+    figures=("partition", "commit_interval_ms", "reread_max"),
+)

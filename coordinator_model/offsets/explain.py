@@ -1,0 +1,67 @@
+"""From the offsets of a group and the rows of its rebalances to rows of `rebalance_offsets` and findings, in the order of time.
+
+Each rebalance takes its place among the offsets at its end. What was seen of offsets after the start of a rebalance that is not written yet
+waits for it, so that the rows do not depend on when lines and rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from coordinator_model import events as kinds
+from coordinator_model.offsets import handovers, troubles
+from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start
+from coordinator_model.view.rows import Row
+
+WAIT_MS: Final = 600_000
+"""So long after its end a hand-over waits to be read again, and for its lag to be what it was. It bounds what a storm keeps waiting."""
+
+
+def explain(
+    ledger: Ledger, rebalances: Iterable[Mapping[str, Any]], until_ms: int, *, unwritten_ms: int | None, not_read_ms: int, ended: bool
+) -> list[Row]:
+    """Takes what was seen before a time; returns the rows that follow.
+
+    `rebalances`: rows of the group that are new. `unwritten_ms`: when the first rebalance began whose row is not written yet. `ended`:
+    nothing more comes.
+    """
+    if ended:
+        until_ms = max([until_ms, *(one.at_ms + 1 for one in ledger.waiting)])
+    elif unwritten_ms is not None:
+        until_ms = max(min(until_ms, unwritten_ms), until_ms - WAIT_MS)
+    rows: list[Row] = []
+    ahead = sorted(rebalances, key=lambda row: (row["ended_at"], row["started_at"]))
+    for seen in ledger.due(until_ms):
+        while ahead and ahead[0]["ended_at"] < seen.at_ms:
+            rows += handovers.begin(ledger, ahead.pop(0))
+        rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
+        rows += _read(ledger, seen, not_read_ms)
+    for rebalance in ahead:
+        rows += handovers.begin(ledger, rebalance)
+    return rows + handovers.overdue(ledger, None if ended else until_ms - WAIT_MS)
+
+
+def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
+    rows: list[Row] = []
+    if seen.is_commit and seen.generation >= 0:
+        ledger.member_commit_ms = seen.at_ms
+    ledger.starts_seen = ledger.starts_seen or (seen.kind == kinds.OFFSET_FETCH and ledger.rebalanced_ms >= 0)
+    for name, offset, end in seen.offsets:
+        partition = ledger.partitions.setdefault(name, Partition())
+        if seen.kind == kinds.OFFSETS_POLLED:
+            if end >= 0:
+                partition.ends.add(seen.at_ms, end, seen.since_ms)
+                rows += handovers.know_end(ledger, name)
+                rows += troubles.standing_still(ledger, name, seen, not_read_ms)
+        elif seen.kind == kinds.OFFSET_FETCH:
+            rows += troubles.lost(partition, name, offset, seen)
+            partition.start = Start(seen.at_ms, offset, seen.client, seen.sign)
+            handovers.start(ledger, name)
+        elif offset < 0:
+            rows += troubles.lost(partition, name, offset, seen)
+        else:
+            rows += troubles.moved(partition, name, offset, seen)
+            partition.commit(seen.at_ms, offset, seen)
+            rows += handovers.commit(ledger, name, seen.at_ms, offset, seen)
+    return rows

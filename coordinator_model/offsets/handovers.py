@@ -1,0 +1,216 @@
+"""Hand-overs: what a rebalance did to each partition that stopped with it.
+
+```
+ commit  commit  commit    rebalance             OffsetFetch   commit   commit
+   o       o       o────[===============]────────────o───────────o────────o─────► time
+               committed_at                     resumed_at   next_commit_at   caught_up_at
+```
+
+The client that goes on begins at the last committed offset, so it reads again what the one before had read after its last commit. How much
+that was no commit shows: a range, from the rate of the commits before and the time until the partition was read again, at most two of their
+intervals. It cannot be more than the log had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from math import ceil
+from typing import Any, Final
+
+from coordinator_model.offsets import troubles
+from coordinator_model.offsets.ledger import HandOver, Ledger, Partition, Seen, Stretch
+from coordinator_model.view import reasons
+from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
+
+INTERVALS: Final = 2
+"""A client commits again after one interval, if it lives; its last answer may be lost."""
+_CONSUMER: Final = "consumer"
+_SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.SYNC_TIMEOUT})
+"""Causes of rebalances before which an owner had stopped to work, nobody knows when."""
+
+
+def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
+    """Begins the hand-overs of a rebalance; those of the one before that were read again end.
+
+    Partitions that nobody has read since an earlier rebalance belong to that one.
+    """
+    rows = [row for one in list(ledger.open) if one.resumed_ms >= 0 for row in _close(ledger, one)]
+    ledger.rebalance_began_ms = max(ledger.rebalance_began_ms, rebalance["started_at"])
+    ledger.rebalanced_ms = max(ledger.rebalanced_ms, rebalance["ended_at"])
+    ledger.members = -1 if rebalance["members_after"] is None else rebalance["members_after"]
+    if ledger.members == 0:
+        return rows  # who comes next takes the partitions over
+    stopped = {one.partition for one in ledger.open}
+    for name, partition in sorted(ledger.partitions.items()):
+        before = _before(partition, rebalance)
+        if before is None or name in stopped:
+            continue
+        consumer = rebalance["group_protocol"] == _CONSUMER
+        ledger.open.append(
+            HandOver(
+                name,
+                -1 if rebalance["generation"] is None else rebalance["generation"],
+                rebalance["started_at"],
+                rebalance["ended_at"],
+                consumer or "cooperative" in (rebalance["protocol"] or ""),
+                before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
+                before,
+                [one for one in partition.recent if one[0] <= before.last_ms],
+            )
+        )
+        if partition.start is not None and partition.start.at_ms >= rebalance["started_at"]:
+            ledger.open[-1].start = partition.start
+        after = next((s for s in partition.stretches if s.first_ms > before.last_ms and _is_after(s, ledger.open[-1])), None)
+        if after is not None:
+            rows += _follow(ledger, ledger.open[-1], after.first_ms, after.first, after.client)
+    for name in [one.partition for one in ledger.open]:
+        rows += know_end(ledger, name)
+    return rows
+
+
+def _before(partition: Partition, rebalance: Mapping[str, Any]) -> Stretch | None:
+    """The last commits that belong to the time before a rebalance."""
+    first = rebalance["first_epoch"] if rebalance["first_epoch"] is not None else rebalance["generation"]
+    for stretch in reversed(partition.stretches):
+        of_members = stretch.generation >= 0 and first is not None
+        if stretch.generation < first if of_members else stretch.first_ms <= rebalance["ended_at"]:
+            return stretch
+    return None
+
+
+def _is_after(stretch: Stretch, one: HandOver) -> bool:
+    return stretch.generation >= one.generation if min(stretch.generation, one.generation) >= 0 else stretch.first_ms > one.ended_ms
+
+
+def start(ledger: Ledger, name: str) -> None:
+    """A client asked for the offset of a partition."""
+    begun = ledger.partitions[name].start
+    for one in ledger.open:
+        if one.partition == name and one.start is None and begun is not None and begun.at_ms >= one.started_ms:
+            one.start = begun
+
+
+def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> list[Row]:
+    """A commit of a partition."""
+    rows: list[Row] = []
+    for one in [one for one in ledger.open if one.partition == name]:
+        belongs = seen.generation >= one.generation if min(seen.generation, one.generation) >= 0 else at_ms > one.ended_ms
+        if belongs:
+            rows += _follow(ledger, one, at_ms, offset, seen.client)
+        elif one.start is None:  # its owner still commits while it gives the partition up
+            one.before = ledger.partitions[name].stretches[-1]
+            one.recent = list(ledger.partitions[name].recent)
+    return rows
+
+
+def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: tuple[str, str, str]) -> list[Row]:
+    """A commit after the rebalance."""
+    if one.after is None:
+        if one.start is None and (ledger.starts_seen or (one.kept_alone and client[0] == one.before.client[0])):
+            ledger.open.remove(one)  # its owner kept it
+            return []
+        one.after, one.heir = (at_ms, offset), client
+    one.unjudged.append((at_ms, offset))
+    if not ledger.partitions[one.partition].ends.times:
+        return _close(ledger, one)  # no end of the log is known: there is no lag to wait for
+    return know_end(ledger, one.partition)
+
+
+def know_end(ledger: Ledger, name: str) -> list[Row]:
+    """The end of a partition's log became known: judges the lag at the commits before."""
+    rows: list[Row] = []
+    ends = ledger.partitions[name].ends
+    for one in [one for one in ledger.open if one.partition == name]:
+        _measure(one, ledger.partitions[name])
+        while one.unjudged and (end := ends.at(one.unjudged[0][0])) is not None and one.caught_up_ms < 0:
+            at_ms, offset = one.unjudged.pop(0)
+            if one.lag_usual >= 0 and end - offset <= one.lag_usual:
+                one.caught_up_ms = at_ms
+        if one.caught_up_ms >= 0:
+            rows += _close(ledger, one)
+    return rows
+
+
+def _measure(one: HandOver, partition: Partition) -> None:
+    """Takes from the ends of the log what they show by now."""
+    ends = partition.ends
+    if one.end_before < 0 and (end := ends.at(one.before.last_ms)) is not None:
+        one.end_before, one.lag_before = end, max(end - one.before.last, 0)
+        lags = [end - offset for at_ms, offset in one.recent if (end := ends.at(at_ms)) is not None]
+        one.lag_usual = max([one.lag_before, *lags])
+    if one.end_resumed < 0 <= one.resumed_ms and (end := ends.at(one.resumed_ms)) is not None:
+        one.end_resumed = end
+
+
+def overdue(ledger: Ledger, ended_before_ms: int | None) -> list[Row]:
+    """Writes hand-overs of rebalances that ended before a time; all if it is None."""
+    rows: list[Row] = []
+    for one in list(ledger.open):
+        if ended_before_ms is None or one.ended_ms < ended_before_ms:
+            rows += _close(ledger, one)
+    return rows
+
+
+def reread(one: HandOver) -> tuple[int, int] | tuple[None, None]:
+    """How many records were read twice, at least and at most. None, None: it was not read again, or nothing tells."""
+    if one.resumed_ms < 0 or (one.start is not None and one.start.offset < 0):
+        return None, None
+    committed = one.before.last
+    begins = one.start.offset if one.start is not None else committed
+    reached = max(committed, begins)  # a later commit may not be logged
+    bounds = [one.end_resumed - begins] if one.end_resumed >= 0 else []
+    if (read_on := _read_after_commit(one)) is not None:
+        bounds.append(reached + read_on - begins)
+    least = reached - begins
+    return (least, max(min(bounds), least)) if bounds else (None, None)
+
+
+def _read_after_commit(one: HandOver) -> int | None:
+    """How many records the owner may have read after its last commit. None: there are no two commits."""
+    if len(one.recent) < 2:
+        return None
+    (first_ms, first), (last_ms, last) = one.recent[0], one.recent[-1]
+    longest_ms = max(after - before for (before, _), (after, _) in pairwise(one.recent))
+    spent_ms = min(INTERVALS * longest_ms, one.resumed_ms - one.before.last_ms)
+    return ceil((last - first) * spent_ms / (last_ms - first_ms)) if last_ms > first_ms else last - first
+
+
+def _close(ledger: Ledger, one: HandOver) -> list[Row]:
+    """Writes a hand-over."""
+    ledger.open.remove(one)
+    _measure(one, ledger.partitions[one.partition])
+    return [_row(one), *troubles.behind(ledger, one, reread(one)[1])]
+
+
+def _row(one: HandOver) -> Row:
+    before, start, resumed_ms = one.before, one.start, one.resumed_ms
+    least, most = reread(one)
+    heir = one.heir or (start.client if start is not None else ("", "", ""))
+    stopped_ms = before.last_ms if one.silent else max(before.last_ms, one.started_ms)
+    return Row(
+        REBALANCE_OFFSETS,
+        {
+            "generation": or_none(one.generation),
+            "started_at": one.started_ms,
+            "ended_at": one.ended_ms,
+            "partition": one.partition,
+            "from_member_id": before.client[0] or None,
+            "from_client_id": before.client[1] or None,
+            "committed_at": before.last_ms,
+            "committed_offset": before.last,
+            "to_member_id": heir[0] or None,
+            "to_client_id": heir[1] or None,
+            "resumed_at": or_none(resumed_ms),
+            "resumed_offset": start.offset if start is not None else None,
+            "next_commit_at": one.after[0] if one.after is not None else None,
+            "next_commit_offset": one.after[1] if one.after is not None else None,
+            "unread_ms": max(resumed_ms - stopped_ms, 0) if resumed_ms >= 0 else None,
+            "lag_before": or_none(one.lag_before),
+            "lag_added": one.end_resumed - one.end_before if min(one.end_resumed, one.end_before) >= 0 else None,
+            "caught_up_at": or_none(one.caught_up_ms),
+            "reread_min": least,
+            "reread_max": most,
+            "evidence": evidence_json([before.sign, *([start.sign] if start is not None else [])]),
+        },
+    )

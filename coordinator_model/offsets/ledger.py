@@ -1,0 +1,207 @@
+"""What is kept of a group's offsets: the commits of each partition, the ends of its log, and the hand-overs that are not written yet.
+
+A coordinator's state is small beside its offsets. So of the commits only stretches stay: those of one member in one generation, with the
+first and the last. A rebalance, which is written some time after it happened, finds there what was committed before and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from msgspec import Struct, field, msgpack
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event, PartitionOffset
+from coordinator_model.view.rows import Ref, ref
+
+RECENT: Final = 8
+"""Commits of a partition whose rate counts."""
+_STRETCHES: Final = 8
+_ENDS: Final = 256
+_COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT})
+KINDS: Final = _COMMITS | {kinds.OFFSET_FETCH, kinds.OFFSETS_STORED, kinds.OFFSETS_POLLED}
+"""The kinds of events that have offsets."""
+
+Client = tuple[str, str, str]
+"""Member id, client id and host."""
+
+
+class Seen(Struct, array_like=True, frozen=True):
+    """Offsets in a line."""
+
+    at_ms: int
+    kind: str
+    sign: Ref
+    generation: int
+    client: Client
+    offsets: tuple[PartitionOffset, ...]
+    since_ms: int = -1  # OFFSETS_POLLED: the poll before, at which the ends were still those of then
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether it is a commit that a coordinator accepted."""
+        return self.kind in _COMMITS or self.kind == kinds.OFFSETS_STORED
+
+
+def seen(event: Event) -> Seen:
+    """The offsets of an event."""
+    client = (event.member_id, event.client_id, event.client_host)
+    since_ms = event.received_ms if event.kind == kinds.OFFSETS_POLLED and event.received_ms < event.at_ms else -1
+    return Seen(event.at_ms, event.kind, ref(event), event.generation, client, event.offsets, since_ms)
+
+
+class Stretch(Struct, array_like=True):
+    """Commits of one member in one generation, one after the other."""
+
+    client: Client
+    generation: int  # -1: not known, or the offsets of no member
+    first_ms: int
+    first: int  # offset
+    last_ms: int
+    last: int
+    sign: Ref  # of the last one
+    in_transaction: bool = False
+
+
+class Start(Struct, array_like=True):
+    """An answer to OffsetFetch: from where a client begins."""
+
+    at_ms: int
+    offset: int  # -1: none is committed
+    client: Client
+    sign: Ref
+
+
+class Ends(Struct, array_like=True):
+    """How long the log of a partition was at some times."""
+
+    times: list[int] = []
+    offsets: list[int] = []
+
+    def add(self, at_ms: int, end: int, since_ms: int) -> None:
+        """Takes an end that is not before the last one. `since_ms`: when it was still the end before; -1: not known."""
+        if self.times and self.times[-1] < since_ms < at_ms:
+            self._add(since_ms, self.offsets[-1])
+        self._add(at_ms, end)
+
+    def _add(self, at_ms: int, end: int) -> None:
+        if self.times and at_ms <= self.times[-1]:
+            return
+        self.times.append(at_ms)
+        self.offsets.append(max(end, self.offsets[-1]) if self.offsets else end)
+        del self.times[:-_ENDS], self.offsets[:-_ENDS]
+
+    def at(self, at_ms: int) -> int | None:
+        """The end at a time, by a line between those before and after. None: there are no two."""
+        if not self.times or not self.times[0] <= at_ms <= self.times[-1]:
+            return None
+        for (before_ms, after_ms), (before, after) in zip(pairwise(self.times), pairwise(self.offsets), strict=True):
+            if before_ms <= at_ms <= after_ms:
+                return before + round((after - before) * (at_ms - before_ms) / (after_ms - before_ms))
+        return self.offsets[0]
+
+    def passed(self, offset: int) -> int | None:
+        """When the log was first seen to be longer than an offset. None: it was not."""
+        return next((at_ms for at_ms, end in zip(self.times, self.offsets, strict=True) if end > offset), None)
+
+
+class Partition(Struct, array_like=True):
+    """The offsets of one partition."""
+
+    stretches: list[Stretch] = []
+    recent: list[tuple[int, int]] = []  # the last commits: time, offset
+    ends: Ends = field(default_factory=Ends)
+    start: Start | None = None  # the last one
+    moved_ms: int = -1  # the last commit that was not where the one before was
+    lost: int = -1  # what was committed before none was: the client that begins next has no place
+    told: int = -1  # the committed offset of which it was told that it stands
+
+    @property
+    def last(self) -> Stretch | None:
+        """The stretch with the last commit."""
+        return self.stretches[-1] if self.stretches else None
+
+    def commit(self, at_ms: int, offset: int, of: Seen) -> None:
+        """Takes a commit that is not before the last one."""
+        last, in_transaction = self.last, of.kind == kinds.TXN_OFFSET_COMMIT
+        if last is None or (last.client[0], last.generation) != (of.client[0], of.generation):
+            self.stretches.append(Stretch(of.client, of.generation, at_ms, offset, at_ms, offset, of.sign, in_transaction))
+            del self.stretches[:-_STRETCHES]
+        else:
+            last.last_ms, last.last, last.sign, last.in_transaction = at_ms, offset, of.sign, in_transaction
+        if not self.recent or offset != self.recent[-1][1]:
+            self.moved_ms = at_ms
+        if self.recent and offset < self.recent[-1][1]:
+            self.recent.clear()  # the rate of what comes says nothing of what was before
+        self.recent.append((at_ms, offset))
+        del self.recent[:-RECENT]
+
+
+class HandOver(Struct, array_like=True):
+    """A partition that stops with a rebalance, until it is read again and its lag is what it was."""
+
+    partition: str
+    generation: int  # that of the rebalance; -1: none, or not known
+    started_ms: int  # of the rebalance
+    ended_ms: int
+    kept_alone: bool  # members keep their partitions: who commits on is no new owner
+    silent: bool  # its owner had stopped before the rebalance began, and was removed
+    before: Stretch
+    recent: list[tuple[int, int]]  # the last commits before
+    start: Start | None = None
+    after: tuple[int, int] | None = None  # the first commit after: time, offset
+    heir: Client | None = None  # who made it
+    end_before: int = -1  # of the log at the last commit before
+    lag_before: int = -1  # then
+    lag_usual: int = -1  # the largest at one of the last commits before
+    end_resumed: int = -1  # of the log when it was read again
+    unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
+    caught_up_ms: int = -1
+
+    @property
+    def resumed_ms(self) -> int:
+        """When it was read again; -1: it is not yet."""
+        return self.start.at_ms if self.start is not None else self.after[0] if self.after is not None else -1
+
+
+class Ledger(Struct, array_like=True):
+    """The offsets of one group."""
+
+    partitions: dict[str, Partition] = {}
+    open: list[HandOver] = []
+    waiting: list[Seen] = []  # what was seen and not explained yet
+    explained_ms: int = -1  # what was before is explained: what comes of it now is late
+    starts_seen: bool = False  # requests for offsets are logged: who does not ask for a partition's offset goes on with it
+    rebalance_began_ms: int = -1  # the start of the last rebalance
+    rebalanced_ms: int = -1  # ... its end
+    members: int = -1  # after it; -1: not known
+    member_commit_ms: int = -1  # the last commit of a member
+    told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
+
+    def take(self, event: Event) -> None:
+        """Takes the offsets of an event, if they are not late."""
+        if event.at_ms >= self.explained_ms:
+            self.waiting.append(seen(event))
+
+    def due(self, until_ms: int) -> Iterator[Seen]:
+        """What was seen before a time, in its order; it does not wait any more."""
+        found = sorted((one for one in self.waiting if one.at_ms < until_ms), key=lambda one: (one.at_ms, one.sign))
+        self.waiting = [one for one in self.waiting if one.at_ms >= until_ms]
+        self.explained_ms = max(self.explained_ms, until_ms)
+        yield from found
+
+
+def encode(ledger: Ledger) -> bytes:
+    """The stored form of a ledger."""
+    return _ENCODER.encode(ledger)
+
+
+def decode(blob: bytes) -> Ledger:
+    """The ledger that `encode` stored."""
+    return _LEDGERS.decode(blob)
+
+
+_ENCODER: Final = msgpack.Encoder()
+_LEDGERS: Final = msgpack.Decoder(Ledger)

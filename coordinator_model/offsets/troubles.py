@@ -1,0 +1,109 @@
+"""What is wrong with a group's offsets, whatever its rebalances do: rows of `findings`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from coordinator_model.diagnosis import findings, offset_catalogue
+from coordinator_model.diagnosis.catalogue import Text
+from coordinator_model.diagnosis.findings import seconds
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen
+from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
+
+SELDOM_MS: Final = 10_000
+"""Twice auto.commit.interval.ms as Kafka ships it."""
+RETRIED_MS: Final = 1_000
+"""librdkafka sends a commit again that a former coordinator refused, and it may come after the next one. That lasts until the next but one."""
+MANY: Final = 100
+"""Records: fewer than that are soon read again."""
+PATIENCE: Final = 3
+"""Of a client that commits seldom, so many intervals pass before its commits are missed."""
+ADMINISTRATOR: Final = "an administrator, or a client that takes no part in the group"
+
+
+def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> list[Row]:
+    """PARTITION_NOT_READ, COMMITS_STOPPED: the log of a partition grows, and its committed offset stands, though its owner is there.
+
+    An owner that dies, or stops its heartbeats, is removed within its session timeout, and then there is a rebalance. Who owns the
+    partition now is known if it committed, or asked for the offset, since the last rebalance began.
+    """
+    partition = ledger.partitions[name]
+    last, start = partition.last, partition.start
+    if last is None or ledger.members == 0 or partition.told == last.last:
+        return []
+    begun = start is not None and start.at_ms > last.last_ms
+    owner, owned_ms = (start.client, start.at_ms) if start is not None and begun else (last.client, last.last_ms)
+    passed_ms = partition.ends.passed(last.last)
+    if passed_ms is None or owned_ms < ledger.rebalance_began_ms or (last.generation < 0 and not begun):
+        return []
+    since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
+    usual_ms = max((after - before for (before, _), (after, _) in pairwise(partition.recent)), default=0)
+    came = partition.ends.offsets[-1] - last.last
+    then = partition.ends.at(since_ms)
+    if seen.at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
+        return []
+    if ledger.members < 0 and ledger.member_commit_ms <= since_ms:
+        return []  # nothing shows that a member is there
+    partition.told = last.last
+    lasts = [other.last for other in ledger.partitions.values()]
+    commits = any(other is not None and other.client[1:] == owner[1:] and other.last_ms > since_ms for other in lasts)
+    text = offset_catalogue.PARTITION_NOT_READ if commits else offset_catalogue.COMMITS_STOPPED
+    since = seen.at_ms - partition.moved_ms
+    words = {"partition": name, "silence": seconds(since)}
+    signs = [last.sign, seen.sign]
+    return [_row(text, seen.at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
+
+
+def lost(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+    """OFFSETS_EXPIRED: none is committed any more. Who begins next has no place to begin."""
+    last = partition.last
+    if offset >= 0 or last is None or partition.lost >= 0:
+        return []
+    partition.lost = last.last
+    words = {"partition": name, "silence": seconds(seen.at_ms - last.last_ms)}
+    client = seen.client if seen.client[1] else last.client
+    return [_row(offset_catalogue.OFFSETS_EXPIRED, seen.at_ms, client, [last.sign, seen.sign], words, last.generation, offset=last.last)]
+
+
+def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+    """OFFSET_RESET: the first commit of a client that had no place to begin. OFFSET_REWOUND: a commit before the last one."""
+    last, lost_at = partition.last, partition.lost
+    partition.lost = -1
+    if last is None:
+        return []
+    words: dict[str, Any] = {"partition": name, "last": last.last, "offset": offset}
+    if lost_at >= 0:
+        text = offset_catalogue.OFFSET_RESET if offset < last.last else offset_catalogue.OFFSET_RESET_TO_LATEST
+        skipped, again = max(offset - last.last, 0), max(last.last - offset, 0)
+        details = {"from_offset": last.last, "to_offset": offset, "skipped": skipped, "reread": again}
+        return [_row(text, seen.at_ms, seen.client, [last.sign, seen.sign], words | details, seen.generation, **details)]
+    if offset >= last.last or last.in_transaction:  # an aborted transaction leaves what was committed before
+        return []
+    is_member = seen.generation >= 0
+    if is_member and seen.client[0] == last.client[0] and seen.at_ms < last.last_ms + RETRIED_MS:
+        return []
+    who = f"member {seen.client[1] or seen.client[0]}" if is_member else ADMINISTRATOR
+    again = last.last - offset
+    words |= {"who": who, "again": again}
+    details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
+    return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
+
+
+def behind(ledger: Ledger, one: HandOver, most: int | None) -> list[Row]:
+    """COMMIT_BEHIND: commits are so seldom that the next owner reads much again. One for each rebalance: its first such partition."""
+    intervals = [after - before for (before, _), (after, _) in pairwise(one.recent)]
+    if (most or 0) < MANY or ledger.told_behind_ms == one.started_ms or median(intervals or [0]) < SELDOM_MS:
+        return []
+    ledger.told_behind_ms = one.started_ms
+    interval_ms = round(median(intervals))
+    words = {"partition": one.partition, "interval": seconds(interval_ms), "most": most}
+    details, before = {"commit_interval_ms": interval_ms, "reread_max": most}, one.before
+    return [_row(offset_catalogue.COMMIT_BEHIND, one.resumed_ms, before.client, [before.sign], words, before.generation, **details)]
+
+
+def _row(text: Text, at_ms: int, client: Client, signs: Iterable[Ref], words: dict[str, Any], generation: int, **details: Any) -> Row:
+    details = {"partition": words["partition"], **details}
+    return Row(FINDINGS, findings.values(text, at_ms, client, signs, words, or_none(generation), details))

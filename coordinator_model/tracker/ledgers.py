@@ -1,0 +1,88 @@
+"""The offsets of the groups of a shard: takes them out of events, and has them explained when the rows of rebalances are there.
+
+The tracker of a group does not see offsets, so they cost a calm group little. A ledger is decoded in a batch that has offsets of its group,
+or rows of its rebalances, or if something in it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.offsets.explain import explain
+from coordinator_model.offsets.ledger import Ledger, decode, encode
+from coordinator_model.tracker.codec import ShardState
+from coordinator_model.view.rows import REBALANCES, Row
+from coordinator_model.view.settings import TrackerSettings
+from coordinator_model.view.view import View
+
+OFFSETS_ALONE: Final = frozenset({kinds.OFFSETS_STORED, kinds.OFFSETS_POLLED})
+"""Kinds of events of which the tracker of a group makes nothing."""
+
+
+class Ledgers:
+    """The ledgers of a shard, some of them decoded."""
+
+    def __init__(self, state: ShardState, settings: TrackerSettings) -> None:
+        self._state = state
+        self._settings = settings
+        self._open: dict[str, Ledger] = {}
+
+    def without_offsets(self, event: Event) -> Event:
+        """Takes the offsets of an event, and returns it without."""
+        if not event.offsets:
+            return event
+        self._of(event.group_id).take(event)
+        return event._replace(offsets=())
+
+    def note_unwritten(self, view: View) -> None:
+        """Notes when the first rebalance of a group began whose row is not written yet."""
+        began = [rebalance.started_ms for rebalance in view.unfinished()]
+        if view.consumer is not None:
+            episodes = [*view.consumer.ended, *([view.consumer.episode] if view.consumer.episode is not None else [])]
+            began += [episode.rounds[0].at_ms for episode in episodes if episode.rounds]
+        if began:
+            self._state.unwritten[view.group_id] = min(began)
+        else:
+            self._state.unwritten.pop(view.group_id, None)
+
+    def explain(self, rows: Iterable[Row], horizon_of: Callable[[str], int], is_ended: Callable[[str], bool]) -> list[Row]:
+        """The rows that follow from what was taken, and from the new rows of rebalances.
+
+        `horizon_of`: up to when all lines of a group are there. `is_ended`: whether nothing more comes of a group.
+        """
+        state = self._state
+        rebalances: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            if row.table == REBALANCES and (row.values["group_id"] in state.offsets or row.values["group_id"] in self._open):
+                rebalances.setdefault(row.values["group_id"], []).append(row.values)
+        made: list[Row] = []
+        for group_id in sorted({*self._open, *rebalances, *state.unexplained}):
+            ledger = self._of(group_id)
+            found = explain(
+                ledger,
+                rebalances.get(group_id, ()),
+                horizon_of(group_id),
+                unwritten_ms=state.unwritten.get(group_id),
+                not_read_ms=self._settings.not_read_ms,
+                ended=is_ended(group_id),
+            )
+            made += [Row(row.table, {"group_id": group_id, **row.values}) for row in found]
+            state.offsets[group_id] = encode(ledger)
+        state.unexplained = sorted(group_id for group_id, ledger in self._open.items() if ledger.waiting or ledger.open)
+        self._open.clear()
+        return made
+
+    def forget(self, group_id: str) -> None:
+        """Forgets a group."""
+        self._state.offsets.pop(group_id, None)
+        self._state.unwritten.pop(group_id, None)
+        self._state.unexplained = [other for other in self._state.unexplained if other != group_id]
+
+    def _of(self, group_id: str) -> Ledger:
+        if group_id not in self._open:
+            blob = self._state.offsets.get(group_id)
+            self._open[group_id] = Ledger() if blob is None else decode(blob)
+        return self._open[group_id]

@@ -1,0 +1,174 @@
+"""What a rebalance costs in records, and what is wrong with committed offsets: rows of `rebalance_offsets`, and findings.
+
+The log of a partition grows by ten records a second. Its readers commit every five seconds what they have read.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.events import PartitionOffset
+from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, REBALANCES
+from tests.tracker.batching import batches
+from tests.tracker.story import EXPIRED, JOINED, Story, play, table
+
+A, B = "a-1", "b-1"
+P0, P1 = "orders-0", "orders-1"
+INTERVAL = 5_000
+
+
+def end(ms: int) -> int:
+    """The end of each partition's log."""
+    return ms // 100
+
+
+class OffsetStory(Story):
+    """Two members with a partition each, since the start of the story."""
+
+    def begin(self) -> OffsetStory:
+        self.at(0).log_preparing(0, JOINED.format(A), A)
+        self.at(100).log_stabilized(1, members=2)
+        self.at(110).log_assignment(1, leader=A, members=2)
+        for member in (A, B):
+            self.at(100).join(member, 1, A, [A, B] if member == A else [], waited=90)
+        self.at(110).sync(A, 1, {A: (P0,), B: (P1,)}).sync(B, 1, {B: (P1,)})
+        self.at(120).fetch(A, P0, -1).fetch(B, P1, -1)
+        return self
+
+    def fetch(self, member: str, partition: str, offset: int) -> OffsetStory:
+        self.request(kinds.OFFSET_FETCH, "", client_id=member[0], offsets=(PartitionOffset(partition, offset),))
+        return self
+
+    def commits(self, member: str, generation: int, partition: str, start: int, stop: int, step: int = INTERVAL) -> OffsetStory:
+        for ms in range(start, stop, step):
+            self.at(ms).commit(member, generation, offsets=(PartitionOffset(partition, end(ms)),))
+        return self
+
+    def polls(self, until: int, step: int = 2_000) -> OffsetStory:
+        for ms in range(0, until, step):
+            self.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, offsets=tuple(PartitionOffset(p, -1, end(ms)) for p in (P0, P1)))
+        self.on("broker-1")
+        return self
+
+    def second_dies(self, at: int = 21_000) -> OffsetStory:
+        """B is killed; ten seconds later it is removed, and A takes its partition over."""
+        self.beats([A], 1, 1_000, at + 12_000).beats([B], 1, 1_000, at)
+        self.commits(A, 1, P0, INTERVAL, at + 10_000).commits(B, 1, P1, INTERVAL, at)
+        self.at(at + 10_000).log(kinds.MEMBER_FAILED, member_id=B).log_preparing(1, EXPIRED.format(B), B)
+        self.at(at + 12_500).join(A, 2, A, [A], waited=500).log_stabilized(2, members=1)
+        self.at(at + 12_510).log_assignment(2, leader=A, members=1).sync(A, 2, {A: (P0, P1)})
+        self.at(at + 12_520).fetch(A, P0, end(30_000)).fetch(A, P1, end(20_000))
+        return self
+
+
+def killed() -> OffsetStory:
+    story = OffsetStory().begin().second_dies()
+    story.beats([A], 2, 35_000, 60_000).commits(A, 2, P0, 38_000, 60_000).commits(A, 2, P1, 38_000, 60_000)
+    return story
+
+
+def test_a_client_is_killed_and_what_it_had_read_since_its_last_commit_is_read_again():
+    rows = table(killed().polls(62_000).rows(), REBALANCE_OFFSETS)
+    row = next(row for row in rows if row["partition"] == P1)
+    assert (row["started_at"], row["generation"]) == (31_000, 2)
+    assert (row["from_client_id"], row["committed_at"], row["committed_offset"]) == ("b", 20_000, 200)
+    assert (row["to_client_id"], row["resumed_at"], row["resumed_offset"]) == ("a", 33_520, 200)
+    assert row["reread_min"] == 0
+    assert 10 <= row["reread_max"] <= 2 * end(INTERVAL), "it was killed a second, ten records, after its last commit"
+    assert row["unread_ms"] == 13_520
+    assert (row["lag_before"], row["lag_added"]) == (0, 135)
+    assert row["caught_up_at"] == 38_000
+
+
+def test_without_the_ends_of_logs_there_is_no_lag_and_without_starts_the_first_commit_counts():
+    story = killed()
+    story.events = [event for event in story.events if event.kind != kinds.OFFSET_FETCH]
+    row = next(row for row in table(story.rows(), REBALANCE_OFFSETS) if row["partition"] == P1)
+    assert (row["resumed_at"], row["resumed_offset"]) == (38_000, None)
+    assert (row["lag_before"], row["lag_added"], row["caught_up_at"]) == (None, None, None)
+    assert (row["reread_min"], row["reread_max"]) == (0, 100)
+
+
+def test_a_partition_that_its_owner_keeps_has_no_row():
+    story = killed()
+    story.events = [event for event in story.events if not (event.kind == kinds.OFFSET_FETCH and event.offsets[0].partition == P0)]
+    assert {row["partition"] for row in table(story.rows(), REBALANCE_OFFSETS)} == {P1}
+
+
+def test_a_partition_that_nobody_reads_after_the_rebalance():
+    story = OffsetStory().begin().second_dies()
+    story.beats([A], 2, 35_000, 150_000).commits(A, 2, P0, 38_000, 150_000).polls(150_000)
+    found = [row for row in table(story.rows(), FINDINGS) if row["code"] == "PARTITION_NOT_READ"]
+    assert [row["client_id"] for row in found] == ["a"]
+    assert P1 in found[0]["message"]
+    assert 33_510 + 60_000 <= found[0]["occurred_at"] <= 33_510 + 70_000
+
+
+def test_a_member_that_commits_the_same_offset_again_and_again_does_not_read():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
+    for ms in range(30_000, 120_000, INTERVAL):
+        story.at(ms).commit(B, 1, offsets=(PartitionOffset(P1, 250),))
+    found = [row for row in table(story.polls(120_000).rows(), FINDINGS) if row["code"] in ("PARTITION_NOT_READ", "COMMITS_STOPPED")]
+    assert [(row["code"], row["client_id"]) for row in found] == [("PARTITION_NOT_READ", "b")]
+
+
+def test_a_member_that_commits_nothing_any_more():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
+    found = [row for row in table(story.polls(120_000).rows(), FINDINGS) if row["code"] in ("PARTITION_NOT_READ", "COMMITS_STOPPED")]
+    assert [(row["code"], row["client_id"]) for row in found] == [("COMMITS_STOPPED", "b")]
+
+
+def test_a_healthy_group_and_an_idle_topic_have_no_findings():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 200_000).commits(A, 1, P0, INTERVAL, 200_000)
+    for ms in range(0, 200_000, 2_000):
+        idle = (PartitionOffset(P0, -1, end(ms)), PartitionOffset(P1, -1, 7))
+        story.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, offsets=idle)
+    story.on("broker-1").at(4_000).commit(B, 1, offsets=(PartitionOffset(P1, 7),))
+    assert table(story.rows(), FINDINGS) == []
+
+
+def test_an_administrator_sets_an_offset_back():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 30_000)
+    story.at(31_000).commit("", -1, client_id="adminclient-1", offsets=(PartitionOffset(P0, 100),))
+    (found,) = table(story.rows(), FINDINGS)
+    assert (found["code"], found["client_id"], found["occurred_at"]) == ("OFFSET_REWOUND", "adminclient-1", 31_000)
+    assert "from 250 to 100" in found["message"]
+
+
+@pytest.mark.parametrize(("first", "words"), [(5, "at least 295 records are read again"), (900, "up to 600 records were skipped")])
+def test_offsets_are_gone_and_the_client_begins_elsewhere(first, words):
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 90_000).commits(A, 1, P0, INTERVAL, 31_000)
+    story.at(60_000).fetch(A, P0, -1)
+    story.at(65_000).commit(A, 1, offsets=(PartitionOffset(P0, first),))
+    expired, reset = table(story.rows(), FINDINGS)
+    assert (expired["code"], expired["occurred_at"]) == ("OFFSETS_EXPIRED", 60_000)
+    assert (reset["code"], reset["occurred_at"]) == ("OFFSET_RESET", 65_000)
+    assert words in reset["message"]
+
+
+def test_commits_that_are_too_seldom():
+    story = (
+        OffsetStory()
+        .begin()
+        .beats([A, B], 1, 1_000, 70_000)
+        .commits(B, 1, P1, 20_000, 62_000, step=20_000)
+        .commits(A, 1, P0, 5_000, 75_000)
+    )
+    story.at(80_000).log(kinds.MEMBER_FAILED, member_id=B).log_preparing(1, EXPIRED.format(B), B)
+    story.at(82_500).join(A, 2, A, [A], waited=500).log_stabilized(2, members=1)
+    story.at(82_510).log_assignment(2, leader=A, members=1).sync(A, 2, {A: (P0, P1)}).at(82_520).fetch(A, P1, 600)
+    story.at(90_000).commit(A, 2, offsets=(PartitionOffset(P1, 900),))
+    (found,) = [row for row in table(story.rows(), FINDINGS) if row["code"] == "COMMIT_BEHIND"]
+    assert found["client_id"] == "b"
+    assert "every 20 s only" in found["message"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_rows_do_not_depend_on_how_the_lines_come(seed):
+    story = killed().polls(62_000)
+    story.beats([A], 2, 60_000, 150_000).commits(A, 2, P0, 63_000, 150_000)
+    whole = story.rows()
+    cut = play(batches(story.events, 3 + 7 * seed, shuffle_ms=3_000, seed=seed), snapshot=True)
+    for name in (REBALANCES, REBALANCE_OFFSETS, FINDINGS):
+        assert sorted(map(str, table(cut, name))) == sorted(map(str, table(whole, name))), name
