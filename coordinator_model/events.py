@@ -187,12 +187,13 @@ class Assignment(NamedTuple):
     digest: str
 
 
-class PartitionOffset(NamedTuple):
-    """An offset of one partition. -1: none is committed, or the line does not tell the end."""
+class Offsets(NamedTuple):
+    """Offsets of some partitions, each at the same place of all lists. -1: none is committed, or the line does not tell the end."""
 
-    partition: str
-    offset: int = -1
-    end: int = -1
+    partitions: tuple[str, ...]
+    committed: tuple[int, ...]
+    ends: tuple[int, ...] = ()  # as many, or none
+    topic_ids: tuple[str, ...] = ()  # likewise: that of each partition's topic, beside its name
 
 
 class Event(NamedTuple):
@@ -238,4 +239,4 @@ class Event(NamedTuple):
     subscribed_regex: str | None = None  # of a KIP-848 member: "" if it has none; None: not told, so as before
     owned: tuple[str, ...] | None = None  # what a KIP-848 member says it owns, as topic id and number; None: not told, so all of it
     heartbeat_interval_ms: int = -1
-    offsets: tuple[PartitionOffset, ...] = ()
+    offsets: Offsets | None = None

@@ -60,6 +60,7 @@ OFFSETS: Final = ArrayType(
             StructField("partition", StringType()),  # topic-partition; the topic's id where the line does not name it
             StructField("offset", LongType()),  # committed; -1: none
             StructField("end", LongType()),  # of the partition's log, if the line tells it
+            StructField("topic_id", StringType()),  # beside the topic's name, if the line tells both
         ]
     )
 )

@@ -7,6 +7,7 @@ waits for it, so that the rows do not depend on when lines and rows come.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -35,7 +36,8 @@ def explain(
     for seen in ledger.due(until_ms):
         while ahead and ahead[0]["ended_at"] < seen.at_ms:
             rows += handovers.begin(ledger, ahead.pop(0))
-        rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
+        if ledger.open:
+            rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
         rows += _read(ledger, seen, not_read_ms)
     for rebalance in ahead:
         rows += handovers.begin(ledger, rebalance)
@@ -44,24 +46,34 @@ def explain(
 
 def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
     rows: list[Row] = []
-    if seen.is_commit and seen.generation >= 0:
-        ledger.member_commit_ms = seen.at_ms
-    ledger.starts_seen = ledger.starts_seen or (seen.kind == kinds.OFFSET_FETCH and ledger.rebalanced_ms >= 0)
-    for name, offset, end in seen.offsets:
-        partition = ledger.partitions.setdefault(name, Partition())
+    offsets, at_ms = seen.offsets, seen.at_ms
+    if offsets.topic_ids:
+        ledger.learn(offsets)
+    if seen.generation >= 0 and seen.is_commit:
+        ledger.member_commit_ms = at_ms
+    elif seen.kind == kinds.OFFSET_FETCH and ledger.rebalanced_ms >= 0:
+        ledger.starts_seen = True
+    ends = offsets.ends or repeat(-1)
+    for named, offset, end in zip(offsets.partitions, offsets.committed, ends, strict=False):
+        name = ledger.names.get(named, named)
+        partition = ledger.partitions.get(name)
+        if partition is None:
+            partition = ledger.partitions[name] = Partition()
         if seen.kind == kinds.OFFSETS_POLLED:
             if end >= 0:
-                partition.ends.add(seen.at_ms, end, seen.since_ms)
+                partition.ends.add(at_ms, end, seen.since_ms)
                 rows += handovers.know_end(ledger, name)
                 rows += troubles.standing_still(ledger, name, seen, not_read_ms)
-        elif seen.kind == kinds.OFFSET_FETCH:
+        elif seen.kind == kinds.OFFSET_FETCH or offset < 0:
             rows += troubles.lost(partition, name, offset, seen)
-            partition.start = Start(seen.at_ms, offset, seen.client, seen.sign)
-            handovers.start(ledger, name)
-        elif offset < 0:
-            rows += troubles.lost(partition, name, offset, seen)
+            if seen.kind == kinds.OFFSET_FETCH:
+                partition.start = Start(at_ms, offset, seen.client, seen.sign)
+                handovers.start(ledger, name)
         else:
-            rows += troubles.moved(partition, name, offset, seen)
-            partition.commit(seen.at_ms, offset, seen)
-            rows += handovers.commit(ledger, name, seen.at_ms, offset, seen)
+            last = partition.last
+            if last is not None and (offset < last.last or partition.lost >= 0):
+                rows += troubles.moved(partition, name, offset, seen)
+            partition.commit(at_ms, offset, seen)
+            if ledger.open:
+                rows += handovers.commit(ledger, name, at_ms, offset, seen)
     return rows

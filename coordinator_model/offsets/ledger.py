@@ -8,27 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
-from coordinator_model.events import Event, PartitionOffset
+from coordinator_model.events import Event, Offsets
 from coordinator_model.view.rows import Ref, ref
 
 RECENT: Final = 8
 """Commits of a partition whose rate counts."""
 _STRETCHES: Final = 8
 _ENDS: Final = 256
-_COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT})
-KINDS: Final = _COMMITS | {kinds.OFFSET_FETCH, kinds.OFFSETS_STORED, kinds.OFFSETS_POLLED}
-"""The kinds of events that have offsets."""
+_COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds.OFFSETS_STORED})
 
 Client = tuple[str, str, str]
 """Member id, client id and host."""
 
 
-class Seen(Struct, array_like=True, frozen=True):
+class Seen(Struct, array_like=True, frozen=True, gc=False):
     """Offsets in a line."""
 
     at_ms: int
@@ -36,20 +35,20 @@ class Seen(Struct, array_like=True, frozen=True):
     sign: Ref
     generation: int
     client: Client
-    offsets: tuple[PartitionOffset, ...]
+    offsets: Offsets
     since_ms: int = -1  # OFFSETS_POLLED: the poll before, at which the ends were still those of then
 
     @property
     def is_commit(self) -> bool:
         """Whether it is a commit that a coordinator accepted."""
-        return self.kind in _COMMITS or self.kind == kinds.OFFSETS_STORED
+        return self.kind in _COMMITS
 
 
-def seen(event: Event) -> Seen:
+def seen(event: Event, offsets: Offsets) -> Seen:
     """The offsets of an event."""
     client = (event.member_id, event.client_id, event.client_host)
     since_ms = event.received_ms if event.kind == kinds.OFFSETS_POLLED and event.received_ms < event.at_ms else -1
-    return Seen(event.at_ms, event.kind, ref(event), event.generation, client, event.offsets, since_ms)
+    return Seen(event.at_ms, event.kind, ref(event), event.generation, client, offsets, since_ms)
 
 
 class Stretch(Struct, array_like=True):
@@ -125,18 +124,19 @@ class Partition(Struct, array_like=True):
 
     def commit(self, at_ms: int, offset: int, of: Seen) -> None:
         """Takes a commit that is not before the last one."""
-        last, in_transaction = self.last, of.kind == kinds.TXN_OFFSET_COMMIT
-        if last is None or (last.client[0], last.generation) != (of.client[0], of.generation):
+        last, recent, in_transaction = self.last, self.recent, of.kind == kinds.TXN_OFFSET_COMMIT
+        if last is None or last.generation != of.generation or last.client[0] != of.client[0]:
             self.stretches.append(Stretch(of.client, of.generation, at_ms, offset, at_ms, offset, of.sign, in_transaction))
             del self.stretches[:-_STRETCHES]
         else:
             last.last_ms, last.last, last.sign, last.in_transaction = at_ms, offset, of.sign, in_transaction
-        if not self.recent or offset != self.recent[-1][1]:
+        if not recent or offset != recent[-1][1]:
             self.moved_ms = at_ms
-        if self.recent and offset < self.recent[-1][1]:
-            self.recent.clear()  # the rate of what comes says nothing of what was before
-        self.recent.append((at_ms, offset))
-        del self.recent[:-RECENT]
+            if recent and offset < recent[-1][1]:
+                recent.clear()  # the rate of what comes says nothing of what was before
+        recent.append((at_ms, offset))
+        if len(recent) > RECENT:
+            del recent[0]
 
 
 class HandOver(Struct, array_like=True):
@@ -180,14 +180,27 @@ class Ledger(Struct, array_like=True):
     member_commit_ms: int = -1  # the last commit of a member
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 
-    def take(self, event: Event) -> None:
+    names: dict[str, str] = {}  # partitions as they are called where a line has no name of the topic: as they are called elsewhere
+
+    def take(self, event: Event, offsets: Offsets) -> None:
         """Takes the offsets of an event, if they are not late."""
         if event.at_ms >= self.explained_ms:
-            self.waiting.append(seen(event))
+            self.waiting.append(seen(event, offsets))
+
+    def learn(self, offsets: Offsets) -> None:
+        """Takes the names of topics that are told beside their ids."""
+        for name, topic_id in zip(offsets.partitions, offsets.topic_ids, strict=False):
+            other = f"{topic_id}-{name.rpartition('-')[2]}"
+            if topic_id and self.names.get(other) != name:
+                self.names[other] = name
+                if other in self.partitions and name not in self.partitions:
+                    self.partitions[name] = self.partitions.pop(other)
+                    for one in self.open:
+                        one.partition = name if one.partition == other else one.partition
 
     def due(self, until_ms: int) -> Iterator[Seen]:
         """What was seen before a time, in its order; it does not wait any more."""
-        found = sorted((one for one in self.waiting if one.at_ms < until_ms), key=lambda one: (one.at_ms, one.sign))
+        found = sorted((one for one in self.waiting if one.at_ms < until_ms), key=attrgetter("at_ms", "sign"))
         self.waiting = [one for one in self.waiting if one.at_ms >= until_ms]
         self.explained_ms = max(self.explained_ms, until_ms)
         yield from found

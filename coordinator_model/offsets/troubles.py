@@ -16,7 +16,7 @@ from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 SELDOM_MS: Final = 10_000
 """Twice auto.commit.interval.ms as Kafka ships it."""
 RETRIED_MS: Final = 1_000
-"""librdkafka sends a commit again that a former coordinator refused, and it may come after the next one. That lasts until the next but one."""
+"""librdkafka sends a commit again that a former coordinator refused, and it may come after the next one. The commit after that mends it."""
 MANY: Final = 100
 """Records: fewer than that are soon read again."""
 PATIENCE: Final = 3

@@ -30,12 +30,10 @@ class Ledgers:
         self._settings = settings
         self._open: dict[str, Ledger] = {}
 
-    def without_offsets(self, event: Event) -> Event:
-        """Takes the offsets of an event, and returns it without."""
-        if not event.offsets:
-            return event
-        self._of(event.group_id).take(event)
-        return event._replace(offsets=())
+    def take(self, event: Event) -> None:
+        """Takes the offsets of an event."""
+        if event.offsets is not None:
+            self._of(event.group_id).take(event, event.offsets)
 
     def note_unwritten(self, view: View) -> None:
         """Notes when the first rebalance of a group began whose row is not written yet."""

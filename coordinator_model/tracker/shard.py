@@ -129,7 +129,7 @@ class Shard:
                 clock.note_release(event.at_ms, event.software)
             return
         self._resting.wake(group_id)
-        event = self._ledgers.without_offsets(event)
+        self._ledgers.take(event)
         if event.kind in OFFSETS_ALONE:
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:

@@ -11,7 +11,6 @@ from jobs.parsing.request_json import (
     AnsweredGroup,
     AnsweredTopic,
     AskedGroup,
-    AskedTopic,
     Client,
     Entry,
     Header,
@@ -144,26 +143,35 @@ def _committed(request: Request, response: Response) -> dict[str, Any]:
         "generation": _either(request.generation_id, request.generation_id_or_member_epoch),
         "error_code": next((code for code in errors if code), 0),
         "member_count": len(errors),
-        "offsets": _accepted(request, response),
+        "committed": _accepted(request, response),
     }
 
 
-def _accepted(request: Request, response: Response) -> list[dict[str, Any]] | None:
+def _accepted(request: Request, response: Response) -> str | None:
     """The offsets of the partitions whose commit was accepted. The answer has the topics and partitions in the request's order."""
     found = []
     for asked, answered in zip(request.topics or (), response.topics or (), strict=False):
         if asked is None or answered is None:
             continue
+        topic = asked.name or asked.topic_id  # v10 has no name
         for commit, answer in zip(asked.partitions or (), answered.partitions or (), strict=False):
-            if commit is None or answer is None or answer.error_code or commit.partition_index != answer.partition_index:
-                continue
-            found.append({"partition": _partition(asked, commit.partition_index), "offset": commit.committed_offset})
-    return found or None
+            if commit is not None and answer is not None and not answer.error_code and commit.committed_offset is not None:
+                found.append(f"{topic}-{commit.partition_index}={commit.committed_offset}")
+    return ",".join(found) or None
 
 
-def _partition(topic: AskedTopic | AnsweredTopic, number: int | None) -> str:
-    """A partition by the name of its topic, or by its id (OffsetCommit and OffsetFetch v10), where the line has no name."""
-    return f"{topic.name or topic.topic_id}-{number}"
+def _found_committed(topics: Sequence[AnsweredTopic | None]) -> str | None:
+    """The committed offsets in an answer to OffsetFetch."""
+    return (
+        ",".join(
+            f"{topic.name or topic.topic_id}-{part.partition_index}={part.committed_offset}"
+            for topic in topics
+            if topic is not None
+            for part in topic.partitions or ()
+            if part is not None and not part.error_code and part.committed_offset is not None
+        )
+        or None
+    )
 
 
 def _fetched(request: Request, response: Response) -> dict[str, Any]:
@@ -179,14 +187,7 @@ def _fetched(request: Request, response: Response) -> dict[str, Any]:
         "generation": asked.member_epoch,
         "error_code": _either(response.error_code, answered.error_code),
         "member_count": count,
-        "offsets": [
-            {"partition": _partition(topic, part.partition_index), "offset": part.committed_offset}
-            for topic in _either(response.topics, answered.topics) or ()
-            if topic is not None
-            for part in topic.partitions or ()
-            if part is not None and not part.error_code
-        ]
-        or None,
+        "committed": _found_committed(_either(response.topics, answered.topics) or ()),
     }
 
 

@@ -82,6 +82,7 @@ PARSED: Final = StructType(
         *(StructField(field.name, field.dataType) for field in group_events.SCHEMA if field.name not in LATER | {"batch_id"}),
         StructField("blobs", BLOBS),
         StructField("groups", GROUPS),
+        StructField("committed", StringType()),  # of a request: `offsets`, as partition=offset,partition=offset,…
         StructField("verdict", StringType()),
         StructField("refusal", StringType()),  # of a quarantined line: code and detail
         StructField("raw", StringType()),  # of a quarantined line: its text

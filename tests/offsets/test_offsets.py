@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.events import PartitionOffset
+from coordinator_model.events import Offsets
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, REBALANCES
 from tests.tracker.batching import batches
 from tests.tracker.story import EXPIRED, JOINED, Story, play, table
@@ -37,17 +37,17 @@ class OffsetStory(Story):
         return self
 
     def fetch(self, member: str, partition: str, offset: int) -> OffsetStory:
-        self.request(kinds.OFFSET_FETCH, "", client_id=member[0], offsets=(PartitionOffset(partition, offset),))
+        self.request(kinds.OFFSET_FETCH, "", client_id=member[0], offsets=Offsets((partition,), (offset,)))
         return self
 
     def commits(self, member: str, generation: int, partition: str, start: int, stop: int, step: int = INTERVAL) -> OffsetStory:
         for ms in range(start, stop, step):
-            self.at(ms).commit(member, generation, offsets=(PartitionOffset(partition, end(ms)),))
+            self.at(ms).commit(member, generation, offsets=Offsets((partition,), (end(ms),)))
         return self
 
     def polls(self, until: int, step: int = 2_000) -> OffsetStory:
         for ms in range(0, until, step):
-            self.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, offsets=tuple(PartitionOffset(p, -1, end(ms)) for p in (P0, P1)))
+            self.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, offsets=Offsets((P0, P1), (-1, -1), (end(ms), end(ms))))
         self.on("broker-1")
         return self
 
@@ -92,7 +92,7 @@ def test_without_the_ends_of_logs_there_is_no_lag_and_without_starts_the_first_c
 
 def test_a_partition_that_its_owner_keeps_has_no_row():
     story = killed()
-    story.events = [event for event in story.events if not (event.kind == kinds.OFFSET_FETCH and event.offsets[0].partition == P0)]
+    story.events = [event for event in story.events if not (event.kind == kinds.OFFSET_FETCH and event.offsets.partitions == (P0,))]
     assert {row["partition"] for row in table(story.rows(), REBALANCE_OFFSETS)} == {P1}
 
 
@@ -108,7 +108,7 @@ def test_a_partition_that_nobody_reads_after_the_rebalance():
 def test_a_member_that_commits_the_same_offset_again_and_again_does_not_read():
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
     for ms in range(30_000, 120_000, INTERVAL):
-        story.at(ms).commit(B, 1, offsets=(PartitionOffset(P1, 250),))
+        story.at(ms).commit(B, 1, offsets=Offsets((P1,), (250,)))
     found = [row for row in table(story.polls(120_000).rows(), FINDINGS) if row["code"] in ("PARTITION_NOT_READ", "COMMITS_STOPPED")]
     assert [(row["code"], row["client_id"]) for row in found] == [("PARTITION_NOT_READ", "b")]
 
@@ -122,15 +122,15 @@ def test_a_member_that_commits_nothing_any_more():
 def test_a_healthy_group_and_an_idle_topic_have_no_findings():
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 200_000).commits(A, 1, P0, INTERVAL, 200_000)
     for ms in range(0, 200_000, 2_000):
-        idle = (PartitionOffset(P0, -1, end(ms)), PartitionOffset(P1, -1, 7))
+        idle = Offsets((P0, P1), (-1, -1), (end(ms), 7))
         story.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, offsets=idle)
-    story.on("broker-1").at(4_000).commit(B, 1, offsets=(PartitionOffset(P1, 7),))
+    story.on("broker-1").at(4_000).commit(B, 1, offsets=Offsets((P1,), (7,)))
     assert table(story.rows(), FINDINGS) == []
 
 
 def test_an_administrator_sets_an_offset_back():
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 30_000)
-    story.at(31_000).commit("", -1, client_id="adminclient-1", offsets=(PartitionOffset(P0, 100),))
+    story.at(31_000).commit("", -1, client_id="adminclient-1", offsets=Offsets((P0,), (100,)))
     (found,) = table(story.rows(), FINDINGS)
     assert (found["code"], found["client_id"], found["occurred_at"]) == ("OFFSET_REWOUND", "adminclient-1", 31_000)
     assert "from 250 to 100" in found["message"]
@@ -140,7 +140,7 @@ def test_an_administrator_sets_an_offset_back():
 def test_offsets_are_gone_and_the_client_begins_elsewhere(first, words):
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 90_000).commits(A, 1, P0, INTERVAL, 31_000)
     story.at(60_000).fetch(A, P0, -1)
-    story.at(65_000).commit(A, 1, offsets=(PartitionOffset(P0, first),))
+    story.at(65_000).commit(A, 1, offsets=Offsets((P0,), (first,)))
     expired, reset = table(story.rows(), FINDINGS)
     assert (expired["code"], expired["occurred_at"]) == ("OFFSETS_EXPIRED", 60_000)
     assert (reset["code"], reset["occurred_at"]) == ("OFFSET_RESET", 65_000)
@@ -158,7 +158,7 @@ def test_commits_that_are_too_seldom():
     story.at(80_000).log(kinds.MEMBER_FAILED, member_id=B).log_preparing(1, EXPIRED.format(B), B)
     story.at(82_500).join(A, 2, A, [A], waited=500).log_stabilized(2, members=1)
     story.at(82_510).log_assignment(2, leader=A, members=1).sync(A, 2, {A: (P0, P1)}).at(82_520).fetch(A, P1, 600)
-    story.at(90_000).commit(A, 2, offsets=(PartitionOffset(P1, 900),))
+    story.at(90_000).commit(A, 2, offsets=Offsets((P1,), (900,)))
     (found,) = [row for row in table(story.rows(), FINDINGS) if row["code"] == "COMMIT_BEHIND"]
     assert found["client_id"] == "b"
     assert "every 20 s only" in found["message"]

@@ -31,7 +31,7 @@ from coordinator_model.events import (
     Assignment,
     Event,
     MemberEntry,
-    PartitionOffset,
+    Offsets,
     Protocol,
 )
 from coordinator_model.group_beats import GroupBeats
@@ -66,7 +66,6 @@ _EMPTY: Final[dict[str, Any]] = {
     "protocols": Protocol("", None, (), ""),
     "members": MemberEntry("", "", 0, "", None),
     "assignments": Assignment("", None, ""),
-    "offsets": PartitionOffset(""),
 }
 """Entries of lists in which all fields are absent."""
 _US: Final = 1_000  # in a millisecond
@@ -166,6 +165,8 @@ def _values(name: str, column: pa.Array) -> list[Any]:
         return [default] * len(column)
     if pa.types.is_timestamp(column.type):
         return list(pc.divide(column.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_pylist())
+    if name == "offsets":
+        return _offsets(column)
     if name in _EMPTY:
         return [() if items is None else tuple(_entry(_EMPTY[name], item) for item in items) for items in column.to_pylist()]
     if column.null_count and default is not None and default != ():
@@ -175,3 +176,19 @@ def _values(name: str, column: pa.Array) -> list[Any]:
 
 def _entry(empty: Any, item: Mapping[str, Any]) -> Any:
     return empty._replace(**{name: value for name, value in item.items() if value is not None})
+
+
+def _offsets(column: pa.ListArray) -> list[Offsets | None]:
+    """The offsets of each row. Commits are so many that a row of Python objects for each partition would take longer than all else."""
+    flat = column.flatten()
+    missing = {"partition": "", "offset": -1, "end": -1, "topic_id": ""}
+    present = [name for name in missing if flat.field(name).null_count < len(flat)]
+    values = {name: pc.fill_null(flat.field(name), missing[name]).to_pylist() for name in present}
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(column), 0)).to_pylist()
+    found: list[Offsets | None] = []
+    begin = 0
+    for end in ends:
+        own = {name: tuple(values[name][begin:end]) for name in present} if end > begin else {}
+        found.append(Offsets(own.get("partition", ()), own.get("offset", ()), own.get("end", ()), own.get("topic_id", ())) if own else None)
+        begin = end
+    return found
