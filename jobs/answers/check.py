@@ -18,7 +18,7 @@ from jobs.common.stores import Place
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import LINES, REPORTED, SIGNS, TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
-from schemas.names import FINDINGS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, REBALANCE_OFFSETS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
 
@@ -77,7 +77,8 @@ def check(folder: Place, inputs: Sequence[Path]) -> Checked:
     reader = QuestionReader(folder)
     final = {REBALANCES: " WHERE waits_for IS NULL"}
     tables = {name: _rows(reader, f"SELECT * FROM {name}_with_id{final.get(name, '')}") for name in TABLES}  # noqa: S608 - from schemas
-    beside = {name: _rows(reader, f"SELECT * FROM {name}") for name in (REBALANCES_PROVISIONAL, REBALANCE_ROUNDS)}  # noqa: S608 - likewise
+    others = (REBALANCES_PROVISIONAL, REBALANCE_ROUNDS, REBALANCE_OFFSETS)
+    beside = {name: _rows(reader, f"SELECT * FROM {name}") for name in others}  # noqa: S608 - likewise
     beside |= {LINES: _rows(reader, _LINES), SIGNS: _rows(reader, _SIGNS)}
     wrong = breaches({**tables, **beside, REPORTED: read_report(reader, limit=1).groups})
     rows = {name: len(tables[name]) for name in TABLES}

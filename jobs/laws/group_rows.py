@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jobs.common.text import some
-from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import (
+    FINDINGS,
+    GROUP_TRANSITIONS,
+    MEMBER_SESSIONS,
+    REBALANCE_OFFSETS,
+    REBALANCE_ROUNDS,
+    REBALANCES,
+    REBALANCES_PROVISIONAL,
+)
 
 Row = Mapping[str, Any]
 """A row by column name; times are epoch ms."""
@@ -43,6 +51,7 @@ class GroupRows:
     findings: list[Row] = field(default_factory=list)
     provisional: list[Row] = field(default_factory=list)
     rounds: list[Row] = field(default_factory=list)
+    offsets: list[Row] = field(default_factory=list)
     lines: list[Row] = field(default_factory=list)
     signs: list[Row] = field(default_factory=list)
     reported: list[Row] = field(default_factory=list)
@@ -75,6 +84,7 @@ _LISTS: Final = {
     FINDINGS: lambda group: group.findings,
     REBALANCES_PROVISIONAL: lambda group: group.provisional,
     REBALANCE_ROUNDS: lambda group: group.rounds,
+    REBALANCE_OFFSETS: lambda group: group.offsets,
     LINES: lambda group: group.lines,
     SIGNS: lambda group: group.signs,
     REPORTED: lambda group: group.reported,

@@ -1,0 +1,36 @@
+-- Which partitions did a rebalance hand over, and what did that cost?
+--
+-- One row per partition that stopped with a rebalance, in the order of time: what its owner committed last, who went on, when
+-- and from where, and what came of it. `resumed_offset` is the answer to its request for the offset; -1: none was
+-- committed. `resumed_at` is empty where nobody read the partition again within ten minutes, or before the next rebalance.
+--
+-- :cluster      only this cluster
+-- :group        only this consumer group
+-- :since        rebalances from this time on
+-- :until        up to this time
+-- :limit = 100  rows at most
+
+SELECT
+  o.cluster,
+  o.group_id,
+  o.started_at,
+  o.partition,
+  o.from_client_id,
+  o.committed_at,
+  o.committed_offset,
+  o.to_client_id,
+  o.resumed_at,
+  o.resumed_offset,
+  o.unread_ms,
+  o.lag_before,
+  o.lag_added,
+  o.caught_up_at,
+  o.reread_min,
+  o.reread_max
+FROM rebalance_offsets AS o
+WHERE (:cluster IS NULL OR o.cluster = :cluster)
+  AND (:group IS NULL OR o.group_id = :group)
+  AND o.started_at >= :since
+  AND o.started_at <= :until
+ORDER BY o.started_at, o.cluster, o.group_id, o.ended_at, o.partition
+LIMIT :limit

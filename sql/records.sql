@@ -1,0 +1,36 @@
+-- What did a rebalance cost in records?
+--
+-- One row per rebalance that partitions stopped with, the one first after which most records were read twice. Whoever
+-- takes a partition over begins at its last committed offset, so what was read after it is read again: `reread_min` to
+-- `reread_max` records, from the rate of the commits. `unread_ms` is the longest time that nobody read one of the
+-- `partitions_stopped`; `partitions_unread` were not read again within ten minutes, or before the next rebalance.
+-- `lag_added` is by how many records the lag grew, `catch_up_ms` how long it took until it was what it had been: both
+-- need the ends of logs (`rebalance poll`). It takes a request log, or `dump-offsets --commits`.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+SELECT
+  r.cluster,
+  r.group_id,
+  r.started_at,
+  r.blamed AS cause,
+  r.culprit_client_id AS client_id,
+  r.partitions_stopped,
+  r.partitions_unread,
+  r.unread_ms,
+  r.lag_added,
+  r.catch_up_ms,
+  r.reread_min,
+  r.reread_max,
+  r.id
+FROM rebalances_in_records AS r
+WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  AND (:group IS NULL OR r.group_id = :group)
+  AND r.started_at >= :since
+  AND r.started_at <= :until
+ORDER BY r.reread_max DESC NULLS LAST, r.lag_added DESC NULLS LAST, r.unread_ms DESC NULLS LAST, r.cluster, r.group_id, r.started_at, r.id
+LIMIT :limit

@@ -1,0 +1,30 @@
+-- Which groups read most records twice?
+--
+-- One row per group, the one that read most again first: after all its rebalances together, `reread_min` to `reread_max`
+-- records. `for_each` is the most that one rebalance cost. `longest_unread_ms` is the longest time that nobody read a
+-- partition. Fewer records are read twice if offsets are committed more often (auto.commit.interval.ms, a commit in
+-- onPartitionsRevoked), and if partitions stay where they are (static membership, the cooperative assignor).
+--
+-- :cluster     only this cluster
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+SELECT
+  r.cluster,
+  r.group_id,
+  count(*) AS rebalances,
+  CAST(sum(r.partitions_stopped) AS BIGINT) AS partitions_stopped,
+  CAST(sum(r.reread_min) AS BIGINT) AS reread_min,
+  CAST(sum(r.reread_max) AS BIGINT) AS reread_max,
+  max(r.reread_max) AS for_each,
+  CAST(sum(r.lag_added) AS BIGINT) AS lag_added,
+  max(r.unread_ms) AS longest_unread_ms,
+  max(r.started_at) AS last_at
+FROM rebalances_in_records AS r
+WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  AND r.started_at >= :since
+  AND r.started_at <= :until
+GROUP BY r.cluster, r.group_id
+ORDER BY reread_max DESC NULLS LAST, partitions_stopped DESC, r.cluster, r.group_id
+LIMIT :limit

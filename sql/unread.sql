@@ -1,0 +1,33 @@
+-- Which partitions does nobody read?
+--
+-- One row per partition whose committed offset stood still though its log grew and its owner was there, the last one first.
+-- PARTITION_NOT_READ: the owner commits other offsets, or this one again. COMMITS_STOPPED: it commits nothing at all, so
+-- it does not read, or does not commit what it reads. `records` came meanwhile. It takes the ends of logs
+-- (`rebalance poll`) and a request log, or `dump-offsets --commits`.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 50  rows at most
+
+SELECT
+  f.cluster,
+  f.group_id,
+  get_json_object(f.details, '$.partition') AS partition,
+  f.code,
+  f.client_id AS owner,
+  f.client_host AS owner_host,
+  f.occurred_at AS told_at,
+  CAST(get_json_object(f.details, '$.offset') AS BIGINT) AS committed_offset,
+  CAST(get_json_object(f.details, '$.came') AS BIGINT) AS records,
+  CAST(get_json_object(f.details, '$.stands_ms') AS BIGINT) AS stands_ms,
+  f.id
+FROM findings_with_id AS f
+WHERE f.code IN ('PARTITION_NOT_READ', 'COMMITS_STOPPED')
+  AND (:cluster IS NULL OR f.cluster = :cluster)
+  AND (:group IS NULL OR f.group_id = :group)
+  AND f.occurred_at >= :since
+  AND f.occurred_at <= :until
+ORDER BY f.occurred_at DESC, f.cluster, f.group_id, partition
+LIMIT :limit
