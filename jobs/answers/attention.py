@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple, cast
 
-from coordinator_model.diagnosis import catalogue, client_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, offset_catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
@@ -50,6 +50,11 @@ FIGURES: Final = {
     catalogue.REBALANCE_STORM.code: "total_ms",
     catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
     catalogue.ROLLING_RESTART.code: "total_ms",
+    offset_catalogue.PARTITION_NOT_READ.code: "came",
+    offset_catalogue.COMMITS_STOPPED.code: "came",
+    offset_catalogue.OFFSET_RESET.code: "skipped",
+    offset_catalogue.OFFSET_REWOUND.code: "reread",
+    offset_catalogue.COMMIT_BEHIND.code: "reread_max",
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error

@@ -24,9 +24,9 @@ from jobs.common.stores import Place
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.health.metrics import families
 from jobs.lakehouse.reader import TableReader
-from schemas.names import FINDINGS, GROUP_TRANSITIONS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, GROUP_TRANSITIONS, REBALANCE_OFFSETS, REBALANCES, REBALANCES_PROVISIONAL
 
-TABLES: Final = (GROUP_TRANSITIONS, REBALANCES, REBALANCES_PROVISIONAL, FINDINGS)
+TABLES: Final = (GROUP_TRANSITIONS, REBALANCES, REBALANCES_PROVISIONAL, REBALANCE_OFFSETS, FINDINGS)
 """The tables whose rows are counted."""
 
 FIRST_SECONDS: Final = 60.0
@@ -116,6 +116,9 @@ class GroupTally:
                     self._members(row, row["members_after"], row["ended_at"])
             for row in rows.get(REBALANCES, ()):
                 self._rebalance(row)
+            for row in rows.get(REBALANCE_OFFSETS, ()):
+                self._count("records_reread_max_total", row, row["reread_max"] or 0)
+                self._count("records_lag_added_total", row, row["lag_added"] or 0)
             for row in rows.get(FINDINGS, ()):
                 self._count("findings_total", row, 1, row["code"], row["severity"])
 

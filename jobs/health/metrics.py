@@ -35,11 +35,18 @@ COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_rebalances_total": ("Rebalances that ended.", ("cluster", "cause")),
     "rebalance_rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ("cluster",)),
     "rebalance_unavailable_partition_seconds_total": ("Sum over partitions of the time without an owner at work.", ("cluster",)),
+    "rebalance_records_reread_max_total": ("Records that were read twice after rebalances, at most.", ("cluster",)),
+    "rebalance_records_lag_added_total": ("Records that came while nobody read their partition because of a rebalance.", ("cluster",)),
     "rebalance_findings_total": ("Findings.", ("cluster", "code", "severity")),
     "rebalance_group_rebalances_total": ("Rebalances that ended.", ("cluster", "group", "cause")),
     "rebalance_group_rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ("cluster", "group")),
     "rebalance_group_unavailable_partition_seconds_total": (
         "Sum over partitions of the time without an owner at work.",
+        ("cluster", "group"),
+    ),
+    "rebalance_group_records_reread_max_total": ("Records that were read twice after rebalances, at most.", ("cluster", "group")),
+    "rebalance_group_records_lag_added_total": (
+        "Records that came while nobody read their partition because of a rebalance.",
         ("cluster", "group"),
     ),
     "rebalance_group_findings_total": ("Findings.", ("cluster", "group", "code", "severity")),

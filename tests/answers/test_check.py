@@ -53,7 +53,7 @@ def checked(lake, capsys, *arguments, code=0):
 
 def test_tables_that_keep_the_laws(lake, capsys):
     said = checked(lake, capsys)
-    assert said.out == "OK: 22 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
+    assert said.out == "OK: 26 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
     assert said.err == ""
 
 
@@ -74,7 +74,7 @@ def test_a_row_that_breaks_a_law_is_shown_with_its_id(lake, capsys):
     assert said[0] == "COUNTS_ADD_UP: 1 row"
     assert said[1].startswith(f"  {row_id}  c/payments  ")
     assert said[1].endswith(" UTC  5 members before, 1 joined, 0 left, but 5 after")
-    assert said[-1].startswith("2 of 22 laws broken (3 rebalances, ")
+    assert said[-1].startswith("2 of 26 laws broken (3 rebalances, ")
 
 
 def test_five_rows_of_a_law_are_shown_unless_all_are_asked_for(lake, capsys):
@@ -121,7 +121,7 @@ def test_the_wrong_logs_are_no_all_clear(lake, tmp_path, capsys, form):
 def test_a_broken_law_comes_before_lines_that_are_gone(lake, logs, capsys):
     write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=1), batch=1)
     (logs / ORIGIN).write_text("another log\n")
-    assert "1 of 22 laws broken" in checked(lake, capsys, code=FAILED).out
+    assert "1 of 26 laws broken" in checked(lake, capsys, code=FAILED).out
 
 
 def test_logs_whose_folder_is_gone_are_counted_too(lake, logs, capsys):
@@ -140,7 +140,7 @@ def test_json(lake, capsys):
     write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=1), batch=1)
     told = json.loads(checked(lake, capsys, "--format", "json", code=FAILED).out)
     assert told["rows"]["rebalances"] == 3
-    assert (told["laws"], told["lines"], told["lines_gone"]) == (22, 2, 0)
+    assert (told["laws"], told["lines"], told["lines_gone"]) == (26, 2, 0)
     assert told["broken"] == {"COUNTS_ADD_UP": 1}
     (breach,) = told["breaches"]
     assert breach["law"] == "COUNTS_ADD_UP"
@@ -154,7 +154,7 @@ def test_a_folder_without_tables(tmp_path, capsys):
 
 def test_what_was_not_tracked_yet_breaks_no_law(tmp_path, capsys):
     folder = empty_lakehouse(tmp_path / "lake")
-    assert checked(folder, capsys).out.startswith("OK: 21 laws hold (0 rebalances, ")
+    assert checked(folder, capsys).out.startswith("OK: 25 laws hold (0 rebalances, ")
 
 
 def test_the_times_of_the_lines_are_read(lake):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobs.laws import offset_laws
 from jobs.laws.laws import LAWS, breaches
 
 START_MS = 1_800_000_000_000
@@ -321,5 +322,5 @@ def test_a_breach_names_its_row():
 
 
 def test_every_law_can_be_broken():
-    """The cases above break each of them."""
-    assert len(LAWS) == 21
+    """The cases above break each of them, test_offset_laws.py the others."""
+    assert len(LAWS) - len(offset_laws.LAWS) == 21
