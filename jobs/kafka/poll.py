@@ -116,7 +116,7 @@ def group_line(group_id: str, answer: Any) -> dict[str, Any]:
 
 
 def _has_offsets(line: Mapping[str, Any]) -> bool:
-    """Whether a group may have committed. A share group has not: as a classic group, which is what is asked for, it is not there."""
+    """Whether a group is there to be asked. Groups of other types, such as share groups, are not listed at all."""
     return "error" not in line and line["state"] not in ("Dead", "Unknown")
 
 

@@ -163,10 +163,10 @@ class WithOffsets(Answers):
 
 def test_offsets_come_behind_the_groups_and_not_with_each_poll() -> None:
     refused = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
-    admin = WithOffsets({"g": group(ConsumerGroupState.EMPTY), "h": refused, "share": group(ConsumerGroupState.DEAD)})
+    admin = WithOffsets({"g": group(ConsumerGroupState.EMPTY), "h": refused, "x": group(ConsumerGroupState.DEAD)})
     poller = poll.Poller(SimpleNamespace(bootstrap="b:9092", admin=lambda: admin), offsets_each=2)
     lines = list(poller.poll())
-    assert [line.get("group") for line in lines] == ["g", "h", "share", "g", None]
+    assert [line.get("group") for line in lines] == ["g", "h", "x", "g", None]
     assert lines[3] == {"timestamp": lines[4]["timestamp"], "group": "g", "offsets": {"t-0": [3, 5]}}
     admin.groups["i"] = admin.groups["g"]
     assert [line.get("group") for line in polled(poller)] == ["i", None]
