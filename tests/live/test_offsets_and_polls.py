@@ -40,11 +40,20 @@ def produce(broker, topic, records):
     producer.flush()
 
 
-def commit(broker, offset, group=SIMPLE):
+def commit(broker, offset):
     """Of the first partition, by a group without members."""
-    simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": SIMPLE})
     simple.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
     simple.close()
+
+
+def commit_simply(broker, folder):
+    """Eight records, of which a group without members commits five, and then all; a poll sees both."""
+    produce(broker, "orders", 8)
+    commit(broker, 5)
+    wait_until(lambda: offsets_polled(folder, SIMPLE) == [("orders-0", 5, 8)])
+    commit(broker, 8)
+    wait_until(lambda: offsets_polled(folder, SIMPLE)[1:] == [("orders-0", 8, 8)])
 
 
 def start(name, *options):
@@ -82,9 +91,9 @@ def last_poll(folder, group):
 
 @pytest.fixture(scope="module")
 def recorded(broker, tmp_path_factory):
-    """c1 joins, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped.
+    """c1 joins and commits, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped.
 
-    In a group of the consumer protocol: n1 joins, n2 joins, n2 leaves, n1 leaves. A group without members commits twice.
+    In a group of the consumer protocol: n1 joins and commits, n2 joins, n2 leaves, n1 leaves. A group without members commits twice.
     """
     folder = tmp_path_factory.mktemp("recorded")
     broker.create_topic("orders", 6)
@@ -104,14 +113,13 @@ def recorded(broker, tmp_path_factory):
             one = joins("c1")
             polled("Stable", "c1")
             polled("Stable", "n1", group=NEW_GROUP)
+            for consumer, group in ((one, GROUP), (new_one, NEW_GROUP)):
+                consumer.commit()  # the first record of each partition
+                wait_until(lambda group=group: ("orders-0", 0, 0) in offsets_polled(folder / "poll", group))
             two = joins("c2")
             new_two = joins("n2", NEW_GROUP, CONSUMER)
             polled("Stable", "c1", "c2")
-            produce(broker, "orders", 8)
-            commit(broker, 5)
-            wait_until(lambda: offsets_polled(folder / "poll", SIMPLE) == [("orders-0", 5, 8)])
-            commit(broker, 8)
-            wait_until(lambda: offsets_polled(folder / "poll", SIMPLE)[1:] == [("orders-0", 8, 8)])
+            commit_simply(broker, folder / "poll")
             two.leave()
             polled("Stable", "c1")
             polled("Stable", "n1", "n2", group=NEW_GROUP)
@@ -199,7 +207,7 @@ def test_offsets_that_groups_committed(recorded, tmp_path):
         assert process(recorded / source, tmp_path / source, settings=Settings(shards=8), most_lines=50_000) is not None
         events[source] = table_rows(tmp_path / source / "group_events")
     (topic_id,) = {ids["orders"] for group in (GROUP, NEW_GROUP, SIMPLE) for ids in told(recorded / "poll", group, "ids")}
-    for group, committed in ((SIMPLE, {5, 8}), (GROUP, {8, -1}), (NEW_GROUP, {8})):
+    for group, committed in ((SIMPLE, {5, 8}), (GROUP, {0, -1}), (NEW_GROUP, {0})):
         stored = offsets_in(events["offsets"], "OFFSETS_STORED", group)
         assert {row["offset"] for row in stored if row["partition"] == "orders-0"} >= committed, group
         assert {row["topic_id"] for row in stored if row["offset"] >= 0} <= {topic_id, None}, group
