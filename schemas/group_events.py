@@ -159,7 +159,7 @@ SCHEMA: Final = StructType(
         column(
             "offsets",
             OFFSETS,
-            "OFFSET_COMMIT, TXN_OFFSET_COMMIT: what was accepted. OFFSET_FETCH: the committed offsets in the answer. OFFSETS_STORED, OFFSETS_POLLED: committed offsets of the group. An offset of -1: none is committed.",
+            "OFFSET_COMMIT, TXN_OFFSET_COMMIT: what was accepted. OFFSET_FETCH: the committed offsets in the answer. OFFSETS_STORED, OFFSETS_POLLED: committed offsets of the group. An offset of -1: none is committed. `topic_id`: of the topic that `partition` names, if the line has both.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),

@@ -24,7 +24,7 @@ WITH seen AS (
       AS protocol_type,
     max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
   FROM group_events AS e
-  WHERE e.group_id <> ''
+  WHERE e.group_id <> '' AND e.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
     AND e.occurred_at <= :until

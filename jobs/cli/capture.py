@@ -137,8 +137,14 @@ _LONGEST: Final = timedelta(hours=1)
 @options.client_settings("--config", "the client")
 @click.option("--out", type=options.PATH, metavar="FILE", help="File to write. An existing dump is continued. [default: standard output]")
 @click.option("--follow", is_flag=True, help="Wait for new records until Ctrl-C.")
-@click.option("--all", "everything", is_flag=True, help="Also write all other records: offsets, share groups and streams groups.")
-def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follow: bool, everything: bool) -> int:
+@click.option(
+    "--commits",
+    is_flag=True,
+    help="Also write the committed offsets: how far each group was when it rebalanced. They are most of the topic: a consumer that commits "
+    "every 5 s, the default, writes 17,280 of them a day for each of its partitions, 3 MB in the file.",
+)
+@click.option("--all", "everything", is_flag=True, help="Also write all other records: committed offsets, share groups and streams groups.")
+def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follow: bool, commits: bool, everything: bool) -> int:
     """Write the group records of __consumer_offsets to a file.
 
     `rebalance run` reads them, with logs or without. The client needs permission to read that topic, and no other. Put the file into
@@ -150,9 +156,11 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
 
     if out is not None and (not is_record_file(out.name) or out.suffix == ".gz"):
         raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will ignore it")
+    if everything:
+        tell("with --all, which has them", "commits")
     cluster = Cluster(bootstrap, config)
     with told_if_full(out.parent) if out is not None else nullcontext(), Interrupts() as interrupts:
-        counts = dump_to_file(cluster, out, stopped=interrupts.happened, everything=everything, follow=follow)
+        counts = dump_to_file(cluster, out, stopped=interrupts.happened, commits=commits, everything=everything, follow=follow)
     warn(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
     if interrupts.signal is not None and not follow:
         return exit_codes.ENDED_BY_SIGNAL + interrupts.signal
@@ -171,22 +179,48 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
 @click.option("--cluster", default="default", metavar="NAME", help="Name of the cluster in the tables.")
 @click.option("--every", default="5s", metavar="TIME", help="Time between two polls: 500ms, 5s, 1m.")
 @click.option("--group", "groups", metavar="GROUP", multiple=True, help="Only this consumer group. Repeatable.")
+@click.option(
+    "--offsets/--no-offsets",
+    default=True,
+    help="Ask for the committed offsets of the groups and the ends of their partitions: how far behind each group was when it rebalanced.",
+)
+@click.option(
+    "--offsets-every",
+    metavar="TIME",
+    help="Time between two questions for offsets, in whole polls. [default: --every, so that a change of a group comes with its offsets]",
+)
 @options.once("Poll once.")
-def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every: str, groups: Sequence[str], once: bool) -> int:
+def poll(
+    bootstrap: str,
+    *,
+    config: Path | None,
+    out: Path,
+    cluster: str,
+    every: str,
+    groups: Sequence[str],
+    offsets: bool,
+    offsets_every: str | None,
+    once: bool,
+) -> int:
     """Ask a cluster for its groups at regular intervals.
 
-    For clusters whose logs and __consumer_offsets you cannot read. The client needs permission to list and describe groups, and no other.
-    Ctrl-C ends it.
+    For clusters whose logs and __consumer_offsets you cannot read. The client needs permission to list and describe groups, for offsets to
+    describe their topics, and no other. Ctrl-C ends it.
     """
     from jobs.kafka.clients import Cluster, check_cluster_name
     from jobs.kafka.poll import Poller, follow
 
-    interval = _interval(every)
+    interval = _interval("--every", every)
+    rarely = _interval("--offsets-every", offsets_every) if offsets_every is not None else interval
     if once:
-        tell("with --once", "every")
+        tell("with --once", "every", "offsets_every")
+    elif not offsets:
+        tell("with --no-offsets", "offsets_every")
+    elif rarely < interval:
+        raise UserError(f"--offsets-every {offsets_every}: offsets are asked for with a poll, and polls are {every} apart: change --every")
     check_cluster_name("--cluster", cluster)
     with told_if_full(out), Interrupts() as interrupts:
-        poller = Poller(Cluster(bootstrap, config), groups)
+        poller = Poller(Cluster(bootstrap, config), groups, offsets_each=round(rarely / interval) if offsets else 0)
         folder = out / cluster / "poll"
         try:
             answered = follow(poller, folder, every=interval.total_seconds(), once=once, stopped=interrupts.happened, complain=warn)
@@ -196,9 +230,9 @@ def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every:
     return 0
 
 
-def _interval(text: str) -> timedelta:
+def _interval(option: str, text: str) -> timedelta:
     """A duration, or a number of seconds."""
-    interval = parse_span(text if text[-1:].isalpha() else f"{text}s", name="--every")
+    interval = parse_span(text if text[-1:].isalpha() else f"{text}s", name=option)
     if not _SHORTEST <= interval <= _LONGEST:
-        raise UserError(f"--every {text}: write a duration from 100ms to 60m, such as 5s")
+        raise UserError(f"{option} {text}: write a duration from 100ms to 60m, such as 5s")
     return interval

@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     help="Read __consumer_offsets of this cluster, with logs or without (docs/capture-managed.md).",
 )
 @click.option("--offsets-cluster", default="default", metavar="NAME", help="Name of that cluster in the tables.")
+@click.option(
+    "--offsets-commits",
+    is_flag=True,
+    help="Read the committed offsets from it, too: how far each group was when it rebalanced. They are most of the topic.",
+)
 @options.client_settings("--client-config", "the client that reads __consumer_offsets")
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Serve metrics for Prometheus at this port, such as 9404."
@@ -63,6 +68,7 @@ def run(
     config: Path | None,
     offsets_from: str | None,
     offsets_cluster: str,
+    offsets_commits: bool,
     client_config: Path | None,
     metrics_port: int | None,
     metrics_host: str,
@@ -90,7 +96,7 @@ def run(
     if not settings.alerts.receivers:
         tell("without --alert, or a receiver in --config", "dashboard_url")
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
-    offsets = None if offsets_from is None else OffsetsFrom(offsets_from, offsets_cluster, client_config)
+    offsets = None if offsets_from is None else OffsetsFrom(offsets_from, offsets_cluster, client_config, offsets_commits)
     lines = None if kafka is None else TopicInput(kafka, topic, starting, kafka_config, max_offsets, accept_loss)
     if source is None and offsets is None and lines is not None and max_offsets is not None:
         tell("beside --max-offsets", "slice_lines")
@@ -110,7 +116,7 @@ def _tell_without_effect(source: Path | None, lakehouse: Place, *, kafka: bool, 
     elif (Lakehouse(lakehouse).topic_checkpoint / "offsets").is_dir():
         tell(f"on {lakehouse}, which has read the topic: it goes on where it stopped", "starting")
     if not offsets:
-        tell("without --offsets-from", "offsets_cluster", "client_config")
+        tell("without --offsets-from", "offsets_cluster", "offsets_commits", "client_config")
     if source is None:
         tell("without --input: lines of a topic have times (`rebalance ship` has this option)", "timezones")
         tell("without --input: it is about the lines of log files", "log_format")

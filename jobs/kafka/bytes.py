@@ -5,12 +5,14 @@ The bytes may be anything. UnreadableError says what is wrong with them, and a w
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 _T = TypeVar("_T")
 
 _MAX_VARINT_BYTES: Final = 5
+_UUID_BYTES: Final = 16
 
 
 class UnreadableError(ValueError):
@@ -56,6 +58,10 @@ class FieldReader:
                 return value
         raise UnreadableError("a number that does not end")
 
+    def uuid(self) -> str:
+        """The id of a topic, as Kafka prints it."""
+        return uuid_text(self.take(_UUID_BYTES))
+
     def string(self) -> str:
         """A text that may not be null."""
         return _present(self.nullable_string())
@@ -100,6 +106,11 @@ class FieldReader:
             raise UnreadableError("ends too early")
         self._at += size
         return self._data[self._at - size : self._at]
+
+
+def uuid_text(data: bytes) -> str:
+    """What org.apache.kafka.common.Uuid.toString makes of its 16 bytes: base64 for URLs, without the padding."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _present(value: _T | None) -> _T:

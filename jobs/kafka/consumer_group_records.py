@@ -7,7 +7,6 @@ what its key names is gone. Source: kafka `group-coordinator/src/main/resources/
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -25,7 +24,6 @@ EXPRESSION_KEY: Final = 16
 _TAG_OF_CLASSIC: Final = 0  # of ClassicMemberMetadata in ConsumerGroupMemberMetadataValue
 _TAG_OF_HASH: Final = 0  # of MetadataHash in ConsumerGroupMetadataValue (4.1)
 _TAG_OF_TIME: Final = 0  # of AssignmentTimestamp in ConsumerGroupTargetAssignmentMetadataValue (4.3; KIP-1263)
-_UUID_BYTES: Final = 16
 
 
 class StoredEpoch(NamedTuple):
@@ -133,7 +131,7 @@ def _topics(reader: FieldReader) -> StoredTopics:
         reader.tagged_fields()
 
     def topic() -> str:
-        reader.take(_UUID_BYTES)
+        reader.uuid()
         name = reader.string()
         reader.int32()  # number of partitions
         reader.array(partition, 6)
@@ -171,7 +169,7 @@ def _partitions(reader: FieldReader) -> tuple[str, ...]:
     """Partitions as topic id and number, as requests have them."""
 
     def of_topic() -> list[str]:
-        topic = base64.urlsafe_b64encode(reader.take(_UUID_BYTES)).decode().rstrip("=")  # org.apache.kafka.common.Uuid.toString
+        topic = reader.uuid()
         numbers = reader.array(reader.int32, 4)
         reader.tagged_fields()
         return [f"{topic}-{number}" for number in sorted(numbers)]

@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, reason
+from jobs.kafka.committed_offsets import COMMIT_KEYS
 from jobs.kafka.consumer_group_records import CONSUMER_GROUP_KEYS
 from jobs.kafka.group_metadata import GROUP_KEY
 
@@ -39,7 +40,9 @@ _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
 _TIME: Final = re.compile(rb'"timestamp":(-?\d+)')
-_GROUP_KEYS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted({GROUP_KEY, *CONSUMER_GROUP_KEYS}))
+_GROUPS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted({GROUP_KEY, *CONSUMER_GROUP_KEYS}))
+_COMMITS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted(COMMIT_KEYS))
+_EVERYTHING: Final = (b"",)
 
 
 @dataclass
@@ -81,13 +84,15 @@ def dump_to_file(
     path: Path | None,
     *,
     stopped: Callable[[], bool],
+    commits: bool = False,
     everything: bool = False,
     follow: bool = False,
     alive_seconds: float = ALIVE_SECONDS,
 ) -> DumpCounts:
     """Writes a dump, or continues the one in the file; without a path, writes to standard output.
 
-    `everything` includes commits, share groups and streams groups. With `follow`, a topic that does not exist yet is waited for.
+    The records are those of consumer groups; with `commits` also the offsets they committed, with `everything` all that there are. With
+    `follow`, a topic that does not exist yet is waited for.
     UserError: the topic cannot be read, or the file cannot be written.
     """
     try:
@@ -101,7 +106,8 @@ def dump_to_file(
             def write(text: str) -> None:
                 print(text, file=file, flush=follow)
 
-            dump = _Dump(cluster, write, after, stopped, everything=everything)
+            keys = _EVERYTHING if everything else (*_COMMITS, *_GROUPS) if commits else _GROUPS
+            dump = _Dump(cluster, write, after, stopped, keys)
             return dump.run(alive_seconds if follow else None)
     except OSError as error:
         if path is None:
@@ -136,13 +142,19 @@ class _Dump:
     """One run of the command."""
 
     def __init__(
-        self, cluster: Cluster, write: Callable[[str], None], after: DumpPosition | None, stopped: Callable[[], bool], *, everything: bool
+        self,
+        cluster: Cluster,
+        write: Callable[[str], None],
+        after: DumpPosition | None,
+        stopped: Callable[[], bool],
+        keys: tuple[bytes, ...],
     ) -> None:
+        """`keys`: how those of the records begin that belong into the dump."""
         self._cluster = cluster
         self._write = write
         self._after = after
         self._stopped = stopped
-        self._everything = everything
+        self._keys = keys
         self._counts = DumpCounts()
         self._clock = ClusterTime(after.newest_ms if after else -1)
         self._unread: set[int] = set()  # partitions that were not read to their ends
@@ -190,7 +202,7 @@ class _Dump:
             if error is None:
                 self._counts.read += 1
                 self._clock.advance(message.timestamp()[1])
-                if self._everything or (message.key() or b"").startswith(_GROUP_KEYS):
+                if (message.key() or b"").startswith(self._keys):
                     records.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the name of a public code
                 self._unread.discard(message.partition())

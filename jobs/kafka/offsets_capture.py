@@ -21,11 +21,12 @@ _STOP_SECONDS: Final = 10
 
 @dataclass(frozen=True)
 class OffsetsFrom:
-    """The cluster to read from, and its name in the tables."""
+    """The cluster to read from, and its name in the tables. `commits`: read the committed offsets, too."""
 
     bootstrap: str
     cluster: str = "default"
     config: Path | None = None
+    commits: bool = False
 
 
 class OffsetsCapture:
@@ -36,6 +37,7 @@ class OffsetsCapture:
         self.folder = folder
         self.error: BaseException | None = None
         self._path = folder / source.cluster / "offsets" / _FILE
+        self._commits = source.commits
         self._cluster = Cluster(source.bootstrap, source.config)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="offsets", daemon=True)
@@ -43,7 +45,7 @@ class OffsetsCapture:
 
     def fetch(self, stopped: Callable[[], bool]) -> None:
         """Continues the dump up to now. UserError: the topic cannot be read."""
-        dump_to_file(self._cluster, self._path, stopped=stopped)
+        dump_to_file(self._cluster, self._path, stopped=stopped, commits=self._commits)
 
     def start(self) -> None:
         """Continues the dump until `stop`. UserError: the cluster cannot be reached."""
@@ -58,6 +60,6 @@ class OffsetsCapture:
 
     def _follow(self) -> None:
         try:
-            dump_to_file(self._cluster, self._path, stopped=self._stop.is_set, follow=True)
+            dump_to_file(self._cluster, self._path, stopped=self._stop.is_set, commits=self._commits, follow=True)
         except Exception as error:  # noqa: BLE001 - the main thread reports it
             self.error = error

@@ -1,14 +1,15 @@
 """`rebalance poll`: lists and describes the groups of a cluster at intervals, and writes lines of JSON (jobs/logs/record_judge.py).
 
-It serves clusters whose broker logs are out of reach. A group gets a line when it is first seen and whenever it has changed; every poll
-ends with a sign of life. Times are those of this machine.
+It serves clusters whose broker logs are out of reach. A group gets a line when it is first seen and whenever it has changed, and another
+one whenever its committed offsets or the ends of its partitions have (poll_offsets.py); every poll ends with a sign of life. Times are
+those of this machine.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import datetime, timezone
@@ -20,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import Cluster, reason
+from jobs.kafka.poll_offsets import OffsetPoller, Partition
 
 FORMAT: Final = "rebalance-poll-1"
 TIMEOUT_SECONDS: Final = 30.0
@@ -34,12 +36,15 @@ _STATES: Final = {
 class Poller:
     """Polls one cluster. `last_lines`: what was last written about each group."""
 
-    def __init__(self, cluster: Cluster, groups: Collection[str] = ()) -> None:
-        """`groups`: the only ones to poll; all if empty."""
+    def __init__(self, cluster: Cluster, groups: Collection[str] = (), *, offsets_each: int = 0) -> None:
+        """`groups`: the only ones to poll; all if empty. `offsets_each`: how many polls it takes to ask for offsets again; 0: never."""
         self.cluster = cluster
         self.last_lines: dict[str, dict[str, Any]] = {}
         self._groups = frozenset(groups)
         self._admin: AdminClient = cluster.admin()
+        self._offsets = OffsetPoller(self._admin)
+        self._offsets_each = offsets_each
+        self._polls = 0
 
     def poll(self) -> Iterator[dict[str, Any]]:
         """The lines of one poll. KafkaException: the cluster did not answer."""
@@ -47,6 +52,7 @@ class Poller:
         listed = self._list()
         described = self._describe(sorted(listed))
         at_ms = time.time_ns() // 1_000_000
+        last_ms, offsets = self._poll_offsets(described) or (at_ms, [])
         for group_id in sorted(self.last_lines.keys() - listed):
             if self.last_lines[group_id].get("state") != "Dead":
                 described[group_id] = {"group": group_id, "type": self.last_lines[group_id].get("type"), "state": "Dead", "members": []}
@@ -57,7 +63,15 @@ class Poller:
             if "error" not in line or "error" not in last:
                 yield {"timestamp": at_ms, **line}
             self.last_lines[group_id] = line
-        yield {"timestamp": at_ms, "polled": len(listed), "took_ms": int((time.monotonic() - began) * 1000)}
+        yield from offsets
+        yield {"timestamp": last_ms, "polled": len(listed), "took_ms": int((time.monotonic() - began) * 1000)}
+
+    def _poll_offsets(self, described: Mapping[str, dict[str, Any]]) -> tuple[int, list[dict[str, Any]]] | None:
+        """What OffsetPoller tells; None if it is not its turn."""
+        turn, self._polls = self._polls, self._polls + 1
+        if not self._offsets_each or turn % self._offsets_each:
+            return None
+        return self._offsets.poll({group_id: _assigned(line) for group_id, line in described.items() if _has_offsets(line)})
 
     def _list(self) -> set[str]:
         answer = _result(self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS))
@@ -99,6 +113,16 @@ def group_line(group_id: str, answer: Any) -> dict[str, Any]:
         "coordinator": {"id": node.id, "address": f"{node.host}:{node.port}"} if node is not None else None,
         "members": sorted(members, key=lambda member: str(member["member_id"])),
     }
+
+
+def _has_offsets(line: Mapping[str, Any]) -> bool:
+    """Whether a group is there to be asked. Groups of other types, such as share groups, are not listed at all."""
+    return "error" not in line and line["state"] not in ("Dead", "Unknown")
+
+
+def _assigned(line: Mapping[str, Any]) -> list[Partition]:
+    names = (name.rpartition("-") for member in line["members"] for name in member["partitions"])
+    return [Partition(topic, int(number)) for topic, _, number in names]
 
 
 def follow(

@@ -3,6 +3,7 @@
     {"format":"rebalance-offsets-1","from":"…","began":"…"}                    the first line: makes two dumps differ from the start
     {"timestamp":1795242559456,"partition":7,"offset":812,"key":"AAIABm9yZGVycw==","value":"AAMACGNv…"}
     {"timestamp":1795242560012,"group":"orders","state":"Stable","members":[…]}
+    {"timestamp":1795242560019,"group":"orders","offsets":{"payments-0":[812,815]},"ids":{"payments":"luYOBvZtQMueJqQy4F4ETQ"}}
 
 The files lie in folders named `offsets` and `poll` inside a cluster's folder, and are read side by side with the brokers' logs.
 The folder stands in the place of a broker, so the records move no broker's clock.
@@ -24,8 +25,8 @@ _FILE: Final = re.compile(r"\.jsonl(?:\.gz)?$")
 _TIME: Final = re.compile(rb'"timestamp": ?(\d{1,17})[,}]')  # a quote inside of a text has a backslash before it
 _ANY_TIME: Final = re.compile(rb'"timestamp":')
 _HEADER: Final = re.compile(rb'\{"format": ?"')
-_OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[C-Za-z0-9+/]|AA[A-Hk-z0-9+/]|AB[E-Za-z0-9+/])')
-"""A record's key, in base64, whose first two bytes are not a number from 2 to 8, nor 16: of no classic group, and none of KIP-848."""
+_OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[C-Za-z0-9+/]|AA[k-z0-9+/]|AB[E-Za-z0-9+/])')
+"""A record's key, in base64, whose first two bytes are not a number from 0 to 8, nor 16: no commit, and no group of consumers."""
 _GROUP: Final = b'"group":'
 _KEY: Final = b'"key":'
 
@@ -75,7 +76,7 @@ class RecordJudge(LineJudge):
     """Judges the lines of a file of records."""
 
     def timed(self, line: bytes, fault: str) -> str | None:
-        """Skips what concerns no consumer group: commits, other kinds of groups, and signs of life of a poll."""
+        """Skips what concerns no consumer group: other kinds of groups, and signs of life of a poll."""
         if fault:
             return fault
         if _KEY in line:

@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets` and answers of Admin describe as rows: one for the group, then one for each member.
+"""Records of `__consumer_offsets` and answers of Admin as rows. Of a group there is one for the group, then one for each member.
 
 The row of the group has its generation, leader, protocol, state, members and assignments. A member has a row (GROUP_MEMBER) at the
-same position with its client.id, host and timeouts.
+same position with its client.id, host and timeouts. A committed offset is a row, and so is a line of a poll with the offsets of a group.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from coordinator_model import events as e
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.kafka.bytes import UnreadableError
+from jobs.kafka.committed_offsets import CommittedOffset, decode_committed_offset
 from jobs.kafka.consumer_group_records import decode_consumer_group_record
 from jobs.kafka.group_metadata import UnsupportedVersionError, decode
 from jobs.parsing.consumer_group_columns import record_columns
@@ -44,7 +45,7 @@ def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:
     """The rows of one line: its COMMON columns with what its `text` says. The first row accounts for the line."""
-    read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if line["source"] == e.OFFSETS_SOURCE else _described
+    read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if line["source"] == e.OFFSETS_SOURCE else _polled
     common = {name: line[name] for name in COMMON} | {"source": line["source"], "received_at": line["occurred_at"]}
     try:
         rows = read(_object(line["text"]), line["occurred_at"])
@@ -80,12 +81,15 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
     """The rows of one record; none if it is not about a consumer group. RefusedError: it cannot be read."""
     try:
         group, record = decode(key, value), decode_consumer_group_record(key, value)
+        commit = decode_committed_offset(key, value)
     except UnsupportedVersionError as error:
         raise RefusedError(f"{Refusal.UNSUPPORTED_VERSION}: {error}") from None
     except UnreadableError as error:
         raise RefusedError(f"{Refusal.UNREADABLE_RECORD}: {error}") from None
     if record is not None:
         return [{"coordinator_partition": partition, "received_at": at, **record_columns(record)}]
+    if commit is not None:
+        return [{"coordinator_partition": partition, "received_at": at, **_committed(commit)}]
     if group is None:
         return []
     for name in (group.group_id, group.leader_id, group.protocol, group.protocol_type):
@@ -126,10 +130,46 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
     return [common | row for row in (whole, *members)]
 
 
-# Answers of Admin describe.
+def _committed(commit: CommittedOffset) -> dict[str, Any]:
+    partition = f"{_checked(commit.topic)}-{commit.partition}"
+    offset = {"partition": partition, "offset": commit.offset, "topic_id": commit.topic_id or None}
+    return {"kind": e.OFFSETS_STORED, "group_id": _checked(commit.group_id), "offsets": [offset]}
 
 
-def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
+# Answers of Admin.
+
+
+def _polled(answer: Mapping[str, Any], _at: datetime) -> _Rows:
+    if "error" not in answer and "offsets" in answer:
+        return [{"kind": e.OFFSETS_POLLED, "group_id": _text(answer, "group"), "offsets": _offsets(answer)}]
+    return _described(answer)
+
+
+def _offsets(answer: Mapping[str, Any]) -> _Rows:
+    """Each partition with its committed offset and its end."""
+    offsets, ids = answer["offsets"], answer.get("ids", {})
+    if not isinstance(offsets, dict) or not all(isinstance(pair, list) and len(pair) == 2 for pair in offsets.values()):
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: offsets")
+    if not isinstance(ids, dict):
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: ids")
+    return [
+        {
+            "partition": _checked(name),
+            "offset": _offset(committed),
+            "end": None if end is None else _offset(end),
+            "topic_id": _optional(ids, name.rpartition("-")[0]) or None,
+        }
+        for name, (committed, end) in offsets.items()
+    ]
+
+
+def _offset(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value < 1 << 63:
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: offsets")
+    return value
+
+
+def _described(answer: Mapping[str, Any]) -> _Rows:
     if "error" in answer or answer.get("state") == "Unknown":
         return []  # says nothing about the group
     group_id, state, consumer = _text(answer, "group"), _text(answer, "state"), answer.get("type") == "consumer"

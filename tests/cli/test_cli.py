@@ -166,6 +166,13 @@ def test_intervals_that_poll_takes(capsys, tmp_path, every):
     assert "--cluster a/b" in refused(capsys, "poll", "--bootstrap", "x:1", "--out", tmp_path, "--every", every, "--cluster", "a/b")
 
 
+def test_intervals_of_offsets(capsys, tmp_path):
+    arguments = ("poll", "--bootstrap", "x:1", "--out", tmp_path, "--cluster", "a/b", "--every", "5s", "--offsets-every")
+    assert "--cluster a/b" in refused(capsys, *arguments, "60s")
+    assert "--offsets-every 2h: write" in refused(capsys, *arguments, "2h")
+    assert "--offsets-every 1s: offsets are asked for with a poll, and polls are 5s apart" in refused(capsys, *arguments, "1s")
+
+
 def test_commands_are_listed_by_use():
     lines = CliRunner().invoke(entry.cli, ["--help"]).output.partition("Commands:\n")[2].splitlines()
     names = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]  # others go on

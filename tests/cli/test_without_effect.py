@@ -16,6 +16,7 @@ def said(capsys, *arguments):
     return [line for line in lines if "no effect" in line]
 
 
+POLL = ("poll", "--bootstrap", "x:1", "--out", "o", "--cluster", "a/b")
 RUN = ("run", "--lakehouse", "lake", "--once", "--input", "nowhere")
 
 
@@ -27,11 +28,17 @@ RUN = ("run", "--lakehouse", "lake", "--once", "--input", "nowhere")
         ((*RUN, "--max-offsets", "5", "--kafka-config", "x"), "--max-offsets, --kafka-config have no effect without --kafka"),
         ((*RUN, "--client-config", "x"), "--client-config has no effect without --offsets-from"),
         ((*RUN, "--offsets-cluster", "prod"), "--offsets-cluster has no effect without --offsets-from"),
+        ((*RUN, "--offsets-commits"), "--offsets-commits has no effect without --offsets-from"),
         ((*RUN, "--metrics-host", "0.0.0.0"), "--metrics-host has no effect without --metrics-port"),
         (("ask", "--group", "g"), "--group has no effect without the NAME of a question"),
         (("ask", "--show"), "--show has no effect without the NAME of a question"),
         (("ask", "why", "--show", "--format", "csv"), "--format has no effect with --show"),
-        (("poll", "--bootstrap", "x:1", "--out", "o", "--once", "--every", "5s", "--cluster", "a/b"), "--every has no effect with --once"),
+        ((*POLL, "--once", "--every", "5s"), "--every has no effect with --once"),
+        ((*POLL, "--no-offsets", "--offsets-every", "9s"), "--offsets-every has no effect with --no-offsets"),
+        (
+            ("dump-offsets", "--bootstrap", "x", "--config", "none", "--all", "--commits"),
+            "--commits has no effect with --all, which has them",
+        ),
     ],
 )
 def test_an_option_without_effect(capsys, tmp_path, monkeypatch, arguments, line):

@@ -147,6 +147,32 @@ def test_only_groups_that_changed_have_a_line() -> None:
     assert polled(poller) == [{"polled": 1}]
 
 
+class WithOffsets(Answers):
+    """Each group has committed 3 of 5 records of a partition."""
+
+    def list_consumer_group_offsets(self, requests, **_):
+        place = SimpleNamespace(topic="t", partition=0, offset=3, error=None)
+        return {request.group_id: done(SimpleNamespace(topic_partitions=[place])) for request in requests}
+
+    def list_offsets(self, partitions, **_):
+        return {partition: done(SimpleNamespace(offset=5)) for partition in partitions}
+
+    def describe_topics(self, topics, **_):
+        return {name: done(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))) for name in topics.topic_names}
+
+
+def test_offsets_come_behind_the_groups_and_not_with_each_poll() -> None:
+    refused = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    admin = WithOffsets({"g": group(ConsumerGroupState.EMPTY), "h": refused, "x": group(ConsumerGroupState.DEAD)})
+    poller = poll.Poller(SimpleNamespace(bootstrap="b:9092", admin=lambda: admin), offsets_each=2)
+    lines = list(poller.poll())
+    assert [line.get("group") for line in lines] == ["g", "h", "x", "g", None]
+    assert lines[3] == {"timestamp": lines[4]["timestamp"], "group": "g", "offsets": {"t-0": [3, 5]}}
+    admin.groups["i"] = admin.groups["g"]
+    assert [line.get("group") for line in polled(poller)] == ["i", None]
+    assert [line.get("group") for line in polled(poller)] == ["i", None]
+
+
 def test_a_group_that_may_not_be_described_is_told_once() -> None:
     refused = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
     poller = poller_of(Answers({"g": refused}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import signal
@@ -10,7 +11,7 @@ import sys
 import time
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from jobs.cli.entry import main
@@ -23,18 +24,36 @@ from jobs.kafka.dump_offsets import dump_to_file
 from jobs.kafka.offsets_capture import OffsetsFrom
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
+from jobs.pipeline.at_once import process
 from tests.live.shipping import PROJECT, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-GROUP, NEW_GROUP = "orders-app", "parcels-app"
+GROUP, NEW_GROUP, SIMPLE = "orders-app", "parcels-app", "bookkeeper"
 
 
-def commit(broker):
-    """Of a group without members: of no concern."""
-    simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bookkeeper"})
-    simple.commit(offsets=[TopicPartition("orders", 0, 5)], asynchronous=False)
+def produce(broker, topic, records):
+    """Writes records into the first partition of a topic."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for _ in range(records):
+        producer.produce(topic, b"", partition=0)
+    producer.flush()
+
+
+def commit(broker, offset):
+    """Of the first partition, by a group without members."""
+    simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": SIMPLE})
+    simple.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
     simple.close()
+
+
+def commit_simply(broker, folder):
+    """Eight records, of which a group without members commits five, and then all; a poll sees both."""
+    produce(broker, "orders", 8)
+    commit(broker, 5)
+    wait_until(lambda: offsets_polled(folder, SIMPLE) == [("orders-0", 5, 8)])
+    commit(broker, 8)
+    wait_until(lambda: offsets_polled(folder, SIMPLE)[1:] == [("orders-0", 8, 8)])
 
 
 def start(name, *options):
@@ -47,19 +66,34 @@ def end(process):
     assert process.wait(120) == 0
 
 
+def lines_of(folder, group):
+    """What the poller wrote of a group."""
+    lines = [json.loads(line) for path in sorted(folder.rglob("poll-*.jsonl")) for line in path.read_text().splitlines()]
+    return [line for line in lines if line.get("group") == group]
+
+
+def offsets_polled(folder, group):
+    """The partitions with the committed offsets and ends that polls tell of a group, one after the other."""
+    return [(name, *pair) for offsets in told(folder, group, "offsets") for name, pair in offsets.items()]
+
+
+def told(folder, group, name):
+    """A field of those lines of a group that have it."""
+    return [line[name] for line in lines_of(folder, group) if name in line]
+
+
 def last_poll(folder, group):
     """What the poller last wrote of a group: its state, and its clients once all of them have partitions."""
-    lines = [json.loads(line) for path in sorted(folder.rglob("poll-*.jsonl")) for line in path.read_text().splitlines()]
-    polled = [line for line in lines if line.get("group") == group]
+    polled = [line for line in lines_of(folder, group) if "members" in line]
     members = polled[-1]["members"] if polled else []
     return (polled[-1]["state"], sorted(m["client_id"] for m in members)) if all(m["partitions"] for m in members) and polled else None
 
 
 @pytest.fixture(scope="module")
 def recorded(broker, tmp_path_factory):
-    """c1 joins, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped.
+    """c1 joins and commits, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped.
 
-    In a group of the consumer protocol: n1 joins, n2 joins, n2 leaves, n1 leaves.
+    In a group of the consumer protocol: n1 joins and commits, n2 joins, n2 leaves, n1 leaves. A group without members commits twice.
     """
     folder = tmp_path_factory.mktemp("recorded")
     broker.create_topic("orders", 6)
@@ -79,10 +113,13 @@ def recorded(broker, tmp_path_factory):
             one = joins("c1")
             polled("Stable", "c1")
             polled("Stable", "n1", group=NEW_GROUP)
+            for consumer, group in ((one, GROUP), (new_one, NEW_GROUP)):
+                consumer.commit()  # the first record of each partition
+                wait_until(lambda group=group: ("orders-0", 0, 0) in offsets_polled(folder / "poll", group))
             two = joins("c2")
             new_two = joins("n2", NEW_GROUP, CONSUMER)
             polled("Stable", "c1", "c2")
-            commit(broker)
+            commit_simply(broker, folder / "poll")
             two.leave()
             polled("Stable", "c1")
             polled("Stable", "n1", "n2", group=NEW_GROUP)
@@ -160,7 +197,29 @@ def test_records_alone(recorded, by_records):
     (counted,) = rows["input_lines"]
     lines = (recorded / "offsets" / "live" / "offsets" / "all.jsonl").read_text().count("\n")
     assert counted["lines_read"] == lines == counted["skipped"] + counted["events"]
-    assert counted["skipped"] > 1  # its first line, and what consumers committed
+    assert counted["skipped"] == 1  # its first line
+
+
+def test_offsets_that_groups_committed(recorded, tmp_path):
+    """By records and by polls, of a classic group, of one of the consumer protocol, and of one without members."""
+    events = {}
+    for source in ("offsets", "poll"):
+        assert process(recorded / source, tmp_path / source, settings=Settings(shards=8), most_lines=50_000) is not None
+        events[source] = table_rows(tmp_path / source / "group_events")
+    (topic_id,) = {ids["orders"] for group in (GROUP, NEW_GROUP, SIMPLE) for ids in told(recorded / "poll", group, "ids")}
+    for group, committed in ((SIMPLE, {5, 8}), (GROUP, {0, -1}), (NEW_GROUP, {0})):
+        stored = offsets_in(events["offsets"], "OFFSETS_STORED", group)
+        assert {row["offset"] for row in stored if row["partition"] == "orders-0"} >= committed, group
+        assert {row["topic_id"] for row in stored if row["offset"] >= 0} <= {topic_id, None}, group
+        polled = offsets_in(events["poll"], "OFFSETS_POLLED", group)
+        assert {row["offset"] for row in polled if row["partition"] == "orders-0"} >= committed - {-1}, group
+        assert all(row["offset"] <= row["end"] <= 8 for row in polled), group
+        assert 8 in {row["end"] for row in polled if row["partition"] == "orders-0"}, group
+        assert {row["topic_id"] for row in polled} - {None} == {topic_id}, group
+
+
+def offsets_in(rows, kind, group):
+    return [offset for row in rows if (row["kind"], row["group_id"]) == (kind, group) for offset in row["offsets"]]
 
 
 def test_small_slices_of_records_give_the_same_tables(spark, recorded, by_records, tmp_path):
@@ -206,7 +265,7 @@ def test_beside_the_brokers_log_nothing_is_told_twice(spark, recorded, tmp_path)
 
 
 def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spark, broker, recorded, tmp_path):
-    offsets = OffsetsFrom(broker.bootstrap, "live")
+    offsets = OffsetsFrom(broker.bootstrap, "live", commits=True)
 
     def run(source):
         return pipeline.run(source, tmp_path / "lake", settings=Settings(shards=8), once=True, spark=spark, offsets=offsets)
@@ -216,6 +275,7 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
     done = sorted((row for row in rows if row["group_id"] == GROUP), key=lambda row: row["ended_at"])
     assert summary({"rebalances": done}) == WHAT_WAS_DONE
     assert first.late_events == 0
+    assert "OFFSETS_STORED" in {row["kind"] for row in table_rows(tmp_path / "lake" / "group_events")}
     assert run(None).nothing_new
     proof = json.loads(done[0]["evidence"])[0]
     assert proof["origin"] == "live/offsets/captured.jsonl"
@@ -234,6 +294,19 @@ def test_a_dump_that_is_there_is_continued(broker, recorded, tmp_path):
     (tmp_path / "notes.jsonl").write_text("mine\n")
     assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(tmp_path / "notes.jsonl")]) == 2
     assert (tmp_path / "notes.jsonl").read_text() == "mine\n"
+
+
+def test_a_dump_has_commits_only_on_request(broker, recorded, tmp_path):  # noqa: ARG001 - groups were there
+    def dumped(*options):
+        out = tmp_path / f"dump{len(options)}.jsonl"
+        assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(out), *options]) == 0
+        keys = (json.loads(line)["key"] for line in out.read_text().splitlines()[1:])
+        return {int.from_bytes(base64.b64decode(key)[:2], "big") for key in keys}
+
+    groups = dumped()
+    assert groups >= {2, 3, 5, 8}
+    assert groups.isdisjoint({0, 1})
+    assert dumped("--commits") == {1, *groups}
 
 
 def test_a_dump_goes_on_with_what_comes(broker, tmp_path):

@@ -118,8 +118,23 @@ def test_a_damaged_record_of_a_consumer_group_is_refused_with_a_reason(key, valu
     assert row["raw"]
 
 
-def test_a_commit_is_skipped():
-    (row,) = rows({"timestamp": 1, "key": base64.b64encode(b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00").decode(), "value": "AAA="})
+COMMIT = {"timestamp": 1, "partition": 3, "offset": 9, "key": "AAEAAWcABm9yZGVycwAAAAM="}
+
+
+def test_a_committed_offset_is_a_row():
+    (row,) = rows({**COMMIT, "value": "AAQAAAABAAAABwAAAAUFbm90ZQAAAaIXAnl/AQAQ/+xQ4F4ETQueJqQy4F4E+Q=="})
+    assert (row["kind"], row["verdict"], row["group_id"], row["coordinator_partition"]) == ("OFFSETS_STORED", "event", "g", 3)
+    assert row["offsets"] == [{"partition": "orders-3", "offset": (1 << 32) + 7, "topic_id": "_-xQ4F4ETQueJqQy4F4E-Q"}]
+    assert row["received_at"] == AT
+
+
+def test_a_commit_without_a_value_is_a_row_without_an_offset():
+    (row,) = rows({**COMMIT, "value": None})
+    assert (row["kind"], row["offsets"]) == ("OFFSETS_STORED", [{"partition": "orders-3", "offset": -1, "topic_id": None}])
+
+
+def test_a_record_of_a_share_group_is_skipped():
+    (row,) = rows({"timestamp": 1, "key": base64.b64encode(b"\x00\x0b\x00\x01g").decode(), "value": "AAA="})
     assert row["verdict"] == "skipped"
 
 
@@ -135,6 +150,9 @@ def test_a_commit_is_skipped():
         ({"key": "AAIAAWc=", "value": "AAA"}, "INVALID_BASE64: value"),
         ({"key": "AAIAAWc=", "value": "AAM="}, "UNREADABLE_RECORD: ends too early"),
         ({"key": "AAIAAWc=", "value": "AAk="}, "UNSUPPORTED_VERSION: 9"),
+        ({**COMMIT, "value": "AAk="}, "UNSUPPORTED_VERSION: 9"),
+        ({**COMMIT, "value": "AAMA"}, "UNREADABLE_RECORD: ends too early"),
+        ({**COMMIT, "key": "AAEAAWc=", "value": None}, "UNREADABLE_RECORD: ends too early"),
     ],
 )
 def test_a_bad_record_is_refused_with_a_reason(line, reason):
@@ -168,6 +186,51 @@ def test_a_described_group_of_the_consumer_protocol():
     assert (member["member_id"], member["client_id"]) == ("c1-1", "c1")
 
 
+OFFSETS = {
+    "timestamp": 1_795_273_798_140,
+    "group": "g",
+    "offsets": {"my-orders-0": [7, 12], "my-orders-11": [-1, 3], "parcels-0": [5, None]},
+    "ids": {"my-orders": "luYOBvZtQMueJqQy4F4ETQ"},
+}
+
+
+def test_polled_offsets_are_one_row():
+    (row,) = rows(OFFSETS, "poll")
+    assert (row["kind"], row["verdict"], row["group_id"]) == ("OFFSETS_POLLED", "event", "g")
+    assert [tuple(entry[name] for name in ("partition", "offset", "end", "topic_id")) for entry in row["offsets"]] == [
+        ("my-orders-0", 7, 12, "luYOBvZtQMueJqQy4F4ETQ"),
+        ("my-orders-11", -1, 3, "luYOBvZtQMueJqQy4F4ETQ"),
+        ("parcels-0", 5, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "reason"),
+    [
+        ({"error": "offsets: Group authorization failed"}, "skipped", None),
+        ({"ids": {}}, "event", None),
+        ({"ids": {"my-orders": None}}, "event", None),
+        ({"offsets": {}}, "event", None),
+        ({"offsets": None}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": [[1, 2]]}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": 7}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": [7]}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": ["7", 8]}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": [None, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": [True, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": [-2, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"t-0": [0, 1 << 63]}}, "quarantine", "MISSING_FIELD: offsets"),
+        ({"offsets": {"\ud800-0": [0, 1]}}, "quarantine", "CONTROL_CHARACTERS"),
+        ({"ids": 7}, "quarantine", "MISSING_FIELD: ids"),
+        ({"ids": {"my-orders": 7}}, "quarantine", "MISSING_FIELD: my-orders"),
+        ({"group": None}, "quarantine", "MISSING_FIELD: group"),
+    ],
+)
+def test_polled_offsets_that_say_nothing_or_nonsense(change, verdict, reason):
+    (row,) = rows(OFFSETS | change, "poll")
+    assert (row["verdict"], row.get("refusal")) == (verdict, reason)
+
+
 @pytest.mark.parametrize(
     ("change", "verdict", "reason"),
     [
@@ -197,7 +260,12 @@ def test_no_value_of_any_field_is_too_much(name, some):
     rows(ANSWER | {name: some}, "poll")
 
 
-@given(st.sampled_from([2, 3, 5, 8, 16]), st.binary(max_size=80), st.none() | st.binary(max_size=200))
+@given(st.sampled_from(["group", "offsets", "ids"]), JSON | st.dictionaries(st.text(), st.lists(JSON, min_size=2, max_size=2)))
+def test_no_value_of_any_field_of_polled_offsets_is_too_much(name, some):
+    rows(OFFSETS | {name: some}, "poll")
+
+
+@given(st.sampled_from([0, 1, 2, 3, 5, 8, 16]), st.binary(max_size=80), st.none() | st.binary(max_size=200))
 def test_no_bytes_are_too_much(kind, key, value):
     encoded = None if value is None else base64.b64encode(value).decode()
     rows({"key": base64.b64encode(bytes([0, kind]) + key).decode(), "value": encoded})
@@ -229,18 +297,18 @@ def test_the_reader_keeps_records_of_groups_and_hears_the_rest(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     kept, reader = read(path)
     assert list(zip(kept.positions, kept.ats, strict=True)) == [
-        *((2, 1795273794875), (5, 1795273794000), (7, None), (8, None)),
+        *((2, 1795273794875), (3, 1795283794875), (5, 1795273794000), (7, None), (8, None)),
         *((10, 1795303794876), (11, 1795303794877)),  # of groups of the consumer protocol
     ]
-    assert [kept.faults.get(index) for index in range(6)] == [None, None, "BAD_TIMESTAMP", "NO_TIMESTAMP", None, None]
+    assert [kept.faults.get(index) for index in range(7)] == [None, None, None, "BAD_TIMESTAMP", "NO_TIMESTAMP", None, None]
     assert reader.mark.newest_ms == 1795303794877
 
 
 def test_the_reader_of_a_poll_keeps_groups(tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_text(json.dumps(ANSWER) + '\n{"timestamp":1795273799000,"polled":1,"took_ms":3}\n')
+    path.write_text(f'{json.dumps(ANSWER)}\n{json.dumps(OFFSETS)}\n{{"timestamp":1795273799000,"polled":1,"took_ms":3}}\n')
     kept, reader = read(path)
-    assert kept.positions == [1]
+    assert kept.positions == [1, 2]
     assert reader.mark.newest_ms == 1795273799000
 
 
