@@ -76,7 +76,7 @@ SCHEMA: Final = StructType(
         column(
             "received_at",
             TimestampType(),
-            "Arrival at the broker: occurred_at - totalTimeMs; `occurred_at` where that time cannot be believed. GROUP_STORED: when the group entered the state it is stored in. Otherwise as `occurred_at`.",
+            "Arrival at the broker: occurred_at - totalTimeMs; `occurred_at` where that time cannot be believed. GROUP_STORED: when the group entered the state it is stored in. OFFSETS_POLLED: the poll before; until then all was as it had been told. Otherwise as `occurred_at`.",
             nullable=False,
         ),
         column(

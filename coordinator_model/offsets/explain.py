@@ -45,14 +45,18 @@ def explain(
 
 
 def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
-    rows: list[Row] = []
-    offsets, at_ms = seen.offsets, seen.at_ms
+    offsets = seen.offsets
+    if seen.shares:
+        ledger.share(seen)
+    if offsets is None:
+        return []
     if offsets.topic_ids:
         ledger.learn(offsets)
     if seen.generation >= 0 and seen.is_commit:
-        ledger.member_commit_ms = at_ms
+        ledger.member_commit_ms = seen.at_ms
     elif seen.kind == kinds.OFFSET_FETCH and ledger.rebalanced_ms >= 0:
         ledger.starts_seen = True
+    rows: list[Row] = []
     ends = offsets.ends or repeat(-1)
     for named, offset, end in zip(offsets.partitions, offsets.committed, ends, strict=False):
         name = ledger.names.get(named, named)
@@ -60,20 +64,40 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
         if partition is None:
             partition = ledger.partitions[name] = Partition()
         if seen.kind == kinds.OFFSETS_POLLED:
-            if end >= 0:
-                partition.ends.add(at_ms, end, seen.since_ms)
-                rows += handovers.know_end(ledger, name)
-                rows += troubles.standing_still(ledger, name, seen, not_read_ms)
-        elif seen.kind == kinds.OFFSET_FETCH or offset < 0:
-            rows += troubles.lost(partition, name, offset, seen)
-            if seen.kind == kinds.OFFSET_FETCH:
-                partition.start = Start(at_ms, offset, seen.client, seen.sign)
-                handovers.start(ledger, name)
+            rows += _polled(ledger, name, offset, end, seen)
+            rows += troubles.standing_still(ledger, name, seen, not_read_ms)
+        elif seen.kind == kinds.OFFSET_FETCH:
+            rows += troubles.expired(partition, name, offset, seen)
+            partition.start = Start(seen.at_ms, offset, seen.client, seen.sign)
+            handovers.start(ledger, name)
+        elif offset < 0:
+            partition.lose()
         else:
-            last = partition.last
-            if last is not None and (offset < last.last or partition.lost >= 0):
-                rows += troubles.moved(partition, name, offset, seen)
-            partition.commit(at_ms, offset, seen)
-            if ledger.open:
-                rows += handovers.commit(ledger, name, at_ms, offset, seen)
+            rows += _committed(ledger, name, offset, seen)
+    return rows
+
+
+def _committed(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:
+    rows: list[Row] = []
+    partition = ledger.partitions[name]
+    last = partition.last
+    if last is not None and (offset < last.last or partition.lost >= 0):
+        rows = troubles.moved(partition, name, offset, seen)
+    partition.commit(seen.at_ms, offset, seen)
+    return rows + handovers.commit(ledger, name, seen.at_ms, offset, seen) if ledger.open else rows
+
+
+def _polled(ledger: Ledger, name: str, offset: int, end: int, seen: Seen) -> list[Row]:
+    """A poll shows the end of a log. It shows a commit, too, where no line does: then the offset is another one than was seen last."""
+    partition = ledger.partitions[name]
+    rows: list[Row] = []
+    if end >= 0:
+        partition.ends.add(seen.at_ms, end, seen.since_ms)
+        rows = handovers.know_end(ledger, name)
+    last = partition.last
+    if last is None or offset > last.last or last.last_ms < seen.since_ms:
+        if offset >= 0 and (last is None or offset != last.last):
+            rows += _committed(ledger, name, offset, seen)
+        elif offset < 0:
+            partition.lose()
     return rows

@@ -14,13 +14,15 @@ from typing import Final
 from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
-from coordinator_model.events import Event, Offsets
+from coordinator_model.events import Assignment, Event, Offsets
 from coordinator_model.view.rows import Ref, ref
 
 RECENT: Final = 8
 """Commits of a partition whose rate counts."""
 _STRETCHES: Final = 8
 _ENDS: Final = 256
+_SHARES: Final = frozenset({kinds.SYNC_GROUP, kinds.GROUP_STORED, kinds.GROUP_DESCRIBED, kinds.CONSUMER_GROUP_DESCRIBED})
+"""The kinds of events that say who has which partitions: all of them, but for SYNC_GROUP, which may say it of one member."""
 _COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds.OFFSETS_STORED})
 
 Client = tuple[str, str, str]
@@ -35,7 +37,8 @@ class Seen(Struct, array_like=True, frozen=True, gc=False):
     sign: Ref
     generation: int
     client: Client
-    offsets: Offsets
+    offsets: Offsets | None
+    shares: tuple[Assignment, ...] = ()
     since_ms: int = -1  # OFFSETS_POLLED: the poll before, at which the ends were still those of then
 
     @property
@@ -44,11 +47,14 @@ class Seen(Struct, array_like=True, frozen=True, gc=False):
         return self.kind in _COMMITS
 
 
-def seen(event: Event, offsets: Offsets) -> Seen:
-    """The offsets of an event."""
+def seen(event: Event) -> Seen | None:
+    """The offsets and the shares of an event. None: it has neither."""
+    shares = event.assignments if event.kind in _SHARES and event.error_code == 0 else ()
+    if event.offsets is None and not shares:
+        return None
     client = (event.member_id, event.client_id, event.client_host)
     since_ms = event.received_ms if event.kind == kinds.OFFSETS_POLLED and event.received_ms < event.at_ms else -1
-    return Seen(event.at_ms, event.kind, ref(event), event.generation, client, offsets, since_ms)
+    return Seen(event.at_ms, event.kind, ref(event), event.generation, client, event.offsets, shares, since_ms)
 
 
 class Stretch(Struct, array_like=True):
@@ -115,12 +121,18 @@ class Partition(Struct, array_like=True):
     start: Start | None = None  # the last one
     moved_ms: int = -1  # the last commit that was not where the one before was
     lost: int = -1  # what was committed before none was: the client that begins next has no place
+    told_lost: bool = False  # whether that was told
     told: int = -1  # the committed offset of which it was told that it stands
 
     @property
     def last(self) -> Stretch | None:
         """The stretch with the last commit."""
         return self.stretches[-1] if self.stretches else None
+
+    def lose(self) -> None:
+        """No offset is committed any more."""
+        if self.last is not None:
+            self.lost = self.last.last
 
     def commit(self, at_ms: int, offset: int, of: Seen) -> None:
         """Takes a commit that is not before the last one."""
@@ -182,21 +194,39 @@ class Ledger(Struct, array_like=True):
 
     names: dict[str, str] = {}  # partitions as they are called where a line has no name of the topic: as they are called elsewhere
 
-    def take(self, event: Event, offsets: Offsets) -> None:
-        """Takes the offsets of an event, if they are not late."""
+    owners: dict[str, str] = {}  # of each partition that somebody has, as far as shares were seen: a member id
+    owners_of: int = -1  # in this generation
+    owners_ms: int = -1  # when the last share was seen
+
+    def take(self, event: Seen) -> None:
+        """Takes what an event shows, if it is not late."""
         if event.at_ms >= self.explained_ms:
-            self.waiting.append(seen(event, offsets))
+            self.waiting.append(event)
+
+    def share(self, of: Seen) -> None:
+        """Takes who has which partitions."""
+        if of.kind != kinds.SYNC_GROUP or of.generation != self.owners_of:
+            self.owners.clear()
+        self.owners_of, self.owners_ms = of.generation, of.at_ms
+        self.owners.update({self.names.get(p, p): one.member_id for one in of.shares for p in one.partitions or ()})
 
     def learn(self, offsets: Offsets) -> None:
-        """Takes the names of topics that are told beside their ids."""
+        """Takes the names of topics that are told beside their ids. A topic that was made anew has another id; its offsets begin anew."""
         for name, topic_id in zip(offsets.partitions, offsets.topic_ids, strict=False):
             other = f"{topic_id}-{name.rpartition('-')[2]}"
-            if topic_id and self.names.get(other) != name:
-                self.names[other] = name
-                if other in self.partitions and name not in self.partitions:
-                    self.partitions[name] = self.partitions.pop(other)
-                    for one in self.open:
-                        one.partition = name if one.partition == other else one.partition
+            if not topic_id or self.names.get(other) == name:
+                continue
+            known = [old for old, known_as in self.names.items() if known_as == name]
+            for old in known:
+                del self.names[old]
+            self.names[other] = name
+            if known:
+                self.partitions.pop(name, None)
+                self.open = [one for one in self.open if one.partition != name]
+            if other in self.partitions and name not in self.partitions:
+                self.partitions[name] = self.partitions.pop(other)
+                for one in self.open:
+                    one.partition = name if one.partition == other else one.partition
 
     def due(self, until_ms: int) -> Iterator[Seen]:
         """What was seen before a time, in its order; it does not wait any more."""

@@ -27,17 +27,14 @@ ADMINISTRATOR: Final = "an administrator, or a client that takes no part in the 
 def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> list[Row]:
     """PARTITION_NOT_READ, COMMITS_STOPPED: the log of a partition grows, and its committed offset stands, though its owner is there.
 
-    An owner that dies, or stops its heartbeats, is removed within its session timeout, and then there is a rebalance. Who owns the
-    partition now is known if it committed, or asked for the offset, since the last rebalance began.
+    An owner that dies, or stops its heartbeats, is removed within its session timeout, and then there is a rebalance.
     """
     partition = ledger.partitions[name]
-    last, start = partition.last, partition.start
+    last = partition.last
     if last is None or ledger.members == 0 or partition.told == last.last:
         return []
-    begun = start is not None and start.at_ms > last.last_ms
-    owner, owned_ms = (start.client, start.at_ms) if start is not None and begun else (last.client, last.last_ms)
-    passed_ms = partition.ends.passed(last.last)
-    if passed_ms is None or owned_ms < ledger.rebalance_began_ms or (last.generation < 0 and not begun):
+    owner, passed_ms = _owner(ledger, name), partition.ends.passed(last.last)
+    if owner is None or passed_ms is None:
         return []
     since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
     usual_ms = max((after - before for (before, _), (after, _) in pairwise(partition.recent)), default=0)
@@ -49,7 +46,7 @@ def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> l
         return []  # nothing shows that a member is there
     partition.told = last.last
     lasts = [other.last for other in ledger.partitions.values()]
-    commits = any(other is not None and other.client[1:] == owner[1:] and other.last_ms > since_ms for other in lasts)
+    commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
     text = offset_catalogue.PARTITION_NOT_READ if commits else offset_catalogue.COMMITS_STOPPED
     since = seen.at_ms - partition.moved_ms
     words = {"partition": name, "silence": seconds(since)}
@@ -57,12 +54,30 @@ def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> l
     return [_row(text, seen.at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
 
 
-def lost(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
-    """OFFSETS_EXPIRED: none is committed any more. Who begins next has no place to begin."""
+def _owner(ledger: Ledger, name: str) -> Client | None:
+    """Who has a partition since the last rebalance: as shares say, else who committed or asked for its offset since that began."""
+    partition, began_ms = ledger.partitions[name], ledger.rebalance_began_ms
+    last, start = partition.last, partition.start
+    if ledger.owners_ms >= began_ms and ledger.owners:
+        member_id = ledger.owners.get(name)
+        known = [other.last.client for other in ledger.partitions.values() if other.last is not None]
+        return None if member_id is None else next((client for client in known if client[0] == member_id), (member_id, "", ""))
+    if start is not None and start.at_ms >= began_ms and (last is None or start.at_ms > last.last_ms):
+        return start.client
+    return last.client if last is not None and last.last_ms >= began_ms and last.generation >= 0 else None
+
+
+def _is(one: Client, other: Client) -> bool:
+    return one[0] == other[0] if one[0] and other[0] else one[1:] == other[1:] and bool(one[1])
+
+
+def expired(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+    """OFFSETS_EXPIRED: a client asks for the committed offset, and there is none any more."""
     last = partition.last
-    if offset >= 0 or last is None or partition.lost >= 0:
+    if offset >= 0 or last is None or partition.told_lost:
         return []
-    partition.lost = last.last
+    partition.lose()
+    partition.told_lost = True
     words = {"partition": name, "silence": seconds(seen.at_ms - last.last_ms)}
     client = seen.client if seen.client[1] else last.client
     return [_row(offset_catalogue.OFFSETS_EXPIRED, seen.at_ms, client, [last.sign, seen.sign], words, last.generation, offset=last.last)]
@@ -71,8 +86,8 @@ def lost(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
 def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
     """OFFSET_RESET: the first commit of a client that had no place to begin. OFFSET_REWOUND: a commit before the last one."""
     last, lost_at = partition.last, partition.lost
-    partition.lost = -1
-    if last is None:
+    partition.lost, partition.told_lost = -1, False
+    if last is None or offset == last.last:
         return []
     words: dict[str, Any] = {"partition": name, "last": last.last, "offset": offset}
     if lost_at >= 0:

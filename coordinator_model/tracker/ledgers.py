@@ -12,7 +12,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.offsets.explain import explain
-from coordinator_model.offsets.ledger import Ledger, decode, encode
+from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.view.rows import REBALANCES, Row
 from coordinator_model.view.settings import TrackerSettings
@@ -31,9 +31,9 @@ class Ledgers:
         self._open: dict[str, Ledger] = {}
 
     def take(self, event: Event) -> None:
-        """Takes the offsets of an event."""
-        if event.offsets is not None:
-            self._of(event.group_id).take(event, event.offsets)
+        """Takes what an event shows of offsets."""
+        if (found := seen(event)) is not None:
+            self._of(event.group_id).take(found)
 
     def note_unwritten(self, view: View) -> None:
         """Notes when the first rebalance of a group began whose row is not written yet."""

@@ -2,7 +2,7 @@
 
 First all groups are asked for, then, when they have answered, the ends, so that no offset is beyond its end. The time of a line is when
 the ends were asked for: each end is what it was then or a little later, each committed offset what it was then or a little earlier, both
-by no more than the `took_ms` of the poll.
+by no more than the `took_ms` of the poll. `since` is the time of the poll before: until then a partition was as it was told last.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class OffsetPoller:
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
         self._told: dict[str, dict[Partition, Place]] = {}
+        self._asked_ms: dict[str, int] = {}  # when the ends of each group were asked for last
         self._refusals: dict[str, str] = {}  # why groups did not tell their offsets when they were asked last
 
     def poll(self, assigned: Mapping[str, Collection[Partition]]) -> tuple[int, list[dict[str, Any]]]:
@@ -59,7 +60,9 @@ class OffsetPoller:
         wanted = {group_id: {*offsets, *assigned[group_id], *self._offsets_told(group_id)} for group_id, offsets in committed.items()}
         at_ms = time.time_ns() // 1_000_000
         ends, ids = self._ends_and_ids(sorted({partition for partitions in wanted.values() for partition in partitions}))
-        found = {group_id: {"error": f"offsets: {why}"} for group_id, why in refusals.items() if self._refusals.get(group_id) != why}
+        found: dict[str, dict[str, Any]] = {
+            group_id: {"error": f"offsets: {why}"} for group_id, why in refusals.items() if self._refusals.get(group_id) != why
+        }
         for group_id, offsets in committed.items():
             told = self._told.get(group_id, {})
             places = {
@@ -68,8 +71,11 @@ class OffsetPoller:
                 if (offset := offsets.get(p, -1)) is not None
             }
             found[group_id] = _changes(told, places)
+            if "offsets" in found[group_id] and group_id in self._asked_ms:
+                found[group_id] = {"since": self._asked_ms[group_id], **found[group_id]}
             self._told[group_id] = {p: told[p] for p in told if p in offsets} | places
         self._told = {group_id: places for group_id, places in self._told.items() if group_id in assigned}
+        self._asked_ms = dict.fromkeys(committed, at_ms)
         self._refusals = refusals
         return at_ms, [{"timestamp": at_ms, "group": group_id, **line} for group_id, line in sorted(found.items()) if line]
 

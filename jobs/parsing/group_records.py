@@ -139,10 +139,12 @@ def _committed(commit: CommittedOffset) -> dict[str, Any]:
 # Answers of Admin.
 
 
-def _polled(answer: Mapping[str, Any], _at: datetime) -> _Rows:
-    if "error" not in answer and "offsets" in answer:
-        return [{"kind": e.OFFSETS_POLLED, "group_id": _text(answer, "group"), "offsets": _offsets(answer)}]
-    return _described(answer)
+def _polled(answer: Mapping[str, Any], at: datetime) -> _Rows:
+    if "error" in answer or "offsets" not in answer:
+        return _described(answer)
+    since = answer.get("since")
+    before = EPOCH + timedelta(milliseconds=since) if type(since) is int and 0 <= since <= epoch_ms(at) else at
+    return [{"kind": e.OFFSETS_POLLED, "group_id": _text(answer, "group"), "offsets": _offsets(answer), "received_at": before}]
 
 
 def _offsets(answer: Mapping[str, Any]) -> _Rows:

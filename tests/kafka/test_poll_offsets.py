@@ -77,7 +77,20 @@ def polled(poller, **assigned):
     """The lines of a poll without their time, by group. `assigned`: partitions of `orders` that members of a group have."""
     at_ms, lines = poller.poll({group: [Partition("orders", number) for number in numbers] for group, numbers in assigned.items()})
     assert {line["timestamp"] for line in lines} <= {at_ms}
-    return {line.pop("group"): {name: value for name, value in line.items() if name != "timestamp"} for line in lines}
+    assert all(line.get("since", 0) <= at_ms for line in lines)
+    return {line.pop("group"): {name: value for name, value in line.items() if name not in ("timestamp", "since")} for line in lines}
+
+
+def test_a_line_says_when_the_poll_before_was(admin):
+    poller = OffsetPoller(admin)
+    assigned = {"g": [Partition("orders", 0)]}
+    first, (line,) = poller.poll(assigned)
+    assert "since" not in line
+    second, none = poller.poll(assigned)
+    assert none == []
+    admin.ends["orders-0"] = 13
+    _, (line,) = poller.poll(assigned)
+    assert first <= second == line["since"] <= line["timestamp"]
 
 
 def test_only_partitions_that_changed_have_a_place_in_a_line(admin):

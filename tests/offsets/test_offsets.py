@@ -164,6 +164,35 @@ def test_commits_that_are_too_seldom():
     assert "every 20 s only" in found["message"]
 
 
+def test_where_only_polls_show_commits():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 150_000)
+    for ms in range(0, 150_000, 2_000):
+        read = min(end(ms), 300) if ms else 0
+        polled = Offsets((P0, P1), (end(ms), read), (end(ms), end(ms)))
+        story.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, took=2_000, offsets=polled)
+    found = [row for row in table(story.on("broker-1").rows(), FINDINGS) if row["code"] in ("PARTITION_NOT_READ", "COMMITS_STOPPED")]
+    assert [(row["code"], row["member_id"]) for row in found] == [("COMMITS_STOPPED", B)], "nothing shows what else it commits"
+
+
+def test_a_partition_that_nobody_has_any_more_is_not_missed():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 20_000).commits(A, 1, P0, INTERVAL, 20_000).commits(B, 1, P1, INTERVAL, 20_000)
+    story.at(20_000).log_preparing(1, "Leader a-1 re-joining group during Stable").at(20_500).log_stabilized(2, members=2)
+    for member in (A, B):
+        story.at(20_500).join(member, 2, A, [A, B] if member == A else [], waited=400)
+    story.at(20_510).log_assignment(2, leader=A, members=2).sync(A, 2, {A: (P0,), B: ()}).sync(B, 2, {B: ()})
+    story.beats([A, B], 2, 21_000, 150_000).commits(A, 2, P0, 25_000, 150_000).polls(150_000)
+    assert [row["code"] for row in table(story.rows(), FINDINGS)] == ["IDLE_MEMBERS"]
+
+
+def test_a_topic_that_was_made_anew_begins_anew():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000)
+    for ms, topic_id, offset in ((10_000, "abc", 500), (20_000, "abc", 600), (30_000, "xyz", 5), (40_000, "xyz", 80)):
+        told = Offsets((P0,), (offset,), (offset,), (topic_id,))
+        story.at(ms - 1_000).commit(A, 1, offsets=Offsets((f"{topic_id}-0",), (offset,)))
+        story.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, offsets=told).on("broker-1")
+    assert table(story.rows(), FINDINGS) == []
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_rows_do_not_depend_on_how_the_lines_come(seed):
     story = killed().polls(62_000)
