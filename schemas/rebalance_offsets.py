@@ -52,12 +52,17 @@ SCHEMA: Final = StructType(
             "The first commit after at which the lag was no larger than at any of the last eight commits before; null if none was within ten "
             "minutes, or before the next rebalance, or no line shows the ends.",
         ),
-        column("reread_min", LongType(), "Records that were read twice, at least."),
+        column(
+            "reread_min",
+            LongType(),
+            "Records that were read twice, at least: from where it was read again to the highest offset that was committed before.",
+        ),
         column(
             "reread_max",
             LongType(),
-            "At most: from the rate of the last commits before, for the time until `resumed_at`, but no longer than two of their intervals, "
-            "and no more than the log had. Null where there was one commit and the end of the log is not known.",
+            "At most: the owner may have read on since its last commit, at the fastest rate of the last commits, until `resumed_at`, but for no "
+            "longer than two of their intervals; and no more than the log had. Who was behind may have read all of that. Null where there "
+            "was one commit, or the owner was behind, and the end of the log is not known.",
         ),
         EVIDENCE,
         BATCH_ID,

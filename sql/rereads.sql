@@ -1,7 +1,7 @@
 -- Which groups read most records twice?
 --
 -- One row per group, the one that read most again first: after all its rebalances together, `reread_min` to `reread_max`
--- records. `for_each` is the most that one rebalance cost. `longest_unread_ms` is the longest time that nobody read a
+-- records, without those of which the most is `unknown`. `for_each` is the most that one rebalance cost. `longest_unread_ms` is the longest time that nobody read a
 -- partition. Fewer records are read twice if offsets are committed more often (auto.commit.interval.ms, a commit in
 -- onPartitionsRevoked), and if partitions stay where they are (static membership, the cooperative assignor).
 --
@@ -18,6 +18,7 @@ SELECT
   CAST(sum(r.reread_min) AS BIGINT) AS reread_min,
   CAST(sum(r.reread_max) AS BIGINT) AS reread_max,
   max(r.reread_max) AS for_each,
+  count(*) - count(r.reread_max) AS unknown,
   CAST(sum(r.lag_added) AS BIGINT) AS lag_added,
   max(r.unread_ms) AS longest_unread_ms,
   max(r.started_at) AS last_at

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from math import ceil
+from statistics import median
 from typing import Any, Final
 
 from coordinator_model.offsets import troubles
@@ -56,6 +57,7 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
                 consumer or "cooperative" in (rebalance["protocol"] or ""),
                 before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
                 before,
+                max(partition.reached, before.last),
                 [one for one in partition.recent if one[0] <= before.last_ms],
             )
         )
@@ -99,8 +101,8 @@ def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> li
         if belongs:
             rows += _follow(ledger, one, at_ms, offset, seen.client)
         elif one.start is None:  # its owner still commits while it gives the partition up
-            one.before = ledger.partitions[name].stretches[-1]
-            one.recent = list(ledger.partitions[name].recent)
+            partition = ledger.partitions[name]
+            one.before, one.reached, one.recent = partition.stretches[-1], max(partition.reached, offset), list(partition.recent)
     return rows
 
 
@@ -152,34 +154,42 @@ def overdue(ledger: Ledger, ended_before_ms: int | None) -> list[Row]:
     return rows
 
 
-def reread(one: HandOver) -> tuple[int, int] | tuple[None, None]:
-    """How many records were read twice, at least and at most. None, None: it was not read again, or nothing tells."""
+def reread(one: HandOver) -> tuple[int | None, int | None]:
+    """How many records were read twice, at least and at most. None: it was not read again, or nothing tells."""
     if one.resumed_ms < 0 or (one.start is not None and one.start.offset < 0):
         return None, None
-    committed = one.before.last
-    begins = one.start.offset if one.start is not None else committed
-    reached = max(committed, begins)  # a later commit may not be logged
+    begins = _begins(one)
+    reached = max(one.reached, begins)  # a later commit may not be logged
     bounds = [one.end_resumed - begins] if one.end_resumed >= 0 else []
-    if (read_on := _read_after_commit(one)) is not None:
-        bounds.append(reached + read_on - begins)
-    least = reached - begins
-    return (least, max(min(bounds), least)) if bounds else (None, None)
+    steps = [(after_ms - before_ms, after - before) for (before_ms, before), (after_ms, after) in pairwise(one.recent)]
+    if steps and one.lag_before <= max(records for _, records in steps):  # who is behind reads as fast as it can
+        bounds.append(reached + _read_after_commit(one, steps) - begins)
+    return reached - begins, max(min(bounds), reached - begins) if bounds else None
 
 
-def _read_after_commit(one: HandOver) -> int | None:
-    """How many records the owner may have read after its last commit. None: there are no two commits."""
-    if len(one.recent) < 2:
-        return None
-    (first_ms, first), (last_ms, last) = one.recent[0], one.recent[-1]
-    longest_ms = max(after - before for (before, _), (after, _) in pairwise(one.recent))
-    spent_ms = min(INTERVALS * longest_ms, one.resumed_ms - one.before.last_ms)
-    return ceil((last - first) * spent_ms / (last_ms - first_ms)) if last_ms > first_ms else last - first
+def _begins(one: HandOver) -> int:
+    """Where its new owner begins."""
+    return one.start.offset if one.start is not None else one.before.last
+
+
+def _read_after_commit(one: HandOver, steps: list[tuple[int, int]]) -> int:
+    """How many records the owner may have read after its last commit, by the fastest of the last steps from commit to commit.
+
+    A step that took less than half of the usual time tells no rate.
+    """
+    usual_ms = median(took_ms for took_ms, _ in steps)
+    fastest = max(records / max(took_ms, 1) for took_ms, records in steps if 2 * took_ms >= usual_ms)
+    longest_ms = max(took_ms for took_ms, _ in steps)
+    return ceil(fastest * min(INTERVALS * longest_ms, one.resumed_ms - one.before.last_ms))
 
 
 def _close(ledger: Ledger, one: HandOver) -> list[Row]:
     """Writes a hand-over."""
+    partition = ledger.partitions[one.partition]
     ledger.open.remove(one)
-    _measure(one, ledger.partitions[one.partition])
+    _measure(one, partition)
+    if one.resumed_ms >= 0:
+        partition.reached = max(_begins(one), -1 if one.after is None else one.after[1])
     return [_row(one), *troubles.behind(ledger, one, reread(one)[1])]
 
 

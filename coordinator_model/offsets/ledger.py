@@ -119,6 +119,7 @@ class Partition(Struct, array_like=True):
     recent: list[tuple[int, int]] = []  # the last commits: time, offset
     ends: Ends = field(default_factory=Ends)
     start: Start | None = None  # the last one
+    reached: int = -1  # the highest offset that was committed since it was handed over
     moved_ms: int = -1  # the last commit that was not where the one before was
     lost: int = -1  # what was committed before none was: the client that begins next has no place
     told_lost: bool = False  # whether that was told
@@ -142,6 +143,7 @@ class Partition(Struct, array_like=True):
             del self.stretches[:-_STRETCHES]
         else:
             last.last_ms, last.last, last.sign, last.in_transaction = at_ms, offset, of.sign, in_transaction
+        self.reached = max(self.reached, offset)
         if not recent or offset != recent[-1][1]:
             self.moved_ms = at_ms
             if recent and offset < recent[-1][1]:
@@ -161,6 +163,7 @@ class HandOver(Struct, array_like=True):
     kept_alone: bool  # members keep their partitions: who commits on is no new owner
     silent: bool  # its owner had stopped before the rebalance began, and was removed
     before: Stretch
+    reached: int  # the highest offset that was committed before
     recent: list[tuple[int, int]]  # the last commits before
     start: Start | None = None
     after: tuple[int, int] | None = None  # the first commit after: time, offset

@@ -55,7 +55,7 @@ def test_rows_that_keep_the_laws():
         ({"lag_added": -1}, "LAG_NOT_NEGATIVE"),
         ({"unread_ms": -1}, "LAG_NOT_NEGATIVE"),
         ({"reread_min": 21}, "REREAD_WAS_READ"),
-        ({"reread_min": 501, "reread_max": 600}, "REREAD_WAS_READ"),
+        ({"reread_min": None}, "REREAD_WAS_READ"),
         ({"committed_offset": 99}, "OFFSETS_IN_ORDER"),
     ],
 )
