@@ -169,13 +169,14 @@ class Consumers:
         poll_ms: int = POLL_MS,
         revocation_seconds: float = 0,
         commit_every: int = 0,
+        record_seconds: float = 0,
         settings: Mapping[str, str] | None = None,
     ) -> ConsumerProcess:
         """Starts a consumer that joins the group. Several consumers may have one client id.
 
         `topic`: begins with ^ if it is a regular expression; if it is empty the consumer joins when it is told to subscribe.
         `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
-        `revocation_seconds`, `commit_every`: of its Habits. `settings`: more settings of the client.
+        `revocation_seconds`, `commit_every`, `record_seconds`: its Habits. `settings`: more settings of the client.
         """
         timeouts = {"session.timeout.ms": str(session_ms), "heartbeat.interval.ms": str(HEARTBEAT_MS)}
         config = {
@@ -189,7 +190,7 @@ class Consumers:
         }
         # A client that is started again has a file of its own.
         processed = self._processed / f"{client_id}.{len(self._started)}.jsonl" if self._processed is not None else None
-        habits = Habits(revocation_seconds, commit_every, str(processed or ""))
+        habits = Habits(revocation_seconds, commit_every, record_seconds, str(processed or ""))
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
         consumer = ConsumerProcess(kind, topic, config, habits, log)
         self._started.append(consumer)

@@ -40,6 +40,8 @@ class Habits:
     """How long its rebalance listener takes before it gives partitions up."""
     commit_every: int = 0
     """It commits by itself after so many records; 0: never."""
+    record_seconds: float = 0
+    """How long it takes to process a record."""
     processed: str = ""
     """The file to which it adds a line for each record that it processes; empty: none."""
 

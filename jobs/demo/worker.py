@@ -41,6 +41,7 @@ class _Application:
         self._consumer = consumer
         self._client_id = client_id
         self._commit_every = habits.commit_every
+        self._record_seconds = habits.record_seconds
         self._file = Path(habits.processed or os.devnull).open("a", encoding="utf-8")  # noqa: SIM115 - until the process ends
         self._positions: dict[Place, int] = {}
         self._new: dict[Place, int] = {}
@@ -48,13 +49,12 @@ class _Application:
 
     def process(self, records: Sequence[Record]) -> None:
         """Processes what a poll returned."""
-        if not records:
-            return
-        line = {"at": time.time_ns() // 1_000_000, "client": self._client_id}
-        lines = [{**line, "topic": place.topic, "partition": place.partition, "offset": offset} for place, offset in records]
-        self._file.write("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
-        self._file.flush()
-        self._new |= {place: offset + 1 for place, offset in records}
+        for place, offset in records:
+            time.sleep(self._record_seconds)
+            line = {"at": time.time_ns() // 1_000_000, "client": self._client_id, **place._asdict(), "offset": offset}
+            self._file.write(f"{json.dumps(line, separators=(',', ':'))}\n")
+            self._file.flush()
+            self._new[place] = offset + 1
         self._count += len(records)
         if self._commit_every and self._count >= self._commit_every:
             self._commit({place: self._new[place] for place in self._consumer.places() if place in self._new})

@@ -33,6 +33,7 @@ _FETCH_WAIT_MS: Final = "500"
 _BEFORE_SECONDS: Final = 8.0
 """How long both consumers read before anything happens to them."""
 _AFTER_SECONDS: Final = 5.0
+_BURST: Final = 150
 _REWOUND: Final = 50
 
 
@@ -48,6 +49,7 @@ class Part:
     reset: str = "earliest"
     before_seconds: float = _BEFORE_SECONDS
     name: str = ""
+    record_seconds: float = 0  # that each takes
 
     @property
     def group(self) -> str:
@@ -69,6 +71,7 @@ class Part:
             **(auto if self.auto_commit_ms else {"enable.auto.commit": "false"}),
             **(sticky if self.rebalances == COOPERATIVE else {}),
             **_FETCH,
+            **({"max.poll.records": "20"} if self.record_seconds and self.kind == JAVA else {}),
             _FETCH_WAIT[self.kind]: _FETCH_WAIT_MS,
         }
 
@@ -110,7 +113,8 @@ class ReadingStage(Stage):
 
     def enter(self, name: str, **settings: Any) -> ConsumerProcess:
         """Starts a consumer of the stage's kind."""
-        usual = {"kind": self.kind, "settings": self.part.settings, "commit_every": self.part.commit_every}
+        habits = {"commit_every": self.part.commit_every, "record_seconds": self.part.record_seconds}
+        usual = {"kind": self.kind, "settings": self.part.settings, **habits}
         consumer = super().enter(name, **{**usual, **settings})
         self.entered.append(consumer)
         self._read[consumer.habits.processed] = _Read(Path(consumer.habits.processed))
@@ -161,7 +165,7 @@ class ReadingStage(Stage):
         return self._read[consumer.habits.processed].update()
 
     def committed(self) -> dict[int, int]:
-        """The committed offsets, by partition."""
+        """The committed offsets, by partition. The group has to have a coordinator: librdkafka crashes when it is told otherwise."""
         answer = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)])[self.group].result(30)
         return {part.partition: part.offset for part in answer.topic_partitions or [] if part.offset >= 0}
 
@@ -193,13 +197,23 @@ def plays(stage: ReadingStage) -> Scene:
     yield stage.written(_AFTER_SECONDS)
     stage.say("the producer stops")
     stage.producer.stop(stage.topic)
-    since = time.monotonic()
-    yield lambda: time.monotonic() > since + TICK_SECONDS  # what was sent is acknowledged
     yield stage.reads_on()
     stage.say("the scene is over")
     for consumer in stage.entered:
         consumer.leave()
     yield lambda: not any(consumer.running for consumer in stage.entered)
+
+
+def is_killed_behind(stage: ReadingStage) -> Scene:
+    """One consumer is killed while it has many records in hand that it has not processed yet."""
+    one, two = yield from stage.two()
+    before = sum(stage.read_by(two).values())
+    stage.say(f"{_BURST} more records are written to each partition")
+    stage.producer.burst(stage.topic, _BURST)
+    yield lambda: sum(stage.read_by(two).values()) - before >= _BURST // 2
+    stage.say(f"{two.client_id}: kill -9")
+    two.kill()
+    yield stage.has_all(one)
 
 
 def is_closed(stage: ReadingStage) -> Scene:
@@ -279,6 +293,27 @@ def expires(stage: ReadingStage) -> Scene:
     yield from _starts(stage)
 
 
+def is_outlived(stage: ReadingStage) -> Scene:
+    """The group is stopped, and its next records are gone when it is started again, as with a retention that is too short."""
+    yield from _stops(stage)
+    yield stage.written(5)
+    gone = [TopicPartition(stage.topic, part, end) for part, end in sorted(stage.producer.ends(stage.topic).items())]
+    stage.say("the records are deleted")
+    for deleted in stage.admin.delete_records(gone).values():
+        deleted.result(30)
+    yield from _starts(stage)
+
+
+def all_are_killed(stage: ReadingStage) -> Scene:
+    """Both consumers are killed, and started again when the group is empty."""
+    both = yield from stage.two()
+    stage.say("both consumers: kill -9")
+    for consumer in both:
+        consumer.kill()
+    yield stage.is_empty
+    yield from _starts(stage)
+
+
 def is_well(stage: ReadingStage) -> Scene:
     """Nothing happens for a while."""
     yield from stage.two()
@@ -328,6 +363,11 @@ PARTS: Final[tuple[Part, ...]] = (
     Part(is_rewound, LIBRDKAFKA, auto_commit_ms=2_000, before_seconds=15),
     Part(is_deleted, LIBRDKAFKA, reset="latest", name="is_deleted_latest"),
     Part(is_deleted, JAVA, reset="earliest", name="is_deleted_earliest"),
+    Part(is_killed_behind, LIBRDKAFKA, record_seconds=0.03),
+    Part(is_killed_behind, JAVA, record_seconds=0.03),
+    Part(all_are_killed, JAVA),
+    Part(all_are_killed, LIBRDKAFKA, CONSUMER),
+    Part(is_outlived, LIBRDKAFKA),
     Part(is_killed_and_comes_back, LIBRDKAFKA),
     Part(goes_quiet, LIBRDKAFKA, auto_commit_ms=2_000),
     Part(idle, JAVA),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -57,11 +58,12 @@ class HandOver:
     resumed_offset: int
     lag_added: int  # records written in between
     skipped: int  # records between the two offsets that nobody ever processed
+    zombie: bool  # the partition stayed where it was: a former owner woke up and processed what it still had in hand
     reread: int = 0  # records that the new owner processed again, until the next hand-over
 
 
-def hand_overs(processed: Iterable[Processed], produced: Iterable[Produced], topics: Mapping[str, str] | None = None) -> list[HandOver]:
-    """All hand-overs, in order of time. `topics`: the topic of each group; a group has one topic, by default that of its name."""
+def hand_overs(processed: Iterable[Processed], produced: Iterable[Produced]) -> list[HandOver]:
+    """All hand-overs, in order of time. Each group reads the topic of its own name."""
     written: dict[tuple[str, int], list[Produced]] = defaultdict(list)
     for record in produced:
         written[record.topic, record.partition].append(record)
@@ -69,57 +71,84 @@ def hand_overs(processed: Iterable[Processed], produced: Iterable[Produced], top
     for line in processed:
         read[line.group, line.partition].append(line)
     told: list[HandOver] = []
-    for (group, partition), lines in read.items():
-        topic = group if topics is None else topics[group]
-        told += _of_partition(sorted(lines, key=lambda line: line.at), sorted(written[topic, partition], key=lambda record: record.offset))
+    for place, lines in read.items():
+        partition = _Partition(written[place], {line.offset for line in lines})
+        for line in sorted(lines, key=lambda line: line.at):
+            partition.read(line)
+        told += partition.told
     return sorted(told, key=lambda over: (over.resumed_at, over.group, over.partition))
 
 
-def _of_partition(lines: Sequence[Processed], written: Sequence[Produced]) -> Iterator[HandOver]:
-    times = sorted(record.at for record in written)
-    written_at = {record.offset: record.at for record in written}
-    ever = {line.offset for line in lines}
-    seen: set[int] = set()
-    highest = -1
-    over: HandOver | None = None
-    previous: Processed | None = None
-    for line in lines:
-        if previous is not None and _is_handed_over(previous, line, written_at.get(line.offset, line.at)):
-            if over is not None:
-                yield over
-            left_out = range(highest + 1, line.offset)
-            over = HandOver(
-                group=line.group,
-                partition=line.partition,
-                old_client=previous.client,
-                old_run=previous.run,
-                new_client=line.client,
-                new_run=line.run,
-                stopped_at=previous.at,
-                stopped_offset=highest,
-                resumed_at=line.at,
-                resumed_offset=line.offset,
-                lag_added=bisect_right(times, line.at) - bisect_right(times, previous.at),
-                skipped=sum(offset in written_at and offset not in ever for offset in left_out),
-            )
-        if over is not None and line.offset in seen:
+class _Partition:
+    """One partition as consumers process it. `told`: its hand-overs so far."""
+
+    def __init__(self, written: Iterable[Produced], ever: AbstractSet[int]) -> None:
+        """`ever`: the offsets that are processed at any time."""
+        self.told: list[HandOver] = []
+        self._written_at = {record.offset: record.at for record in written}
+        self._times = sorted(self._written_at.values())
+        self._ever = ever
+        self._seen: set[int] = set()
+        self._highest = -1
+        self._newest: dict[tuple[str, int], int] = {}  # the newest offset, by owner
+        self._zombies: dict[tuple[str, int], HandOver] = {}
+        self._previous: Processed | None = None  # of the owner
+        self._over: HandOver | None = None
+
+    def read(self, line: Processed) -> None:
+        """Reads the next line."""
+        if self._previous is not None and self._has_in_hand(line, self._previous):
+            over = self._zombies.get(line.owner) or self._begin(line, self._previous, zombie=True)
+            self._zombies[line.owner] = over
+        else:
+            if self._previous is not None and self._is_handed_over(line, self._previous):
+                self._over = self._begin(line, self._previous, zombie=False)
+            over = self._over
+            self._previous = line
+            self._zombies.pop(line.owner, None)
+        if over is not None and line.offset in self._seen:
             over.reread += 1
-        seen.add(line.offset)
-        highest = max(highest, line.offset)
-        previous = line
-    if over is not None:
-        yield over
+        self._seen.add(line.offset)
+        self._newest[line.owner] = line.offset
+        self._highest = max(self._highest, line.offset)
 
+    def _has_in_hand(self, line: Processed, previous: Processed) -> bool:
+        """Whether this is a zombie, which goes on where it was although others went further: an owner begins at a committed offset."""
+        return line.owner != previous.owner and line.offset == self._newest.get(line.owner, -2) + 1 and line.offset <= self._highest
 
-def _is_handed_over(previous: Processed, line: Processed, written_at: int) -> bool:
-    if line.owner != previous.owner or line.offset != previous.offset + 1:
-        return True
-    return min(line.at - previous.at, line.at - written_at) >= SILENT_MS
+    def _is_handed_over(self, line: Processed, previous: Processed) -> bool:
+        if line.owner != previous.owner or line.offset != previous.offset + 1:
+            return True
+        waited = line.at - self._written_at.get(line.offset, line.at)
+        return min(line.at - previous.at, waited) >= SILENT_MS
+
+    def _begin(self, line: Processed, previous: Processed, *, zombie: bool) -> HandOver:
+        left_out = range(self._highest + 1, line.offset)
+        over = HandOver(
+            group=line.group,
+            partition=line.partition,
+            old_client=previous.client,
+            old_run=previous.run,
+            new_client=line.client,
+            new_run=line.run,
+            stopped_at=previous.at,
+            stopped_offset=self._highest,
+            resumed_at=line.at,
+            resumed_offset=line.offset,
+            lag_added=bisect_right(self._times, line.at) - bisect_right(self._times, previous.at),
+            skipped=sum(offset in self._written_at and offset not in self._ever for offset in left_out),
+            zombie=zombie,
+        )
+        self.told.append(over)
+        return over
 
 
 def after_actions(told: Iterable[HandOver], actions: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Lines of truth.jsonl: each hand-over with what was last done to its group before. `actions`: by group, in order of time."""
+    """Lines of truth.jsonl: each hand-over with what was done to its group while the partition stood still, else with the last before.
+
+    `actions`: by group, in order of time.
+    """
     for over in told:
         before = [action for action in actions[over.group] if action["at"] <= over.resumed_at]
-        last = before[-1] if before else {"at": None, "text": None}
-        yield {**vars(over), "action": last["text"], "action_at": last["at"]}
+        meanwhile = [action for action in before if action["at"] >= over.stopped_at]
+        yield {**vars(over), "actions": [action["text"] for action in meanwhile or before[-1:]]}

@@ -61,7 +61,8 @@ A hand-over is told when another process goes on with a partition, and when the 
 nothing for 3 s although a record waits. A line has the old and the new client and their runs; `stopped_at`: when the old one processed its
 last record; `stopped_offset`: the highest offset that anybody had processed; `resumed_at` and `resumed_offset`: the first record of the new
 one; `reread`: records it processed again, up to the next hand-over; `skipped`: records between the two offsets that nobody ever processed;
-`lag_added`: records written between the two times; `action` and `action_at`: what was last done to the group before.
+`lag_added`: records written between the two times; `zombie`: the partition stayed where it was, and a former owner that woke up
+processed what it still had in hand; `actions`: what was done to the group between the two times, else the last before.
 
 Settings of the broker: {settings}.
 """
@@ -135,6 +136,7 @@ def _group_line(stage: ReadingStage) -> dict[str, Any]:
         "kind": part.kind,
         "rebalances": part.rebalances,
         "commit_every": part.commit_every,
+        "record_seconds": part.record_seconds,
         "settings": part.settings,
         "until": stage.actions[-1]["at"],
         "actions": stage.actions,

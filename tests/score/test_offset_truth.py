@@ -66,15 +66,26 @@ def test_an_offset_without_a_record_is_not_skipped():
     assert over.skipped == 0
 
 
-def test_a_zombie_hands_over_twice():
-    """It goes on for two records when it wakes up; the owner goes on after it."""
+def test_a_zombie_takes_nothing_over():
+    """It goes on for two records when it wakes up. The owner goes on as before."""
     owner = read("b", range(5, 60), 6_000)
     zombie = read("a", range(10, 12), 6_020)
     lines = [*read("a", range(10)), *owner[:20], *zombie, *(line._replace(at=line.at + 100) for line in owner[20:])]
-    taken, woken, back = hand_overs(lines, written(60))
+    taken, woken = hand_overs(lines, written(60))
     assert cost(taken)[:5] == ("a", "b", 5, 5, 0)
     assert cost(woken)[:5] == ("b", "a", 10, 2, 0)
-    assert cost(back)[:5] == ("a", "b", 25, 0, 0)
+    assert (taken.zombie, woken.zombie) == (False, True)
+
+
+def test_a_former_owner_that_gets_the_partition_back_is_no_zombie():
+    lines = [*read("a", range(10)), *read("b", range(10, 20), 3_000), *read("a", range(20, 30), 5_000)]
+    assert [over.zombie for over in hand_overs(lines, written(30))] == [False, False]
+
+
+def test_a_former_owner_that_gets_it_back_with_older_offsets_is_no_zombie():
+    lines = [*read("a", range(10)), *read("b", range(10, 20), 3_000), *read("a", range(8, 30), 5_000)]
+    _, back = hand_overs(lines, written(30))
+    assert (back.zombie, back.reread) == (False, 12)
 
 
 def test_a_client_that_is_started_again_is_another_owner():
@@ -106,11 +117,17 @@ def test_partitions_are_apart_and_told_in_order_of_time():
     assert [(over.partition, over.reread) for over in told] == [(1, 2), (0, 0)]
 
 
-def test_a_line_names_what_was_done_last():
+def test_a_line_names_what_was_done_meanwhile():
     told = hand_overs([*read("a", range(10)), *read("b", range(10, 20), 9_000)], written(20))
-    actions = {GROUP: [{"at": 5, "text": "b joins"}, {"at": 950, "text": "a: kill -9"}, {"at": 9_500, "text": "a joins"}]}
-    (line,) = after_actions(told, actions)
-    assert (line["action"], line["action_at"], line["resumed_at"]) == ("a: kill -9", 950, 9_000)
+    actions = [{"at": 5, "text": "b joins"}, {"at": 950, "text": "a: kill -9"}, {"at": 960, "text": "alarm"}, {"at": 9_500, "text": "end"}]
+    (line,) = after_actions(told, {GROUP: actions})
+    assert line["actions"] == ["a: kill -9", "alarm"]
+
+
+def test_a_line_names_what_was_done_last_if_there_was_nothing_meanwhile():
+    told = hand_overs([*read("a", range(10)), *read("b", range(10, 20), 9_000)], written(20))
+    (line,) = after_actions(told, {GROUP: [{"at": 5, "text": "b joins"}, {"at": 10, "text": "a stalls"}]})
+    assert line["actions"] == ["a stalls"]
 
 
 def test_files_of_consumers_are_read_in_order_of_their_starts(tmp_path):
