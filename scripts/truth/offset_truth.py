@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-SILENT_MS: Final = 3_000
+SILENT_MS: Final = 5_000
 """So long a consumer keeps a record waiting before that is told. Fetching and a busy machine take less."""
 
 

@@ -28,7 +28,7 @@ from jobs.demo.transactional_consumer import OUTPUT_SUFFIX
 from jobs.kafka.clients import Cluster
 from jobs.kafka.poll import Poller, follow
 from scripts.truth.offset_scenes import PARTITIONS, PARTS, Part, ReadingStage, plays
-from scripts.truth.offset_truth import Processed, Produced, after_actions, hand_overs
+from scripts.truth.offset_truth import SILENT_MS, Processed, Produced, after_actions, hand_overs
 from scripts.truth.record import RELEASES, wait
 
 ALSO_LOGGED: Final = ("FETCH", "LIST_OFFSETS")
@@ -58,8 +58,8 @@ No line of a log is edited. Time zone of the brokers: **UTC**. All times are epo
 | `truth.jsonl` | a line for each hand-over of a partition, computed from `processed` and `produced` (scripts/truth/offset_truth.py) |
 
 A hand-over is told when another process goes on with a partition, and when the same process goes back, leaves records out, or processes
-nothing for 3 s although a record waits. A line has the old and the new client and their runs; `stopped_at`: when the old one processed its
-last record; `stopped_offset`: the highest offset that anybody had processed; `resumed_at` and `resumed_offset`: the first record of the new
+nothing for {silent:g} s although a record waits. A line has the old and the new client and their runs; `stopped_at`: when the old one
+processed its last record; `stopped_offset`: the highest offset that anybody had processed; `resumed_at` and `resumed_offset`: the first record of the new
 one; `reread`: records it processed again, up to the next hand-over; `skipped`: records between the two offsets that nobody ever processed;
 `lag_added`: records written between the two times; `zombie`: the partition stayed where it was, and a former owner that woke up
 processed what it still had in hand; `actions`: what was done to the group between the two times, else the last before.
@@ -94,6 +94,7 @@ def record(version: str, folder: Path, only: str = "") -> Iterator[str]:
         partitions=PARTITIONS,
         also=" and ".join(ALSO_LOGGED),
         poll=POLL_SECONDS,
+        silent=SILENT_MS / 1000,
         settings=", ".join(f"{name}={value}" for name, value in settings.items()),
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
