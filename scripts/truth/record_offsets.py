@@ -59,10 +59,11 @@ No line of a log is edited. Time zone of the brokers: **UTC**. All times are epo
 
 A hand-over is told when another process goes on with a partition, and when the same process goes back, leaves records out, or processes
 nothing for {silent:g} s although a record waits. A line has the old and the new client and their runs; `stopped_at`: when the old one
-processed its last record; `stopped_offset`: the highest offset that anybody had processed; `resumed_at` and `resumed_offset`: the first record of the new
-one; `reread`: records it processed again, up to the next hand-over; `skipped`: records between the two offsets that nobody ever processed;
-`lag_added`: records written between the two times; `zombie`: the partition stayed where it was, and a former owner that woke up
-processed what it still had in hand; `actions`: what was done to the group between the two times, else the last before.
+processed its last record; `stopped_offset`: the highest offset that anybody had processed; `resumed_at` and `resumed_offset`: the first
+record of the new one; `reread`: records it processed again, up to the next hand-over; `skipped`: records between the two offsets that
+nobody ever processed; `lag_added`: records written between the two times; `zombie`: the partition stayed where it was, and a former
+owner that woke up processed what it still had in hand; `actions`: what was done to the group between the two times, else the last
+before.
 
 Settings of the broker: {settings}.
 """
