@@ -125,7 +125,7 @@ def _play(bootstrap: str, parts: Sequence[Part], scratch: Path) -> list[dict[str
 
 
 def _poll(bootstrap: str, folder: Path, over: threading.Event) -> None:
-    poller = Poller(Cluster(bootstrap))
+    poller = Poller(Cluster(bootstrap), offsets_each=1)
     follow(poller, folder, every=POLL_SECONDS, once=False, stopped=over.is_set, complain=lambda said: print(said, flush=True))
 
 
