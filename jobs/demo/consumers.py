@@ -15,11 +15,13 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.places import PROJECT
-from jobs.demo.real_consumer import CLASSIC, CONSUMER
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, Habits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -44,13 +46,14 @@ CONSUMER_GROUP_SETTINGS: Final = {
 class ConsumerProcess:
     """A running consumer. `lines`: the output of its worker (worker.py) so far."""
 
-    def __init__(self, kind: str, topic: str, config: dict[str, str], revocation_seconds: float, log: Path | None) -> None:
+    def __init__(self, kind: str, topic: str, config: dict[str, str], habits: Habits, log: Path | None) -> None:
         self.client_id = config["client.id"]
+        self.habits = habits
         self.lines: list[str] = []
         with (log or Path(os.devnull)).open("ab") as errors:
             # Its own session, and so its own process group: Ctrl-C does not reach it, and a signal to the group reaches its JVM too.
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config), str(revocation_seconds)],
+                [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config), json.dumps(asdict(habits))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -83,6 +86,14 @@ class ConsumerProcess:
     def stall(self, seconds: float) -> None:
         """Makes the application stop polling, while the client keeps sending heartbeats."""
         self._command(f"stall {seconds}")
+
+    def pause(self, partition: int) -> None:
+        """Makes it read no longer from a partition that it keeps, and go on with the others."""
+        self._command(f"pause {partition}")
+
+    def resume(self, partition: int) -> None:
+        """Makes it read from the partition again."""
+        self._command(f"resume {partition}")
 
     def commit(self) -> None:
         """Commits offsets at the next poll."""
@@ -130,13 +141,14 @@ class ConsumerProcess:
 class Consumers:
     """The consumers of one cluster. Use it as a context, whose end kills those that still run."""
 
-    def __init__(self, bootstrap: str, logs: Path | None = None) -> None:
-        """`logs`: the folder for what clients write to standard error."""
+    def __init__(self, bootstrap: str, logs: Path | None = None, processed: Path | None = None) -> None:
+        """`logs`: the folder for what clients write to standard error. `processed`: that for the records that they process."""
         self.bootstrap = bootstrap
         self._logs = logs
+        self._processed = processed
         self._started: list[ConsumerProcess] = []
-        if logs is not None:
-            logs.mkdir(parents=True, exist_ok=True)
+        for folder in filter(None, (logs, processed)):
+            folder.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -156,12 +168,15 @@ class Consumers:
         session_ms: int = SESSION_MS,
         poll_ms: int = POLL_MS,
         revocation_seconds: float = 0,
+        commit_every: int = 0,
+        record_seconds: float = 0,
+        settings: Mapping[str, str] | None = None,
     ) -> ConsumerProcess:
         """Starts a consumer that joins the group. Several consumers may have one client id.
 
         `topic`: begins with ^ if it is a regular expression; if it is empty the consumer joins when it is told to subscribe.
         `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
-        `revocation_seconds`: how long its rebalance listener takes before it gives partitions up.
+        `revocation_seconds`, `commit_every`, `record_seconds`: its Habits. `settings`: more settings of the client.
         """
         timeouts = {"session.timeout.ms": str(session_ms), "heartbeat.interval.ms": str(HEARTBEAT_MS)}
         config = {
@@ -171,9 +186,13 @@ class Consumers:
             **({"group.protocol": CONSUMER} if protocol == CONSUMER else timeouts),
             "max.poll.interval.ms": str(max(poll_ms, session_ms)),
             **({"group.instance.id": instance_id} if instance_id else {}),
+            **(settings or {}),
         }
+        # A client that is started again has a file of its own.
+        processed = self._processed / f"{client_id}.{len(self._started)}.jsonl" if self._processed is not None else None
+        habits = Habits(revocation_seconds, commit_every, record_seconds, str(processed or ""))
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
-        consumer = ConsumerProcess(kind, topic, config, revocation_seconds, log)
+        consumer = ConsumerProcess(kind, topic, config, habits, log)
         self._started.append(consumer)
         return consumer
 

@@ -23,7 +23,16 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from jobs.common.java import archive_options, java_program
 from jobs.common.places import class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, EXPRESSION, POLL_SECONDS, CommitRefusedError, ConsumerFailedError
+from jobs.demo.real_consumer import (
+    CLASSIC,
+    CONSUMER,
+    EXPRESSION,
+    POLL_SECONDS,
+    CommitRefusedError,
+    ConsumerFailedError,
+    Place,
+    Record,
+)
 
 _HEAP: Final = "48m"
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -65,35 +74,51 @@ class JavaConsumer:
         if topic:
             self.subscribe([topic])
 
-    def poll(self) -> None:
+    def poll(self) -> list[Record]:
         """Polls."""
         try:
-            self._consumer.poll(self._wait)
+            return _read(self._consumer.poll(self._wait))
         except Py4JJavaError as error:
             if _name(error) in _FINAL:
                 raise ConsumerFailedError(_name(error)) from None
             sys.stderr.write(f"poll: {_name(error)}\n")  # such as a failed commit: the client keeps running
+            return []
 
     def assigned(self) -> int:
         """How many partitions it has."""
         return int(self._consumer.assignment().size())
+
+    def places(self) -> list[Place]:
+        """Its partitions."""
+        return [_place(part) for part in self._consumer.assignment()]
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Subscribes."""
         wanted = self._expression(topics[0]) if topics[0].startswith(EXPRESSION) else list(topics)
         self._consumer.subscribe(wanted, *self._listener)
 
-    def commit(self) -> None:
+    def pause(self, places: Sequence[Place]) -> None:
+        """Pauses."""
+        self._consumer.pause([self._part(place) for place in places])
+
+    def resume(self, places: Sequence[Place]) -> None:
+        """Resumes."""
+        self._consumer.resume([self._part(place) for place in places])
+
+    def commit(self, positions: Mapping[Place, int]) -> None:
         """Commits."""
         offset = self._gateway.jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata
         try:
-            self._consumer.commitSync({part: offset(0) for part in self._consumer.assignment()})
+            self._consumer.commitSync({self._part(place): offset(position) for place, position in positions.items()})
         except Py4JJavaError as error:
             raise CommitRefusedError(_name(error)) from None
 
     def close(self) -> None:
         """Leaves."""
         self._consumer.close()
+
+    def _part(self, place: Place) -> Any:
+        return self._gateway.jvm.org.apache.kafka.common.TopicPartition(*place)
 
     def _expressions(self, protocol: str) -> Callable[[str], Any]:
         """What makes a regular expression that coordinators resolve, or clients of the classic protocol."""
@@ -129,6 +154,24 @@ class _Listener:
 
     def onPartitionsLost(self, _partitions: object) -> None:  # noqa: N802
         """Partitions have another owner by now."""
+
+
+def _read(polled: Any) -> list[Record]:
+    """What a poll returned. Each look at an object of the JVM is a call: it asks for the ends of a list without holes alone."""
+    records: list[Record] = []
+    if polled.isEmpty():
+        return records
+    for part in polled.partitions():
+        place, batch = _place(part), polled.records(part)
+        count = int(batch.size())
+        first, last = int(batch.get(0).offset()), int(batch.get(count - 1).offset())
+        offsets = range(first, last + 1) if last - first + 1 == count else [int(record.offset()) for record in batch]
+        records += [Record(place, offset) for offset in offsets]
+    return records
+
+
+def _place(part: Any) -> Place:
+    return Place(str(part.topic()), int(part.partition()))
 
 
 def _gateway_jar() -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError
+from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError, Place, Record
 
 
 class LibrdkafkaConsumer:
@@ -20,7 +20,7 @@ class LibrdkafkaConsumer:
         if topic:
             self.subscribe([topic])
 
-    def poll(self) -> None:
+    def poll(self) -> list[Record]:
         """Polls."""
         message = self._consumer.poll(POLL_SECONDS)
         error = message.error() if message is not None else None
@@ -28,20 +28,34 @@ class LibrdkafkaConsumer:
             self._on_error(error)
         if self._fatal is not None:
             raise ConsumerFailedError(self._fatal.str())
+        if message is None or error is not None:
+            return []
+        return [Record(Place(message.topic() or "", message.partition() or 0), message.offset() or 0)]  # they have all three
 
     def assigned(self) -> int:
         """How many partitions it has."""
         return len(self._consumer.assignment())
 
+    def places(self) -> list[Place]:
+        """Its partitions."""
+        return [Place(part.topic, part.partition) for part in self._consumer.assignment()]
+
     def subscribe(self, topics: Sequence[str]) -> None:
         """Subscribes."""
         self._consumer.subscribe(list(topics), on_revoke=self._on_revoke)
 
-    def commit(self) -> None:
+    def pause(self, places: Sequence[Place]) -> None:
+        """Pauses."""
+        self._consumer.pause([TopicPartition(*place) for place in places])
+
+    def resume(self, places: Sequence[Place]) -> None:
+        """Resumes."""
+        self._consumer.resume([TopicPartition(*place) for place in places])
+
+    def commit(self, positions: Mapping[Place, int]) -> None:
         """Commits."""
-        beginnings = [TopicPartition(part.topic, part.partition, 0) for part in self._consumer.assignment()]
         try:
-            self._consumer.commit(offsets=beginnings, asynchronous=False)
+            self._consumer.commit(offsets=with_offsets(positions), asynchronous=False)
         except KafkaException as error:
             raise CommitRefusedError(error.args[0].name()) from None
 
@@ -55,3 +69,8 @@ class LibrdkafkaConsumer:
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the name of a public code
             self._fatal = error
+
+
+def with_offsets(positions: Mapping[Place, int]) -> list[TopicPartition]:
+    """Positions as the client wants them."""
+    return [TopicPartition(place.topic, place.partition, offset) for place, offset in positions.items()]

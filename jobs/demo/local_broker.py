@@ -94,6 +94,7 @@ class LocalBroker(LocalServer):
         *,
         settings: Mapping[str, str] | None = None,
         request_log: bool = False,
+        also_logged: Sequence[str] = (),
         node_id: int = 1,
         port: int = 0,
         version: str = KAFKA_VERSION,
@@ -105,6 +106,7 @@ class LocalBroker(LocalServer):
     ) -> None:
         """`settings`: broker properties, which override those of this module. `request_log`: log the requests of consumer groups.
 
+        `also_logged`: further APIs whose requests are logged then, such as FETCH.
         `port`: 0 takes a free one at each start. `logs`: the folder of the logs, if not `folder/logs`. `join`: a running broker whose
         cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
         login or TLS. `java_options`: more options of the JVM of the broker.
@@ -118,6 +120,7 @@ class LocalBroker(LocalServer):
         self._client = dict(client or {})
         self._java_options = java_options
         self._request_log = request_log
+        self._also_logged = also_logged
         self._wanted_port = port
         self._join = join
         self._replicas = replicas
@@ -208,7 +211,7 @@ class LocalBroker(LocalServer):
         file.touch(0o600)  # it may hold passwords
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
         log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "")
-        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS"]))  # the latter tells the release
+        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS", *self._also_logged]))  # the latter tells the release
         (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs, apis=apis), encoding="utf-8")
 
     def _format(self) -> None:

@@ -64,7 +64,8 @@ def play(parts: Sequence[tuple[str, Scene]]) -> None:
         time.sleep(_STEP_SECONDS)
 
 
-def _wait(condition: Callable[[], bool]) -> None:
+def wait(condition: Callable[[], bool]) -> None:
+    """Waits until it holds."""
     while not condition():
         time.sleep(_STEP_SECONDS)
 
@@ -127,7 +128,7 @@ def record(version: str, folder: Path, protocol: str) -> Iterator[str]:
             with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
                 if protocol == CONSUMER:  # of a topic that a broker does not know yet the members would be told later
                     first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)
-                    _wait(lambda: first.partitions == PARTITIONS)
+                    wait(lambda: first.partitions == PARTITIONS)
                 stages = [
                     (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind, protocol=protocol), scene, expected)
                     for scene, kinds, expected in _scenes(protocol)
@@ -160,7 +161,7 @@ def record_upgrade(old: str, version: str, folder: Path) -> Iterator[str]:
             bootstrap = ",".join(broker.bootstrap for broker in brokers)
             with Consumers(bootstrap, Path(name) / "clients") as consumers:
                 first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
-                _wait(lambda: first.partitions == PARTITIONS)
+                wait(lambda: first.partitions == PARTITIONS)
                 upgrading = upgrade.Upgrade(brokers, version, lambda said: print(said, flush=True))
                 leaders = upgrading.coordinators()
                 stages = [(part, Stage(consumers, part.group(leaders), TOPIC, part.kind, protocol=part.protocol)) for part in upgrade.PARTS]

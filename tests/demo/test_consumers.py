@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA, TRANSACTIONAL
+from jobs.demo.steady_producer import SteadyProducer
 from tests.demo.processes import running_with, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -77,6 +80,54 @@ def test_one_that_is_fenced_says_so_and_ends(bootstrap, kind):
         wait_until(lambda: not first.running and first.failure is not None)  # its last line may be read after its end is seen
         assert "enced" in (first.failure or "")
         assert second.failure is None
+
+
+def processed(folder):
+    """The offsets that consumers processed, by partition."""
+    lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines(keepends=True) if line[-1] == "\n"]
+    return {partition: [line["offset"] for line in lines if line["partition"] == partition] for partition in range(2)}
+
+
+def committed(admin, group):
+    """The committed offsets, by partition. The group has to have a coordinator: librdkafka crashes when it is told that there is none."""
+    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
+    return {part.partition: part.offset for part in answer.topic_partitions}
+
+
+@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA, TRANSACTIONAL])
+def test_it_notes_what_it_processes_and_commits_that(broker, tmp_path, kind):
+    """A paused partition is neither read nor given up. What was processed when it is closed is committed."""
+    topic, admin = f"read-{kind}", AdminClient({"bootstrap.servers": broker.bootstrap})
+    broker.create_topic(topic, 2)
+    broker.create_topic(f"{topic}-out", 2)
+    manual = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    with (
+        Consumers(broker.bootstrap, processed=tmp_path / "processed") as consumers,
+        SteadyProducer(broker.bootstrap, tmp_path / "produced.jsonl") as producer,
+    ):
+        producer.start(topic, 2)
+        consumer = consumers.start(kind, topic, "c", topic, session_ms=20_000, commit_every=10, settings=manual)
+        wait_until(lambda: consumer.partitions == 2)
+        wait_until(lambda: min(committed(admin, topic).values(), default=0) >= 5)
+        consumer.pause(1)
+        before = wait_until(lambda: processed(tmp_path / "processed"))
+        wait_until(lambda: len(processed(tmp_path / "processed")[0]) >= len(before[0]) + 20)
+        stopped = processed(tmp_path / "processed")
+        assert len(stopped[1]) < len(stopped[0]) - 10
+        assert consumer.partitions == 2
+        consumer.resume(1)
+        end = producer.ends(topic)[0]
+        producer.burst(topic, 30)
+        wait_until(lambda: producer.ends(topic)[0] > end + 30)
+        producer.stop(topic)
+        wait_until(lambda: all(len(processed(tmp_path / "processed")[part]) == end for part, end in producer.ends(topic).items()))
+        consumer.leave()
+        wait_until(lambda: not consumer.running)
+        ends = producer.ends(topic)
+    assert processed(tmp_path / "processed") == {part: list(range(end)) for part, end in ends.items()}
+    assert committed(admin, topic) == ends
+    produced = [json.loads(line) for line in (tmp_path / "produced.jsonl").read_text().splitlines()]
+    assert {part: [line["offset"] for line in produced if line["partition"] == part] for part in ends} == processed(tmp_path / "processed")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is left")

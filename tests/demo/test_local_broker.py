@@ -24,11 +24,12 @@ def commit(broker):
             return consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
 
     wait_until(committed)
+    consumer.get_watermark_offsets(TopicPartition("orders", 0), timeout=30)
     consumer.close()
 
 
 def test_it_keeps_its_topics_over_a_restart_and_a_kill(tmp_path):
-    broker = LocalBroker(tmp_path / "b", request_log=True)
+    broker = LocalBroker(tmp_path / "b", request_log=True, also_logged=["LIST_OFFSETS"])
     with broker:
         broker.create_topic("orders", 3)
         commit(broker)
@@ -42,6 +43,7 @@ def test_it_keeps_its_topics_over_a_restart_and_a_kill(tmp_path):
     requests = (broker.logs / "kafka-request.log").read_text()
     assert "(kafka.request.logger)" in requests
     assert '"requestApiKeyName":"OFFSET_COMMIT"' in requests
+    assert '"requestApiKeyName":"LIST_OFFSETS"' in requests
     assert '"requestApiKeyName":"METADATA"' not in requests
     assert "Kafka Server started" in (broker.logs / "server.log").read_text()
 

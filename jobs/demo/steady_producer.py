@@ -1,0 +1,98 @@
+"""A producer that writes to each partition of its topics at a constant rate, and notes what the broker acknowledged."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TICK_SECONDS: Final = 0.25
+"""Each partition gets a record so often."""
+_ACKNOWLEDGED_SECONDS: Final = 30
+
+
+class SteadyProducer:
+    """Use it as a context. A record's value is its number within its topic. It makes up for a tick that came late."""
+
+    def __init__(self, bootstrap: str, log: Path) -> None:
+        """`log`: gets a line for each acknowledged record: its time (epoch ms), topic, partition and offset."""
+        self._producer = Producer({"bootstrap.servers": bootstrap, "client.id": "producer", "linger.ms": "20", "log_level": 0})
+        self._log = log.open("a", encoding="utf-8")
+        self._changed = threading.Condition()
+        self._topics: dict[str, int] = {}
+        self._more: Counter[str] = Counter()
+        self._sent: Counter[str] = Counter()
+        self._acknowledged: Counter[str] = Counter()
+        self._ends: dict[tuple[str, int], int] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self._producer.flush(10)
+        self._log.close()
+
+    def start(self, topic: str, partitions: int) -> None:
+        """Writes to a topic from now on."""
+        with self._changed:
+            self._topics[topic] = partitions
+
+    def burst(self, topic: str, count: int) -> None:
+        """Writes so many more records to each partition of the topic at its next tick."""
+        with self._changed:
+            self._more[topic] += count
+
+    def stop(self, topic: str) -> None:
+        """Writes to it no longer. All that was written is acknowledged when this returns."""
+        with self._changed:
+            self._topics.pop(topic, None)
+            self._changed.wait_for(lambda: self._acknowledged[topic] == self._sent[topic], _ACKNOWLEDGED_SECONDS)
+
+    def writes(self, topic: str) -> bool:
+        """Whether it writes to it."""
+        with self._changed:
+            return topic in self._topics
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """The offset behind the last acknowledged record, by partition."""
+        with self._changed:
+            return {partition: end for (name, partition), end in self._ends.items() if name == topic}
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stopped.is_set():
+            with self._changed:
+                rounds = [(topic, partitions, 1 + self._more.pop(topic, 0)) for topic, partitions in sorted(self._topics.items())]
+                for topic, partitions, count in rounds:
+                    for partition in [*range(partitions)] * count:
+                        value = str(self._sent[topic]).encode()
+                        self._producer.produce(topic, value, partition=partition, on_delivery=self._on_delivery)
+                        self._sent[topic] += 1
+            self._producer.poll(0)
+            due += TICK_SECONDS
+            while (rest := due - time.monotonic()) > 0:
+                self._producer.poll(rest)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            raise RuntimeError(f"a record was not written: {error.str()}")
+        topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+        line = {"at": message.timestamp()[1], "topic": topic, "partition": partition, "offset": offset}
+        self._log.write(json.dumps(line, separators=(",", ":")) + "\n")
+        with self._changed:
+            self._ends[topic, partition] = offset + 1
+            self._acknowledged[topic] += 1
+            self._changed.notify_all()

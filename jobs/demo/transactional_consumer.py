@@ -1,0 +1,61 @@
+"""A consumer of librdkafka that reads, writes and commits in transactions: exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer, with_offsets
+from jobs.demo.real_consumer import ConsumerFailedError, Place, Record
+
+OUTPUT_SUFFIX: Final = "-out"
+"""A record that it reads from `orders` it writes to `orders-out`."""
+_SECONDS: Final = 30.0
+
+
+class TransactionalConsumer(LibrdkafkaConsumer):
+    """A RealConsumer. Its transactional.id is its client id. A commit ends a transaction, and so does a rebalance."""
+
+    def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
+        name = {"bootstrap.servers": config["bootstrap.servers"], "client.id": f"{config['client.id']}-producer"}
+        self._producer = Producer({**name, "transactional.id": config["client.id"]})
+        self._producer.init_transactions(_SECONDS)
+        self._open = False
+        self._read: dict[Place, int] = {}
+        super().__init__(topic, {**config, "enable.auto.commit": "false", "isolation.level": "read_committed"}, revocation_seconds)
+
+    def poll(self) -> list[Record]:
+        """Polls, and writes what it gets."""
+        records = super().poll()
+        for place, offset in records:
+            if not self._open:
+                self._producer.begin_transaction()
+                self._open = True
+            self._producer.produce(f"{place.topic}{OUTPUT_SUFFIX}", partition=place.partition, value=str(offset).encode())
+            self._read[place] = offset + 1
+        return records
+
+    def commit(self, positions: Mapping[Place, int]) -> None:
+        """Ends the transaction. ConsumerFailedError: it was aborted, and what was read has to be read again."""
+        self._end({place: offset for place, offset in positions.items() if place in self._read})
+
+    def _end(self, positions: Mapping[Place, int]) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._read.clear()
+        try:
+            self._producer.send_offsets_to_transaction(with_offsets(positions), self._consumer.consumer_group_metadata(), _SECONDS)
+            self._producer.commit_transaction(_SECONDS)
+        except KafkaException as error:
+            with contextlib.suppress(KafkaException):
+                self._producer.abort_transaction(_SECONDS)
+            raise ConsumerFailedError(error.args[0].name()) from None
+
+    def _on_revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        with contextlib.suppress(ConsumerFailedError):  # they belong to another consumer by now, which reads it again
+            self._end(dict(self._read))
+        super()._on_revoke(consumer, partitions)
