@@ -60,9 +60,9 @@ SCHEMA: Final = StructType(
         column(
             "reread_max",
             LongType(),
-            "At most: the owner may have read on since its last commit, at the fastest rate of the last commits, until `resumed_at`, but for no "
-            "longer than two of their intervals; and no more than the log had. Who was behind may have read all of that. Null where there "
-            "was one commit, or the owner was behind, and the end of the log is not known.",
+            "At most: to the end of the log two of the last owner's longest intervals between commits after its last commit, or when the "
+            "partition was read again, if that was before; where no line shows the end, as far as it would have read by then at the fastest rate of "
+            "its last eight commits. Null where there was one commit, and no line shows the end.",
         ),
         EVIDENCE,
         BATCH_ID,

@@ -41,7 +41,7 @@ OFFSETS_EXPIRED: Final = Text(
     "the longest pause of the group.",
     row="A group had committed an offset, and none is committed any more: it expired, or was deleted. One row for each partition",
     evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "offset"),
+    figures=("partition", "offset", "stands_ms"),
 )
 OFFSET_RESET: Final = Text(
     "OFFSET_RESET",

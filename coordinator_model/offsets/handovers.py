@@ -7,8 +7,8 @@
 ```
 
 The client that goes on begins at the last committed offset, so it reads again what the one before had read after its last commit. How much
-that was no commit shows: a range, from the rate of the commits before and the time until the partition was read again, at most two of their
-intervals. It cannot be more than the log had.
+that was no commit shows, so it is a range. A client that lives commits again after one interval: two intervals after its last commit it had
+stopped. It had read what the log had by then at most, or, where no line shows that, what it reads in that time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ledger import HandOver, Ledger, Partition, Seen, Stretch
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
 
@@ -74,8 +75,9 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
 def _before(partition: Partition, rebalance: Mapping[str, Any]) -> Stretch | None:
     """The last commits that belong to the time before a rebalance."""
     first = rebalance["first_epoch"] if rebalance["first_epoch"] is not None else rebalance["generation"]
+    is_new = rebalance["members_before"] == 0  # its generations may begin anew
     for stretch in reversed(partition.stretches):
-        of_members = stretch.generation >= 0 and first is not None
+        of_members = stretch.generation >= 0 and first is not None and not is_new
         if stretch.generation < first if of_members else stretch.first_ms <= rebalance["ended_at"]:
             return stretch
     return None
@@ -143,6 +145,7 @@ def _measure(one: HandOver, partition: Partition) -> None:
         one.lag_usual = max([one.lag_before, *lags])
     if one.end_resumed < 0 <= one.resumed_ms and (end := ends.at(one.resumed_ms)) is not None:
         one.end_resumed = end
+        one.end_stopped = ends.at(_stopped_ms(one)) or -1
 
 
 def overdue(ledger: Ledger, ended_before_ms: int | None) -> list[Row]:
@@ -160,16 +163,21 @@ def reread(one: HandOver) -> tuple[int | None, int | None]:
         return None, None
     begins = _begins(one)
     reached = max(one.reached, begins)  # a later commit may not be logged
-    bounds = [one.end_resumed - begins] if one.end_resumed >= 0 else []
+    if one.end_stopped >= 0:
+        return reached - begins, max(one.end_stopped, reached) - begins
     steps = [(after_ms - before_ms, after - before) for (before_ms, before), (after_ms, after) in pairwise(one.recent)]
-    if steps and one.lag_before <= max(records for _, records in steps):  # who is behind reads as fast as it can
-        bounds.append(reached + _read_after_commit(one, steps) - begins)
-    return reached - begins, max(min(bounds), reached - begins) if bounds else None
+    return reached - begins, reached + _read_after_commit(one, steps) - begins if steps else None
 
 
 def _begins(one: HandOver) -> int:
     """Where its new owner begins."""
     return one.start.offset if one.start is not None else one.before.last
+
+
+def _stopped_ms(one: HandOver) -> int:
+    """When its owner had stopped to read, at the latest."""
+    longest_ms = max((after - before for (before, _), (after, _) in pairwise(one.recent)), default=NEVER)
+    return min(one.before.last_ms + INTERVALS * longest_ms, one.resumed_ms)
 
 
 def _read_after_commit(one: HandOver, steps: list[tuple[int, int]]) -> int:
@@ -179,8 +187,7 @@ def _read_after_commit(one: HandOver, steps: list[tuple[int, int]]) -> int:
     """
     usual_ms = median(took_ms for took_ms, _ in steps)
     fastest = max(records / max(took_ms, 1) for took_ms, records in steps if 2 * took_ms >= usual_ms)
-    longest_ms = max(took_ms for took_ms, _ in steps)
-    return ceil(fastest * min(INTERVALS * longest_ms, one.resumed_ms - one.before.last_ms))
+    return ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
 
 
 def _close(ledger: Ledger, one: HandOver) -> list[Row]:

@@ -172,6 +172,7 @@ class HandOver(Struct, array_like=True):
     lag_before: int = -1  # then
     lag_usual: int = -1  # the largest at one of the last commits before
     end_resumed: int = -1  # of the log when it was read again
+    end_stopped: int = -1  # ... when its owner had stopped at the latest
     unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
     caught_up_ms: int = -1
 

@@ -78,9 +78,11 @@ def expired(partition: Partition, name: str, offset: int, seen: Seen) -> list[Ro
         return []
     partition.lose()
     partition.told_lost = True
-    words = {"partition": name, "silence": seconds(seen.at_ms - last.last_ms)}
+    stands_ms = seen.at_ms - last.last_ms
+    words = {"partition": name, "silence": seconds(stands_ms)}
     client = seen.client if seen.client[1] else last.client
-    return [_row(offset_catalogue.OFFSETS_EXPIRED, seen.at_ms, client, [last.sign, seen.sign], words, last.generation, offset=last.last)]
+    text, signs = offset_catalogue.OFFSETS_EXPIRED, [last.sign, seen.sign]
+    return [_row(text, seen.at_ms, client, signs, words, -1, offset=last.last, stands_ms=stands_ms)]
 
 
 def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
