@@ -46,22 +46,23 @@ OFFSETS_EXPIRED: Final = Text(
 OFFSET_RESET: Final = Text(
     "OFFSET_RESET",
     "ERROR",
-    "The client had no committed offset of {partition} to begin at, and began before the lost one ({from_offset}): its first commit is "
-    "{to_offset}. So at least {reread} records are read again.",
-    "auto.offset.reset=earliest reads a topic from its beginning where the committed offset is gone. Make the work idempotent, or use "
-    "auto.offset.reset=none, so that the client stops and the place can be set.",
-    row="A client began where auto.offset.reset says, since its committed offset was gone, and commits before, or behind the lost one",
+    "The client had no committed offset of {partition} to begin at, so it began where auto.offset.reset says. The lost one was "
+    "{from_offset}, its first commit is {to_offset}: {what}.",
+    "{advice}, or none: then the client stops, and the place can be set (kafka-consumer-groups --reset-offsets --to-offset {from_offset}).",
+    row="A client began where auto.offset.reset says, since its committed offset was gone. Its first commit tells how many records were "
+    "read again at least, or skipped at most. One row for each partition",
     evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "from_offset", "to_offset", "skipped", "reread"),
+    figures=("partition", "from_offset", "to_offset", "skipped_max", "reread_min"),
 )
-OFFSET_RESET_TO_LATEST: Final = Text(
-    "OFFSET_RESET",
-    "ERROR",
-    "The client had no committed offset of {partition} to begin at: the lost one was {from_offset}, its first commit is {to_offset}. With "
-    "auto.offset.reset=latest up to {skipped} records were skipped.",
-    "auto.offset.reset=latest skips what came while no offset was committed. Use earliest where no record may be lost, or none, so that "
-    "the client stops and the place can be set; then set the place back to {from_offset}.",
+READ_AGAIN: Final = (
+    "at least {reread_min} records were read again",
+    "Make the work idempotent, since earliest reads a topic from its beginning",
 )
+SKIPPED: Final = (
+    "with latest up to {skipped_max} records were skipped, with earliest all were read again",
+    "Use earliest where no record may be lost",
+)
+"""What a first commit before, and behind, the lost offset tells, and what to change."""
 OFFSET_REWOUND: Final = Text(
     "OFFSET_REWOUND",
     "WARNING",

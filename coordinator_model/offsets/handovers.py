@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ledger import HandOver, Ledger, Partition, Seen, Stretch
-from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
 
@@ -176,8 +175,8 @@ def _begins(one: HandOver) -> int:
 
 def _stopped_ms(one: HandOver) -> int:
     """When its owner had stopped to read, at the latest."""
-    longest_ms = max((after - before for (before, _), (after, _) in pairwise(one.recent)), default=NEVER)
-    return min(one.before.last_ms + INTERVALS * longest_ms, one.resumed_ms)
+    took = [after - before for (before, _), (after, _) in pairwise(one.recent)]
+    return min(one.before.last_ms + max(round(INTERVALS * median(took)), *took), one.resumed_ms) if took else one.resumed_ms
 
 
 def _read_after_commit(one: HandOver, steps: list[tuple[int, int]]) -> int:

@@ -93,10 +93,12 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         return []
     words: dict[str, Any] = {"partition": name, "last": last.last, "offset": offset}
     if lost_at >= 0:
-        text = offset_catalogue.OFFSET_RESET if offset < last.last else offset_catalogue.OFFSET_RESET_TO_LATEST
-        skipped, again = max(offset - last.last, 0), max(last.last - offset, 0)
-        details = {"from_offset": last.last, "to_offset": offset, "skipped": skipped, "reread": again}
-        return [_row(text, seen.at_ms, seen.client, [last.sign, seen.sign], words | details, seen.generation, **details)]
+        details = {"skipped_max": max(offset - last.last, 0), "reread_min": max(last.last - offset, 0)}
+        what, advice = offset_catalogue.READ_AGAIN if offset < last.last else offset_catalogue.SKIPPED
+        details |= {"from_offset": last.last, "to_offset": offset}
+        words |= {"what": what.format(**details), "advice": advice}
+        text, signs = offset_catalogue.OFFSET_RESET, [last.sign, seen.sign]
+        return [_row(text, seen.at_ms, seen.client, signs, words, seen.generation, **details)]
     if offset >= last.last or last.in_transaction:  # an aborted transaction leaves what was committed before
         return []
     is_member = seen.generation >= 0

@@ -52,7 +52,7 @@ FIGURES: Final = {
     catalogue.ROLLING_RESTART.code: "total_ms",
     offset_catalogue.PARTITION_NOT_READ.code: "came",
     offset_catalogue.COMMITS_STOPPED.code: "came",
-    offset_catalogue.OFFSET_RESET.code: "skipped",
+    offset_catalogue.OFFSET_RESET.code: "skipped_max",
     offset_catalogue.OFFSET_REWOUND.code: "reread",
     offset_catalogue.COMMIT_BEHIND.code: "reread_max",
 }

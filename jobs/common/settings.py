@@ -49,6 +49,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lateness_ms: Annotated[int, Meta(ge=0, le=3_600_000)] = 5_000
     """How far lines of one broker may be out of order: between its files, topics and partitions."""
 
+    not_read_ms: Annotated[int, Meta(ge=1_000, le=86_400_000)] = 60_000
+    """How long the committed offset of a partition may stand while its log grows, before that is told."""
+
     shards: Annotated[int, Meta(ge=1, le=10_000)] = 50
     """State keys per cluster: Kafka's default of offsets.topic.num.partitions. Fixed with a lakehouse's first run."""
 

@@ -96,6 +96,7 @@ class Cluster:
 
     def __init__(self, bootstrap: str, config: Path | None = None, *, connect_seconds: float = CONNECT_SECONDS) -> None:
         self.bootstrap = bootstrap
+        self.config = config
         self.last_error = ""
         self._connect_seconds = connect_seconds
         self.login_refused = False  # which no further attempt changes

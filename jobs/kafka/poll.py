@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import Cluster, reason
-from jobs.kafka.poll_offsets import OffsetPoller, Partition
+from jobs.kafka.poll_offsets import ChildPoller, Partition
 
 FORMAT: Final = "rebalance-poll-1"
 TIMEOUT_SECONDS: Final = 30.0
@@ -42,7 +42,7 @@ class Poller:
         self.last_lines: dict[str, dict[str, Any]] = {}
         self._groups = frozenset(groups)
         self._admin: AdminClient = cluster.admin()
-        self._offsets = OffsetPoller(self._admin)
+        self._offsets = ChildPoller(cluster)
         self._offsets_each = offsets_each
         self._polls = 0
 
@@ -67,7 +67,7 @@ class Poller:
         yield {"timestamp": last_ms, "polled": len(listed), "took_ms": int((time.monotonic() - began) * 1000)}
 
     def _poll_offsets(self, described: Mapping[str, dict[str, Any]]) -> tuple[int, list[dict[str, Any]]] | None:
-        """What OffsetPoller tells; None if it is not its turn."""
+        """What ChildPoller tells; None if it is not its turn."""
         turn, self._polls = self._polls, self._polls + 1
         if not self._offsets_each or turn % self._offsets_each:
             return None

@@ -7,17 +7,21 @@ by no more than the `took_ms` of the poll. `since` is the time of the poll befor
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public, although not said to be
 
 from jobs.kafka.bytes import uuid_text
-from jobs.kafka.clients import reason
+from jobs.kafka.clients import Cluster, reason
 
 TIMEOUT_SECONDS: Final = 30.0
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -40,6 +44,40 @@ class Place(NamedTuple):
     committed: int
     end: int | None
     topic_id: str
+
+
+class ChildPoller:
+    """An OffsetPoller in a process of its own, which begins anew if it ends.
+
+    librdkafka ends its process where a broker answers that it is not the coordinator of a group (confluentinc/librdkafka#5040), as it
+    may while a group moves to another broker.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._where = cluster.bootstrap, cluster.config
+        self._pool: ProcessPoolExecutor | None = None
+
+    def poll(self, assigned: Mapping[str, Collection[Partition]]) -> tuple[int, list[dict[str, Any]]] | None:
+        """What OffsetPoller.poll tells. None: the process ended; the next poll tells everything anew."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_begin, initargs=self._where)
+        try:
+            return self._pool.submit(_poll, {group_id: list(partitions) for group_id, partitions in assigned.items()}).result()
+        except BrokenProcessPool:
+            self._pool = None
+            return None
+
+
+_OF_CHILD: Final[list[OffsetPoller]] = []
+
+
+def _begin(bootstrap: str, config: Path | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends
+    _OF_CHILD.append(OffsetPoller(Cluster(bootstrap, config).admin()))
+
+
+def _poll(assigned: Mapping[str, Collection[Partition]]) -> tuple[int, list[dict[str, Any]]]:
+    return _OF_CHILD[0].poll(assigned)
 
 
 class OffsetPoller:
@@ -71,7 +109,7 @@ class OffsetPoller:
                 if (offset := offsets.get(p, -1)) is not None
             }
             found[group_id] = _changes(told, places)
-            if "offsets" in found[group_id] and group_id in self._asked_ms:
+            if "offsets" in found[group_id] and places.keys() <= told.keys():  # else the poll before did not ask for all of them
                 found[group_id] = {"since": self._asked_ms[group_id], **found[group_id]}
             self._told[group_id] = {p: told[p] for p in told if p in offsets} | places
         self._told = {group_id: places for group_id, places in self._told.items() if group_id in assigned}

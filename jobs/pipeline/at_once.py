@@ -15,7 +15,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
@@ -92,7 +91,7 @@ def _ingest(slices: Sequence[Place], feeder: Feeder, house: Lakehouse) -> None:
 
 def _track(folder: Place, settings: Settings) -> None:
     """Tracks all events as one micro-batch."""
-    tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
+    tracker = shards.tracker_settings(settings)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
     table = table_path(folder, names.GROUP_EVENTS)
     files = (table / new.path for new in files_after(opening.opened(table), {}))

@@ -136,7 +136,7 @@ def test_an_administrator_sets_an_offset_back():
     assert "from 250 to 100" in found["message"]
 
 
-@pytest.mark.parametrize(("first", "words"), [(5, "at least 295 records are read again"), (900, "up to 600 records were skipped")])
+@pytest.mark.parametrize(("first", "words"), [(5, "at least 295 records were read again"), (900, "up to 600 records were skipped")])
 def test_offsets_are_gone_and_the_client_begins_elsewhere(first, words):
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 90_000).commits(A, 1, P0, INTERVAL, 31_000)
     story.at(60_000).fetch(A, P0, -1)

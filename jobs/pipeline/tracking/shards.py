@@ -33,6 +33,7 @@ from coordinator_model.group_beats import GroupBeats
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
+from jobs.common.settings import Settings
 from jobs.pipeline.tracking.packets import decoded, unpacked
 from jobs.pipeline.tracking.spread import Spread
 
@@ -59,6 +60,11 @@ _CODEC: Final = "zstd"
 
 class TrackerError(RuntimeError):
     """The tracker failed on a shard. The message names the shard and its last event."""
+
+
+def tracker_settings(settings: Settings) -> TrackerSettings:
+    """What the tracker has to know of the settings."""
+    return TrackerSettings(lateness_ms=settings.lateness_ms, not_read_ms=settings.not_read_ms, kafka_version=settings.kafka_version)
 
 
 def follow(packets: DataFrame, spread: Spread, settings: TrackerSettings) -> DataFrame:

@@ -26,7 +26,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
 from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
-from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.common.side_by_side import side_by_side
@@ -78,7 +77,7 @@ def start_track(
         raise UserError(f"the events of {kept} do not lie in their first order any more (rebalance maintain): {replay_advice(kept)}")
     spread = spread_of(spark, lakehouse, settings, tell)
     packets = read_packets(spark, source, spread, settings.track_files)
-    finished = shards.follow(packets, spread, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
+    finished = shards.follow(packets, spread, shards.tracker_settings(settings))
     incidents = IncidentTable(lakehouse) if events_from is None else None
     if incidents is not None:
         incidents.refresh()  # a process that was killed may have left this out
