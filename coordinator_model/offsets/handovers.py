@@ -19,8 +19,11 @@ from math import ceil
 from statistics import median
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ledger import HandOver, Ledger, Partition, Seen, Stretch
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
 
@@ -56,14 +59,15 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
                 rebalance["ended_at"],
                 consumer or "cooperative" in (rebalance["protocol"] or ""),
                 before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
-                before,
+                replace(before),  # the stretch may grow
                 max(partition.reached, before.last),
                 [one for one in partition.recent if one[0] <= before.last_ms],
             )
         )
-        if partition.start is not None and partition.start.at_ms >= rebalance["started_at"]:
-            ledger.open[-1].start = partition.start
         after = next((s for s in partition.stretches if s.first_ms > before.last_ms and _is_after(s, ledger.open[-1])), None)
+        latest_ms = after.first_ms if after is not None else NEVER
+        if partition.start is not None and max(rebalance["started_at"], before.last_ms) <= partition.start.at_ms <= latest_ms:
+            ledger.open[-1].start = partition.start
         if after is not None:
             rows += _follow(ledger, ledger.open[-1], after.first_ms, after.first, after.client)
     for name in [one.partition for one in ledger.open]:
@@ -90,7 +94,8 @@ def start(ledger: Ledger, name: str) -> None:
     """A client asked for the offset of a partition."""
     begun = ledger.partitions[name].start
     for one in ledger.open:
-        if one.partition == name and one.start is None and begun is not None and begun.at_ms >= one.started_ms:
+        is_first = one.partition == name and one.start is None and one.after is None
+        if is_first and begun is not None and begun.at_ms >= max(one.started_ms, one.before.last_ms):
             one.start = begun
 
 
@@ -101,9 +106,9 @@ def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> li
         belongs = seen.generation >= one.generation if min(seen.generation, one.generation) >= 0 else at_ms > one.ended_ms
         if belongs:
             rows += _follow(ledger, one, at_ms, offset, seen.client)
-        elif one.start is None:  # its owner still commits while it gives the partition up
-            partition = ledger.partitions[name]
-            one.before, one.reached, one.recent = partition.stretches[-1], max(partition.reached, offset), list(partition.recent)
+        elif one.after is None:  # its owner still commits while it gives the partition up: nobody else has begun
+            partition, one.start = ledger.partitions[name], None
+            one.before, one.reached, one.recent = replace(partition.stretches[-1]), max(partition.reached, offset), list(partition.recent)
     return rows
 
 

@@ -5,11 +5,15 @@ The log of a partition grows by ten records a second. Its readers commit every f
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Offsets
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, REBALANCES
+from jobs.laws import offset_laws
+from jobs.laws.group_rows import by_group
 from tests.tracker.batching import batches
 from tests.tracker.story import EXPIRED, JOINED, Story, play, table
 
@@ -201,3 +205,33 @@ def test_the_rows_do_not_depend_on_how_the_lines_come(seed):
     cut = play(batches(story.events, 3 + 7 * seed, shuffle_ms=3_000, seed=seed), snapshot=True)
     for name in (REBALANCES, REBALANCE_OFFSETS, FINDINGS):
         assert sorted(map(str, table(cut, name))) == sorted(map(str, table(whole, name))), name
+
+
+def random_story(seed: int) -> OffsetStory:
+    """The second member dies; commits, requests for offsets and polls come at random, some of them wrong or set back."""
+    chance = random.Random(seed)
+    story = OffsetStory().begin().second_dies(chance.randrange(15_000, 40_000))
+    for _ in range(chance.randrange(20, 120)):
+        ms, partition, member = chance.randrange(200, 100_000), chance.choice((P0, P1)), chance.choice((A, B, ""))
+        offset = max(end(ms) - chance.choice((0, 0, 1, 20, 300)), 0)
+        what = chance.random()
+        if what < 0.6:
+            generation = -1 if not member else 1 if ms < 35_000 else 2
+            story.at(ms).commit(member, generation, offsets=Offsets((partition,), (offset,)))
+        elif what < 0.75:
+            story.at(ms).fetch(member or A, partition, chance.choice((offset, -1)))
+        else:
+            polled = Offsets((P0, P1), (offset, chance.choice((-1, offset))), (end(ms), end(ms)))
+            story.at(ms).on("poll").add("poll", kinds.OFFSETS_POLLED, took=chance.choice((0, 2_000)), offsets=polled).on("broker-1")
+    return story
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_order_of_lines_and_no_batch_changes_a_row(seed):
+    story = random_story(seed)
+    whole = story.rows()
+    cut = play(batches(story.events, 2 + seed, shuffle_ms=4_000, seed=seed), snapshot=seed % 2 == 0)
+    for name in (REBALANCES, REBALANCE_OFFSETS, FINDINGS):
+        assert sorted(map(str, table(cut, name))) == sorted(map(str, table(whole, name))), name
+    rows = {REBALANCES: table(whole, REBALANCES), REBALANCE_OFFSETS: table(whole, REBALANCE_OFFSETS), FINDINGS: table(whole, FINDINGS)}
+    assert [breach.text for group in by_group(rows) for law in offset_laws.LAWS for breach in law(group)] == []
