@@ -34,6 +34,7 @@ class Seen(Struct, array_like=True, frozen=True, gc=False):
 
     at_ms: int
     kind: str
+    broker: str  # whose log it is in
     sign: Ref
     generation: int
     client: Client
@@ -54,7 +55,7 @@ def seen(event: Event) -> Seen | None:
         return None
     client = (event.member_id, event.client_id, event.client_host)
     since_ms = event.received_ms if event.kind == kinds.OFFSETS_POLLED and event.received_ms < event.at_ms else -1
-    return Seen(event.at_ms, event.kind, ref(event), event.generation, client, event.offsets, shares, since_ms)
+    return Seen(event.at_ms, event.kind, event.broker, ref(event), event.generation, client, event.offsets, shares, since_ms)
 
 
 class Stretch(Struct, array_like=True):
@@ -67,6 +68,7 @@ class Stretch(Struct, array_like=True):
     last_ms: int
     last: int
     sign: Ref  # of the last one
+    broker: str  # ... whose log it is in
     in_transaction: bool = False
 
 
@@ -139,10 +141,11 @@ class Partition(Struct, array_like=True):
         """Takes a commit that is not before the last one."""
         last, recent, in_transaction = self.last, self.recent, of.kind == kinds.TXN_OFFSET_COMMIT
         if last is None or last.generation != of.generation or last.client[0] != of.client[0]:
-            self.stretches.append(Stretch(of.client, of.generation, at_ms, offset, at_ms, offset, of.sign, in_transaction))
+            self.stretches.append(Stretch(of.client, of.generation, at_ms, offset, at_ms, offset, of.sign, of.broker, in_transaction))
             del self.stretches[:-_STRETCHES]
         else:
-            last.last_ms, last.last, last.sign, last.in_transaction = at_ms, offset, of.sign, in_transaction
+            last.last_ms, last.last, last.in_transaction = at_ms, offset, in_transaction
+            last.sign, last.broker = of.sign, of.broker
         self.reached = max(self.reached, offset)
         if not recent or offset != recent[-1][1]:
             self.moved_ms = at_ms

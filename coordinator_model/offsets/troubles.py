@@ -99,7 +99,8 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         words |= {"what": what.format(**details), "advice": advice}
         text, signs = offset_catalogue.OFFSET_RESET, [last.sign, seen.sign]
         return [_row(text, seen.at_ms, seen.client, signs, words, seen.generation, **details)]
-    if offset >= last.last or last.in_transaction:  # an aborted transaction leaves what was committed before
+    # An aborted transaction leaves what was committed before, and the clocks of two brokers give no order.
+    if offset >= last.last or last.in_transaction or seen.broker != last.broker:
         return []
     is_member = seen.generation >= 0
     if is_member and seen.client[0] == last.client[0] and seen.at_ms < last.last_ms + RETRIED_MS:
