@@ -196,7 +196,8 @@ def attention(
         entry.bill = _bill(entry, times)
         if (within_ms := _within_ms(entry)) is not None:
             entry.rebalanced = times.span(entry.findings, within_ms)
-            entry.records = times.records(entry.findings, within_ms)
+            if entry.incident is None or len(entry.findings) == len(entry.incident["findings"]):  # else its bill is that of more groups
+                entry.records = times.records(entry.findings, within_ms)
         asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
         entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
     return sorted(entries, key=_order)
