@@ -21,6 +21,7 @@ from coordinator_model.diagnosis import catalogue, client_catalogue, offset_cata
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
+from jobs.answers.in_records import Records
 from jobs.answers.incidents.bills import Bill, RebalanceTimes
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
@@ -79,6 +80,7 @@ class AttentionEntry:
     incident: Row | None = None  # of the table `incidents`
     followed_by: list[Row] = field(default_factory=list)
     bill: Bill = field(default_factory=Bill)
+    records: Records = field(default_factory=Records)
     refused: Refusals | None = None
     rebalanced: tuple[datetime, datetime] | None = None  # from the start of the first of its rebalances to the end of the last
 
@@ -194,6 +196,8 @@ def attention(
         entry.bill = _bill(entry, times)
         if (within_ms := _within_ms(entry)) is not None:
             entry.rebalanced = times.span(entry.findings, within_ms)
+            if entry.incident is None or len(entry.findings) == len(entry.incident["findings"]):  # else its bill is that of more groups
+                entry.records = times.records(entry.findings, within_ms)
         asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
         entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
     return sorted(entries, key=_order)
@@ -359,6 +363,7 @@ def as_row(entry: AttentionEntry) -> Row:
         "first_at": entry.first_at,
         "last_at": entry.last_at,
         **entry.bill._asdict(),
+        **entry.records.figures(),
         "refused": entry.refused._asdict() if entry.refused else None,
         "message": entry.message,
         "advice": entry.advice,

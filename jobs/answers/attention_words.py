@@ -12,7 +12,6 @@ from coordinator_model.view.members import client_in
 from jobs.answers.attention import FIGURES, SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
-from jobs.answers.incidents.bills import Bill
 from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
@@ -121,8 +120,8 @@ class AttentionWords:
             whose = f" of {_folded(refused.clients)} in {_folded(refused.groups)}" if entry.incident else ""
             later = "" if refused.pending_at else "; later ones were accepted"
             yield "Refused", f"{many(refused.requests, 'join')}{whose}, the last at {self.time(refused.last_at)[:-4]}{later}"
-        if entry.bill.rebalances:
-            yield "Cost", cost_of(entry.bill)
+        if cost := cost_of(entry):
+            yield "Cost", cost
 
     def _worst(self, entry: AttentionEntry) -> str:
         """Which of several findings the message is, and when the other clients had theirs."""
@@ -188,9 +187,12 @@ def _folded(names: Iterable[str]) -> str:
     return some([*dict.fromkeys(printable(name, 60) for name in names)], 2 * _NAMED)
 
 
-def cost_of(bill: Bill) -> str:
-    """What an incident cost."""
+def cost_of(entry: AttentionEntry) -> str:
+    """What an incident cost; empty if it has no rebalance."""
+    bill, records = entry.bill, entry.records.in_words()
+    if not bill.rebalances:
+        return ""
     lost = bill.unavailable_partition_ms
     owners = f", {duration(lost)} of unowned partition time (sum)" if lost is not None else ""
     took = f", {duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
-    return f"{bill.rebalances} rebalance{'s' if bill.rebalances > 1 else ''}{took}{owners}"
+    return f"{many(bill.rebalances, 'rebalance')}{took}{owners}{records and f', {records}'}"

@@ -15,6 +15,7 @@ from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unkno
 from jobs.answers.attention import AttentionEntry, as_row, attention
 from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
+from jobs.answers.in_records import RECORDS, RecordsOf
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import OPEN_ONES, as_finding
@@ -174,6 +175,11 @@ class _Scoped:
         """The state of each group at the end of the time."""
         return self.rows(_STATES)
 
+    @cached_property
+    def records(self) -> RecordsOf:
+        """What each rebalance cost in records."""
+        return RecordsOf(self.rows(RECORDS))
+
     def tuples(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         return self.reader.ask(query, self.values).rows
@@ -194,7 +200,7 @@ def _overview(its: _Scoped) -> Overview:
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows(_CLUSTERS)]
     findings = its.rows(_FINDINGS)
     open_ones = [as_finding(row) for row in its.rows(OPEN_ONES)]
-    times = RebalanceTimes(its.tuples(TIMES) if findings else ())
+    times = RebalanceTimes(its.tuples(TIMES), its.records) if findings else RebalanceTimes(())
     refused = its.rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
     incidents = read_incidents(its.reader) if findings else []
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
@@ -216,7 +222,7 @@ def read_report(lakehouse: Place | QuestionReader, scope: Scope | None = None, *
     return Report(
         **vars(overview),
         groups=_groups(its.rows(_GROUPS), its.states, its.rows(_COSTS)),
-        rebalances=its.rows(_REBALANCES, limit=limit or MOST_ROWS),
+        rebalances=[row | its.records.rebalance(row).figures() for row in its.rows(_REBALANCES, limit=limit or MOST_ROWS)],
     )
 
 

@@ -34,6 +34,7 @@ OF_CAUSE: Final = {
 AWAY: Final = Look("away", "", "a broker was away, or held up")
 SILENT: Final = Look("silent", "", "no heartbeat, or no poll()")
 MEMBER: Final = Look("member", "", "in the group")
+LAG: Final = Look("lag", "", "lag: records behind the committed offsets, as polled")
 STATES: Final = {
     "Stable": Look("stable", "", "state Stable"),
     "PreparingRebalance": Look("preparing", "P", "state PreparingRebalance: waits for members to join"),
@@ -54,7 +55,7 @@ INFO: Final = Look("info", "", "finding: note")
 LEGEND: Final = (
     *(ERROR, WARNING, INFO, AWAY, BROKER, FAILED, CAME, CHANGED, STARTUP, UNKNOWN),
     *STATES.values(),
-    *(MEMBER, SILENT, JOINED, LEFT, REMOVED, GONE),
+    *(LAG, MEMBER, SILENT, JOINED, LEFT, REMOVED, GONE),
 )
 """All looks, in the order of the legend."""
 

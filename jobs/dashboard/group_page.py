@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.in_records import RECORDS, RecordsOf
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, rows_of
 
@@ -20,9 +21,11 @@ _STEPS: Final = 60
 def group_page(reader: QuestionReader, cluster: str, group: str) -> dict[str, Any]:
     """`about` the group, its `states`, `rebalances`, `findings` and `members`, each with `rows` and whether there are more (`cut`)."""
     of: dict[str, Any] = {"cluster": cluster, "group": group}
+    rebalances = rows_of(reader, "rebalances", **of)
     return {
         "about": asked(reader, "groups", {**of, "limit": "1"}),
-        **{name: rows_of(reader, name, **of) for name in ("states", "rebalances", "findings")},
+        **{name: rows_of(reader, name, **of) for name in ("states", "findings")},
+        "rebalances": {**rebalances, "rows": _with_records(reader, rebalances["rows"], of)},
         "members": asked(reader, "members", {**of, "limit": str(MOST)}),
     }
 
@@ -41,10 +44,11 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
     known = {each["id"] for each in findings}
     blamed = [] if row["finding_id"] in {None, *known} else rows_of(reader, "finding", id=row["finding_id"], limit=1)["rows"]
     return {
-        "rebalance": row,
+        "rebalance": _with_records(reader, [row], of)[0],
         **_chain(rows_of(reader, "rebalances", **of)["rows"], row),
         "requests": rows_of(reader, "requests", **within),
         "rounds": _rounds(reader, row, of),
+        "stopped": rows_of(reader, "stopped", **of, since=begin, until=row["ended_at"])["rows"],
         "findings": [*blamed, *findings],
         "afterwards": rows_of(reader, "findings", **of, since=end + _AROUND, until=end + _REFUSED_UNTIL)["rows"],
         "heartbeats": rows_of(reader, "heartbeats", **within)["rows"],
@@ -53,6 +57,12 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
         "given": asked(reader, "assignments", {**times, "since": iso(begin), "until": iso(end + _GIVEN_LATER)})["rows"],
         "steps": asked(reader, "timeline", {**times, "limit": str(_STEPS)})["rows"],
     }
+
+
+def _with_records(reader: QuestionReader, rows: list[Row], of: Mapping[str, Any]) -> list[Row]:
+    """Rebalances of a group with what they cost in records, in figures and in words."""
+    records = RecordsOf(reader.found(RECORDS, of))
+    return [row | own.figures() | {"in_records": own.in_words()} for row, own in ((row, records.rebalance(row)) for row in rows)]
 
 
 def _rounds(reader: QuestionReader, row: Row, of: Mapping[str, Any]) -> list[Row]:

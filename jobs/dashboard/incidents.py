@@ -65,7 +65,7 @@ def told(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
         "outcome": words.outcome(entry),
         "message": printable(entry.message, _MESSAGE),
         "advice": printable(" ".join(entry.advice), _MESSAGE),
-        "cost": cost_of(entry.bill) if entry.bill.rebalances else "",
+        "cost": cost_of(entry),
     }
 
 

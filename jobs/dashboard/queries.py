@@ -18,6 +18,8 @@ from jobs.dashboard import families
 
 MOST: Final = 5_000
 """Rows of a kind that a page gets unless it asks for fewer."""
+MOST_POINTS: Final = 2_000
+"""Of a line over time."""
 
 _LATEST: Final = EPOCH + timedelta(milliseconds=LATEST_MS)
 
@@ -39,6 +41,40 @@ _BEATS: Final = (
 )
 """Heartbeats that were answered without an error: a row for each run of them."""
 
+_LAG: Final = """
+    WITH polled AS (
+        SELECT x.occurred_at AS at, unnest(x.offsets) AS one FROM group_events AS x
+        WHERE OF_GROUP AND x.kind = 'OFFSETS_POLLED' AND x.occurred_at <= $until
+    ),
+    waiting AS (
+        SELECT p.at, p.one."partition" AS name, if(p.one."offset" < 0, 0, greatest(p.one."end" - p.one."offset", 0)) AS lag
+        FROM polled AS p WHERE p.one."end" IS NOT NULL
+    ),
+    added AS (
+        SELECT w.at, w.lag - coalesce(lag(w.lag) OVER (PARTITION BY w.name ORDER BY w.at), 0) AS lag FROM waiting AS w
+    ),
+    summed AS (
+        SELECT a.at, CAST(sum(sum(a.lag)) OVER (ORDER BY a.at) AS BIGINT) AS lag FROM added AS a GROUP BY a.at
+    ),
+    points AS (
+        SELECT s.at, s.lag FROM summed AS s WHERE s.at >= $since
+        UNION ALL SELECT $since, max_by(s.lag, s.at) FROM summed AS s WHERE s.at < $since HAVING count(*) > 0
+        UNION ALL SELECT n.at, max_by(s.lag, s.at) FROM summed AS s, (
+            SELECT max(x.occurred_at) AS at FROM group_events AS x
+            WHERE x.cluster = $cluster AND x.source = 'poll' AND x.occurred_at BETWEEN $since AND $until
+        ) AS n GROUP BY n.at HAVING n.at IS NOT NULL
+    )
+    SELECT max_by(p.at, p.lag) AS at, max(p.lag) AS lag
+    FROM points AS p, (SELECT min(p.at) AS first_at, max(p.at) AS last_at FROM points AS p) AS span
+    GROUP BY least($limit - 1, MOST_POINTS) * epoch_ms(p.at - span.first_at) // (epoch_ms(span.last_at - span.first_at) + 1)
+    ORDER BY 1
+"""
+"""What the partitions of a group had behind their committed offsets together, at each poll that saw a change, and at the last poll of all.
+
+A poll tells of the partitions that changed. Commits of request logs are no points: no line shows the ends of the logs at their time. The
+span asked for has so many parts as there may be points; of each the largest is taken.
+"""
+
 _SHORT: Final[Mapping[str, str]] = {
     "clusters": "SELECT DISTINCT x.cluster FROM group_events AS x WHERE x.group_id <> '' ORDER BY x.cluster LIMIT $limit",
     "codes": "SELECT DISTINCT x.code FROM findings AS x ORDER BY x.code LIMIT $limit",
@@ -57,6 +93,11 @@ _SHORT: Final[Mapping[str, str]] = {
         WHERE OF_GROUP AND x.occurred_at BETWEEN $since AND $until
         ORDER BY x.occurred_at, x.code, x.member_id NULLS FIRST, x.id LIMIT $limit
     """,
+    "stopped": """
+        SELECT x.* EXCLUDE (evidence, batch_id) FROM rebalance_offsets AS x
+        WHERE OF_GROUP AND x.started_at = $since AND x.ended_at = $until ORDER BY x.partition LIMIT $limit
+    """,
+    "lag": _LAG,
     "rounds": """
         SELECT x.* EXCLUDE (evidence, batch_id) FROM rebalance_rounds AS x
         WHERE OF_GROUP AND x.started_at BETWEEN $since AND $until
@@ -103,7 +144,10 @@ LANES: Final = """
 """Rebalances of some groups: of each those that cost most."""
 
 QUERIES: Final[Mapping[str, str]] = {
-    name: text.replace("OF_GROUP", _GROUP).replace("A_REBALANCE", _REBALANCE).replace("A_REQUEST", _OF_REQUEST)
+    name: text.replace("MOST_POINTS", str(MOST_POINTS))
+    .replace("OF_GROUP", _GROUP)
+    .replace("A_REBALANCE", _REBALANCE)
+    .replace("A_REQUEST", _OF_REQUEST)
     for name, text in _SHORT.items()
 }
 """By name, as the pages ask for them: /api/rows/NAME."""

@@ -30,9 +30,10 @@ from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.incidents import Incidents
 from jobs.dashboard.pages import SAVED, Page, assets, shell
 from jobs.dashboard.present import lines_of
-from jobs.dashboard.queries import answer
+from jobs.dashboard.queries import answer, rows_of
 
 _PROVEN: Final = 200  # entries
+_POINTS: Final = 200  # of the lag of a group
 _LINES_BYTES: Final = 800_000  # of log lines: `rebalance evidence` has the others
 _IMPORT: Final = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w.]+)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
@@ -75,6 +76,7 @@ def _pages(reader: QuestionReader, report: Report, limit: int) -> dict[str, Any]
         of = f"cluster={cluster}&group={group}"
         held[f"group?{of}"] = group_page(reader, cluster, group)
         held[f"attention?{of}"] = attention(_about(report, incidents, (cluster, group)))
+        held[f"rows/lag?{of}"] = rows_of(reader, "lag", cluster=cluster, group=group, limit=_POINTS)
         held[f"ask/silences?{of}"] = answer(reader, "silences", {"cluster": cluster, "group": group})
     own = [row for row in report.rebalances if key_of(row) in set(chosen)]
     own.sort(key=lambda row: (row["startup"], -(row["unavailable_partition_ms"] or 0), -(row["total_ms"] or 0)))

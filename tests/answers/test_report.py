@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import report
+from jobs.answers.in_records import Records
 from jobs.cli import entry
 from jobs.cli.output.report_text import LIMIT, render
 from jobs.common.errors import LakehouseError
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 WAITS = {"waits_for", "awaited", "awaited_unnamed", "limit_ms", "broker"}
 CULPRIT = {"blamed", "culprit_broker", "culprit_client_id", "culprit_client_host", "culprit_member_id", "finding_id"}
+RECORDS = set(Records().figures())
 
 
 def text(lakehouse, *, terminal=None, limit=LIMIT, **scope):
@@ -321,7 +323,9 @@ def test_json_has_everything_and_is_ascii(lakehouse):
     assert found["rebalances"][0]["started_at"] == "2026-11-21T00:00:01.234Z"
     assert found["rebalances"][0]["group_id"] == HOSTILE
     assert found["findings"][0]["details"] == {"gap_ms": 7}
-    assert set(found["rebalances"][0]) == set(TRACK_TABLES["rebalances"].names) - {"batch_id"} | {"id", "startup"} | WAITS | CULPRIT
+    assert (
+        set(found["rebalances"][0]) == set(TRACK_TABLES["rebalances"].names) - {"batch_id"} | {"id", "startup"} | WAITS | CULPRIT | RECORDS
+    )
 
 
 def test_a_folder_without_a_lakehouse_is_refused(tmp_path):

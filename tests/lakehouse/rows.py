@@ -82,6 +82,14 @@ def rebalance(group="payments", start=0, total=2_000, **values):
     return row("rebalances", **known | values)
 
 
+def stopped(partition="orders-0", of=None, **values):
+    """A partition that stopped with a rebalance, two seconds long unless `of` is its row."""
+    of = of or rebalance()
+    known = {name: of[name] for name in ("group_id", "generation", "started_at", "ended_at")}
+    known |= {"partition": partition, "committed_at": of["started_at"] - 4_000, "committed_offset": 700, "resumed_at": of["ended_at"] + 400}
+    return row("rebalance_offsets", **known | values)
+
+
 def provisional(waits_for="ANSWERS", **values):
     only_open = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
     return {**rebalance(**values), **only_open, **values, "table": "rebalances_provisional", "waits_for": waits_for}

@@ -20,7 +20,7 @@ from jobs.health.metrics import serving
 from jobs.health.watch import Watch, _QueryState
 from jobs.lakehouse.folder import Lakehouse
 from tests.alerts.webhooks import QUICK, finding, found, now_ms, secret_file
-from tests.lakehouse.rows import empty_lakehouse, rebalance, row
+from tests.lakehouse.rows import empty_lakehouse, rebalance, row, stopped
 from tests.prometheus.servers import alertmanager, get, program, prometheus, wait_for
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,10 @@ def happened(number):
     now = now_ms()
     ended = rebalance("orders", cause="SESSION_TIMEOUT", members_after=3, unavailable_partition_ms=9_000, total_ms=4_000)
     states = [row("group_transitions", group_id=group, to_state=state, occurred_at=now) for group, state in STATES.items()]
-    return batch(number, rebalances=[ended | {"ended_at": now}], findings=[finding("orders")], group_transitions=states)
+    stops = [stopped(of=ended, reread_max=133, lag_added=1_350)]
+    return batch(
+        number, rebalances=[ended | {"ended_at": now}], rebalance_offsets=stops, findings=[finding("orders")], group_transitions=states
+    )
 
 
 STATES = {"orders": "Stable", "stuck": "PreparingRebalance"}
@@ -146,6 +149,8 @@ def test_what_happens_first_to_a_group_counts(live):
     port, _ = live
     assert value(port, 'increase(rebalance_group_findings_total{code="SESSION_TIMEOUT"}[1h])') > 1.5
     assert value(port, "rebalance_group_unavailable_partition_seconds_total") == 18
+    assert value(port, "rebalance_group_records_reread_max_total") == 266
+    assert value(port, "rebalance_group_records_lag_added_total") == 2_700
     assert value(port, 'rebalance_group_state{group="stuck", state="PreparingRebalance"}') == 1
 
 

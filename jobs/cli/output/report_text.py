@@ -15,6 +15,7 @@ from rich.console import Console
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.attention_words import EXPLAINED, AttentionWords
 from jobs.answers.duckdb_views import Row, key_of
+from jobs.answers.in_records import Records
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.open_rebalances import is_open
 from jobs.answers.report import Report
@@ -30,11 +31,14 @@ LIMIT: Final = 20
 _WIDTH: Final = 120  # where there is no terminal
 _NOT_SEEN: Final = "not seen"
 _NAMED: Final = 10  # brokers, or groups, in a line
+_CELLS: Final = {"Read twice": Records.read_twice, "Lag": Records.lag}
+_IN_RECORDS: Final = tuple(f">{name}" for name in _CELLS)  # each where any row tells it
 # The first layout that fits is used, if need be with names cut. Who caused a rebalance and what it cost matter most.
 _LAYOUTS: Final = (
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", ">Unowned", ">Moved", "Members", "Outcome"),
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Total", ">Unowned", ">Moved", "Members"),
-    ("  Time", ">Gen", "Cause", "~By whom", ">Total", ">Unowned", ">Moved", "Members"),
+    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", ">Unowned", *_IN_RECORDS, ">Moved", "Members", "Outcome"),
+    ("  Time", ">Gen", "Cause", "~Culprit", ">Total", ">Unowned", *_IN_RECORDS, ">Moved", "Members"),
+    ("  Time", ">Gen", "Cause", "~By whom", ">Total", ">Unowned", *_IN_RECORDS, ">Moved", "Members"),
+    ("  Time", "Cause", "~By whom", ">Total", ">Unowned", *_IN_RECORDS, "Members"),
     ("  Time", "Cause", "~By whom", ">Total", ">Unowned", "Members"),
     ("  At", "Cause", "~Name", ">Total", ">Unowned"),
     ("  At", "Cause", "~Name", ">Total"),
@@ -181,7 +185,9 @@ class _View:
         title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}: those that cost most)"
         if shown:
             write(self.console, title, "bold")
-            _fitting([self._rebalance_columns(shown, names) for names in _LAYOUTS]).write()
+            nothing = {name for name, cell in _CELLS.items() if all(cell(_records(row)) == "-" for row in shown)}
+            layouts = [[name for name in names if name.lstrip(">") not in nothing] for names in _LAYOUTS]
+            _fitting([self._rebalance_columns(shown, names) for names in layouts]).write()
             self._explain({row[name] for row in shown for name in ("blamed", "outcome")})
         if any(row["waits_for"] and not is_open(row) for row in shown):
             write(self.console, "  * provisional: lines that are still to come may correct the row")
@@ -230,7 +236,12 @@ class _View:
             "Members": f"{_number(row['members_before'], '?')} > {_number(row['members_after'], '?')}",
             "Moved": "-" if moved is None else f"{moved}/{_number(row['partitions'], '?')}",
             "Unowned": duration(row["unavailable_partition_ms"]),
+            **{name: cell(_records(row)) for name, cell in _CELLS.items()},
         }
+
+
+def _records(row: Row) -> Records:
+    return Records(row["reread_min"], row["reread_max"], row["lag_added"])
 
 
 def _fitting(layouts: Sequence[Columns]) -> Columns:

@@ -2,7 +2,7 @@
 import { MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
+import { added, count, duration, instant, many, readTwice, shortMember, who, zoneName } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
@@ -32,6 +32,7 @@ export async function draw(main) {
   const of = { cluster, group };
   const [{ about, states, rebalances, findings, members }, attention] = await Promise.all([fetchJson("group", of), fetchJson("attention", of)]);
   const silences = ask("silences", { ...of, limit: MOST }); // it looks at every heartbeat: the timeline does not wait for it
+  const lag = rows("lag", of); // it looks at every poll
   if (!about.rows.length) {
     put(main, h("div", { class: "state" }, h("h1", {}, printable(group, 60)), h("p", {}, about.nothing || "The logs do not mention this group."), h("p", {}, h("a", { href: state.link("/groups", { cluster }) }, "All groups"))));
     timeline = null;
@@ -41,7 +42,7 @@ export async function draw(main) {
   const away = attention.entries.filter((entry) => entry.away).map((entry) => entry.away);
   const span = period(attention, [...rebalances.rows, ...findings.rows, ...members.rows, ...away]);
   const data = {
-    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [], away, ...span,
+    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [], lag: timeline.data?.lag ?? [], away, ...span,
     byClient: state.get("lanes") ? state.get("lanes") === "clients" : idsChange(members.rows, span.from, span.to),
   };
   const [from, to] = [state.number("from"), state.number("to")];
@@ -51,6 +52,7 @@ export async function draw(main) {
   put(parts.cut, cut ? `Only the first ${count(MOST)} rows of each kind are shown.` : "");
   await tabs(data, of);
   timeline.silent((await silences).rows);
+  timeline.lagged((await lag).rows);
 }
 
 /** From when to when there is something to show, and when something happens first. */
@@ -72,10 +74,10 @@ function frame(main, of) {
     detail: async (from, to) => {
       if (state.saved) return null;
       const values = { ...of, since: from, until: to, limit: DETAIL };
-      const [requests, heartbeats] = await Promise.all([rows("requests", values), rows(to - from > TICKS_MS ? "heartbeat_runs" : "heartbeats", values)]);
+      const [requests, heartbeats, lag] = await Promise.all([rows("requests", values), rows(to - from > TICKS_MS ? "heartbeat_runs" : "heartbeats", values), rows("lag", values)]);
       // Half of the requests would be taken for all of them: so none, until the part that is shown is short enough.
       put(parts.detail, requests.cut || heartbeats.cut ? "Zoom in to see heartbeats and how long joins and syncs waited." : "");
-      return { requests: requests.cut ? [] : requests.rows, heartbeats: heartbeats.cut ? [] : heartbeats.rows };
+      return { requests: requests.cut ? [] : requests.rows, heartbeats: heartbeats.cut ? [] : heartbeats.rows, lag: lag.rows };
     },
   });
   parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), legend: h("div") };
@@ -93,6 +95,7 @@ function head(row, attention) {
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: state.link("/groups", { cluster: row.cluster }) }, "groups"), ` / ${row.group_protocol} protocol`),
     h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("span", { class: "note" }, `Times are in ${zoneName()}`)),
     attention.entries.length ? null : calm(attention), gaps(attention),
+    row.group_protocol === "share" ? h("p", { class: "note" }, "Share groups have no committed offsets: records are delivered again one by one.") : null,
     h("ul", { class: "facts" }, facts.map(([value, label]) => h("li", { class: "fact" }, h("b", {}, value), h("span", {}, label)))),
   ];
 }
@@ -142,19 +145,24 @@ const SHOWN = 500; // rows of a table
 const first = (list) => list.slice(0, SHOWN);
 const more = (list) => (list.length > SHOWN ? h("p", { class: "note" }, `${count(SHOWN)} of ${count(list.length)} are listed.`) : null);
 
+/** Columns without those sparse ones that no row fills. */
+const filled = (columns, rows) => columns.filter(({ sparse, cell }) => !sparse || rows.some((row) => cell(row) !== "-"));
+
 const TABLES = {
-  rebalances: ({ rebalances }) => [table([
+  rebalances: ({ rebalances }) => [table(filled([
     { label: "Started", class: "t main", cell: (row) => h("a", { href: state.rebalanceLink(row) }, instant(row.started_at)) },
     { label: "Cause", class: "nowrap", cell: (row) => [swatch(row.look), causeOf(row)] },
     { label: "By", cell: (row) => culprit(row) },
     { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
     { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
     { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    { label: "Read twice", number: true, cell: readTwice, sparse: true },
+    { label: "Lag added", number: true, cell: (row) => added(row.lag_added), sparse: true },
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
     { label: "Outcome", cell: (row) => [row.outcome, row.waits_for ? h("span", { class: "note" }, ` ${waitsNote(row)}`) : null] },
     { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" },
-  ], first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
+  ], rebalances), first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
   members: ({ memberships }) => [table([
     { label: "Client", class: "main", cell: (row) => [who(row.client_id, row.client_host, null, row.instance_id), " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
     { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : instant(row.joined_at)) },

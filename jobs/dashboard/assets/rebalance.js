@@ -2,7 +2,7 @@
 import { fetchJson } from "./api.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
+import { added, clock, count, duration, instant, readTwice, shortMember, who, zoneName } from "./format.js";
 import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
@@ -55,7 +55,8 @@ export async function draw(main) {
     h("div", { class: "grid2" },
       panel("What set it off", "", triggers(row, data, findings, data.steps)),
       panel("What to change", "", advice([...unended, ...findings], row)),
-      panel("Partitions before and after", "", partitions(row, data.had, data.given, people))),
+      panel("Partitions before and after", "", partitions(row, data.had, data.given, people)),
+      data.stopped.length ? panel("Partitions that stopped", row.in_records, stopped(data.stopped), "wide") : null),
     panel("The log lines that prove it", "", evidence(ids, names)));
 }
 
@@ -98,6 +99,7 @@ function facts(row) {
   const tiles = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
   const others = [
     ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last began to work", duration(row.first_fetch_ms)],
+    ["records read twice", readTwice(row)], ["lag added", added(row.lag_added)], ["until the lag was back", duration(row.catch_up_ms)],
     ["partitions moved", row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`], ["outcome", row.outcome], [row.group_protocol === "consumer" ? "epoch" : "generation", row.generation ?? "-"], ["assignor", row.protocol ?? "-"],
   ];
   return [
@@ -166,6 +168,21 @@ function partitions(row, earlier, later, people) {
     { label: `After${consumer ? "" : ` (generation ${row.generation})`}`, cell: (id) => shown(list(after.get(id)), list(before.get(id))) },
   ], ids.slice(0, 100), { caption: "Partitions before and after", empty: "No line shows the partitions of these generations." }), ids.length > 100 ? h("p", { class: "note" }, `100 of ${count(ids.length)} members.`) : null, h("p", { class: "note" }, "Bold with a frame: it changed hands.")];
 }
+
+const MOST_PARTITIONS = 100;
+const told = (at, client, member) => [h("span", { class: "t" }, clock(at)), " ", h("span", { class: "dim" }, who(client, null, member))];
+
+/** What was committed of each partition before and after, and what came of it. */
+const stopped = (rows) => [table([
+  { label: "Partition", class: "main", cell: (row) => short(row.partition) },
+  { label: "Last commit", cell: (row) => told(row.committed_at, row.from_client_id, row.from_member_id) },
+  { label: "Offset", number: true, cell: (row) => count(row.committed_offset) },
+  { label: "Read again", cell: (row) => (row.resumed_at === null ? "not seen" : told(row.resumed_at, row.to_client_id, row.to_member_id)) },
+  { label: "From", number: true, cell: (row) => (row.resumed_offset === -1 ? "no offset" : count(row.resumed_offset)) },
+  { label: "Unread", number: true, cell: (row) => duration(row.unread_ms) },
+  { label: "Lag added", number: true, cell: (row) => added(row.lag_added) },
+  { label: "Read twice", number: true, cell: readTwice },
+], rows.slice(0, MOST_PARTITIONS), { caption: "Partitions that stopped", key: (row) => row.partition }), rows.length > MOST_PARTITIONS ? h("p", { class: "note" }, `${MOST_PARTITIONS} of ${count(rows.length)} partitions.`) : null];
 
 /** A partition: topics that are named by their ids are shortened. */
 const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);

@@ -5,7 +5,7 @@ import { h, put } from "./dom.js";
 import { between, duration, many, zoneName } from "./format.js";
 import { fillLanes, lanesOf } from "./lanes.js";
 import { followPointer } from "./pointer.js";
-import { draw, GEOMETRY } from "./timeline_draw.js";
+import { draw, GEOMETRY, headOf } from "./timeline_draw.js";
 import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
 
 const LEAST_MS = 20;
@@ -19,7 +19,7 @@ export function around(from, to) {
 }
 
 export class Timeline {
-  /** hooks: open(rebalance), mark(finding), moved(from, to), drawn(looks), detail(from, to) -> Promise of {requests, heartbeats}. */
+  /** hooks: open(rebalance), mark(finding), moved(from, to), drawn(looks), detail(from, to) -> Promise of {requests, heartbeats, lag}. */
   constructor(hooks) {
     this.hooks = hooks;
     this.canvas = h("canvas", { class: "timeline-canvas", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-describedby": "timeline-help" });
@@ -49,7 +49,7 @@ export class Timeline {
       this.byClientButton, this.span);
   }
 
-  /** data: {states, rebalances, findings, memberships, silences, away, from, to, first, byClient}; view: {from, to}, or null: from the first event on. */
+  /** data: {states, rebalances, findings, memberships, silences, lag, away, from, to, first, byClient}; view: {from, to}, or null: from the first event on. */
   update(data, view) {
     const before = this.home;
     const room = Math.max((data.to - data.from) * ROOM, 500);
@@ -76,12 +76,20 @@ export class Timeline {
     this.request();
   }
 
+  /** Sets the lag of the group over the whole time: [{at, lag}] in the order of time. Without any there is no lane of it. */
+  lagged(rows) {
+    if (!this.data || this.data.lag === rows) return;
+    this.data.lag = rows;
+    this.canvas.setAttribute("aria-label", spoken(this.data));
+    this.layout();
+  }
+
   layout() {
     const width = Math.floor(this.box.clientWidth);
     if (!width || !this.data) return;
     const narrow = width < 620;
     const lane = narrow ? GEOMETRY.narrowLane : GEOMETRY.lane;
-    const height = GEOMETRY.head + this.data.lanes.length * lane + GEOMETRY.foot;
+    const height = headOf(this.data) + this.data.lanes.length * lane + GEOMETRY.foot;
     const most = Math.max(320, Math.floor(innerHeight * 0.72));
     this.size = { width, height: Math.min(height, most), lane, narrow, left: narrow ? 8 : Math.min(270, Math.floor(width * 0.24)), ratio: devicePixelRatio || 1 };
     this.spacer.style.height = `${height}px`;
@@ -135,6 +143,7 @@ export class Timeline {
     if (asked !== this.asked || !detail) return;
     fillLanes(this.data, "waits", detail.requests);
     fillLanes(this.data, "beats", detail.heartbeats);
+    this.data.part = { from, to, lag: detail.lag };
     this.request();
   }
 

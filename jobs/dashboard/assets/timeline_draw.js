@@ -1,10 +1,16 @@
 // Draws the timeline: everything that is visible, back to front.
-import { duration } from "./format.js";
+import { count, duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
 import { colour, fill, label, SHAPES, span, swatch } from "./looks.js";
 
-/** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lanes. */
-export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lane: 22, narrowLane: 36, foot: 10 };
+/** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lag, lanes. */
+export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lag: 44, lane: 22, narrowLane: 36, foot: 10 };
+
+/** Where the lanes begin. */
+export const headOf = (data) => GEOMETRY.head + (data.lag.length ? GEOMETRY.lag : 0);
+
+/** The lag as it is shown: of the part that is looked at, once that is known. */
+export const lagOf = ({ data, view }) => (data.part?.from <= view.from && data.part.to >= view.to ? data.part.lag : data.lag);
 
 const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
 const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
@@ -94,10 +100,11 @@ function shades(pen, timeline, axis, visible) {
 
 function lanes(pen, timeline, axis) {
   const { size, data, box } = timeline;
+  const top = headOf(data);
   const first = Math.max(0, Math.floor(box.scrollTop / size.lane));
-  const last = Math.min(data.lanes.length, Math.ceil((box.scrollTop + size.height - GEOMETRY.head) / size.lane) + 1);
-  within(pen, [0, GEOMETRY.head, size.width, size.height], () => {
-    for (let index = first; index < last; index++) lane(pen, timeline, axis, data.lanes[index], GEOMETRY.head + index * size.lane - box.scrollTop);
+  const last = Math.min(data.lanes.length, Math.ceil((box.scrollTop + size.height - top) / size.lane) + 1);
+  within(pen, [0, top, size.width, size.height], () => {
+    for (let index = first; index < last; index++) lane(pen, timeline, axis, data.lanes[index], top + index * size.lane - box.scrollTop);
   });
 }
 
@@ -204,17 +211,18 @@ function name(pen, size, lane, top) {
 
 function head(pen, timeline, axis, visible) {
   const { size, data, chosen } = timeline;
+  const bottom = headOf(data);
   const bold = "600 11px system-ui, sans-serif";
   rect(pen, colour("paper"), 0, 0, size.width, GEOMETRY.axis);
-  rect(pen, colour("paper"), 0, 0, size.left, GEOMETRY.head);
+  rect(pen, colour("paper"), 0, 0, size.left, bottom);
   overview(pen, timeline);
   for (const tick of axis.ticks()) {
     const x = axis.x(tick.at);
     if (x > size.left + 22 && x < size.width - 26) write(pen, tick.label, x, GEOMETRY.overview + 12, "dim");
   }
-  const rows = [["Whole time", GEOMETRY.overview / 2], ["Findings", GEOMETRY.findings - 11], ["State, generation", GEOMETRY.states - 11], ["Rebalances", GEOMETRY.rebalances - 13]];
+  const rows = [["Whole time", GEOMETRY.overview / 2], ["Findings", GEOMETRY.findings - 11], ["State, generation", GEOMETRY.states - 11], ["Rebalances", GEOMETRY.rebalances - 13], ...(data.lag.length ? [["Lag", bottom - GEOMETRY.lag / 2]] : [])];
   if (!size.narrow) for (const [text, y] of rows) write(pen, text, size.left - 8, y, "dim", "right", bold);
-  within(pen, [size.left, GEOMETRY.axis, axis.width + 10, GEOMETRY.head], () => {
+  within(pen, [size.left, GEOMETRY.axis, axis.width + 10, bottom], () => {
     for (const each of stateSpans(data)) if (each.to >= axis.from && each.from <= axis.to) stateSpan(pen, axis, each);
     for (const row of visible) {
       const [x, width] = [axis.near(row.started_at), Math.max(axis.near(row.ended_at) - axis.near(row.started_at), 2)];
@@ -222,8 +230,31 @@ function head(pen, timeline, axis, visible) {
       if (row.id === chosen?.id) frame(pen, x - 2, GEOMETRY.states + 1.5, width + 4, 23);
     }
     for (const row of data.findings) if (shown(axis, row.occurred_at)) mark(pen, row.severity.toLowerCase(), axis.x(row.occurred_at), GEOMETRY.findings - 10, 0.85);
+    if (data.lag.length) lag(pen, timeline, axis, bottom - 4);
   });
-  line(pen, colour("rule"), 1, [0, GEOMETRY.head - 0.5], [size.width, GEOMETRY.head - 0.5]);
+  line(pen, colour("rule"), 1, [0, bottom - 0.5], [size.width, bottom - 0.5]);
+}
+
+/** The lag of the group: each poll holds until the next one. */
+function lag(pen, timeline, axis, bottom) {
+  const all = lagOf(timeline);
+  const rows = all.filter((row, index) => row.at <= axis.to && (all[index + 1]?.at ?? row.at) >= axis.from);
+  if (!rows.length) return;
+  const largest = rows.reduce((most, row) => (row.lag > most.lag ? row : most));
+  const height = GEOMETRY.lag - 18;
+  const y = (row) => bottom - (row.lag * height) / Math.max(largest.lag, 1);
+  const steps = rows.flatMap((row, index) => (index ? [[axis.near(row.at), y(rows[index - 1])]] : []).concat([[axis.near(row.at), y(row)]]));
+  steps.push([axis.near(all[all.indexOf(rows.at(-1)) + 1]?.at ?? rows.at(-1).at), y(rows.at(-1))]);
+  line(pen, colour("edge"), 1, ...steps);
+  pen.lineTo(steps.at(-1)[0], bottom);
+  pen.lineTo(steps[0][0], bottom);
+  pen.globalAlpha = 0.75;
+  pen.fillStyle = fill(pen, "lag");
+  pen.fill();
+  pen.globalAlpha = 1;
+  const text = `${timeline.size.narrow ? "lag " : ""}${count(largest.lag)}`;
+  const room = 4 + 3.5 * text.length;
+  label(pen, text, Math.min(Math.max(axis.x(largest.at), axis.left + room), axis.left + axis.width - room), y(largest) - 7);
 }
 
 function stateSpan(pen, axis, { from, to, look, generation }) {

@@ -1,7 +1,7 @@
 // What is under the pointer, and what is said about it.
 import { printable } from "./dom.js";
 import { brokerName, clock, count, duration, instant, many, shortMember, who } from "./format.js";
-import { GEOMETRY, stateSpans } from "./timeline_draw.js";
+import { GEOMETRY, headOf, lagOf, stateSpans } from "./timeline_draw.js";
 
 const NEAR = 6; // pixels
 
@@ -13,15 +13,17 @@ export function whatIsAt(timeline, x, y) {
   const near = NEAR / axis.scale;
   const within = (from, to, room = near / 2) => at >= from - room && at <= to + room;
   const nearest = (rows, time) => rows.filter((row) => Math.abs(time(row) - at) <= near * 1.4).sort((a, b) => Math.abs(time(a) - at) - Math.abs(time(b) - at))[0];
-  if (x >= size.left - NEAR && y < GEOMETRY.head) {
+  const head = headOf(data);
+  if (x >= size.left - NEAR && y < head) {
     if (y < GEOMETRY.axis) return null;
     if (y < GEOMETRY.findings) { const row = nearest(data.findings, (each) => each.occurred_at); return row ? { kind: "finding", row } : bandAt(data, at); }
     if (y < GEOMETRY.states) { const row = stateSpans(data).find((each) => within(each.from, each.to, 0)); return row ? { kind: "state", row } : null; }
+    if (y >= GEOMETRY.head) { const row = lagOf(timeline).findLast((each) => each.at <= at); return row ? { kind: "lag", row } : null; }
     const row = rebalanceAt(data, at, near);
     return row ? { kind: "rebalance", row } : null;
   }
-  const lane = data.lanes[Math.floor((y - GEOMETRY.head + box.scrollTop) / size.lane)];
-  if (y < GEOMETRY.head || !lane) return null;
+  const lane = data.lanes[Math.floor((y - head + box.scrollTop) / size.lane)];
+  if (y < head || !lane) return null;
   if (x < size.left) return { kind: "lane", row: lane, lane };
   const end = nearest(lane.spans.filter((row) => row.ended_at !== null), (row) => row.ended_at);
   if (end) return { kind: "membership", row: end, lane };
@@ -79,6 +81,7 @@ export function tipOf({ kind, row, lane }) {
       `${causeOf(row)}${culprit(row) === "-" ? "" : ` by ${culprit(row)}`}`,
       `Rebalance ${instant(row.started_at)}, ${duration(row.total_ms)}${row.generation === null ? "" : `, generation ${row.generation}`}, ${row.outcome}`,
       row.unavailable_partition_ms === null ? null : `${duration(row.unavailable_partition_ms)} of unowned partition time (sum)`,
+      row.in_records,
       row.reason ? printable(row.reason, 160) : null,
       waitsNote(row),
     ].filter(Boolean);
@@ -90,6 +93,7 @@ export function tipOf({ kind, row, lane }) {
       row.heartbeats === null ? null : `${many(row.heartbeats, "heartbeat")}${row.longest_gap_ms === null ? "" : `, at most ${duration(row.longest_gap_ms)} between two signs of life`}`,
       row.session_timeout_ms ? `session.timeout.ms ${count(row.session_timeout_ms)}` : null, row.software ? printable(row.software, 80) : null].filter(Boolean);
     case "lane": return [`${row.name} ${row.note}`.trim(), `${many(row.spans.length, "membership")}, ${row.there ? "in the group now" : "gone"}`, row.blames.length ? `blamed for ${many(row.blames.length, "rebalance")} below` : null].filter(Boolean);
+    case "lag": return [`Lag ${many(row.lag, "record")}`, `from ${instant(row.at)}, as polled`];
     case "away": return [row.text];
     default: return [];
   }
@@ -98,5 +102,5 @@ export function tipOf({ kind, row, lane }) {
 /** What a screen reader says in the place of the picture. */
 export function spoken(data) {
   const marks = data.findings.slice(-3).map((row) => `${row.code} at ${clock(row.occurred_at)}`);
-  return `Timeline: ${many(data.rebalances.length, "rebalance")}, ${many(data.findings.length, "finding")}, ${many(data.lanes.length, "lane")}${marks.length ? `; the newest findings: ${marks.join(", ")}` : ""}`;
+  return `Timeline: ${many(data.rebalances.length, "rebalance")}, ${many(data.findings.length, "finding")}, ${many(data.lanes.length, "lane")}${marks.length ? `; the newest findings: ${marks.join(", ")}` : ""}${data.lag.length ? `; lag at most ${many(Math.max(...data.lag.map((row) => row.lag)), "record")}` : ""}`;
 }

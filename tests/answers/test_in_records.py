@@ -1,0 +1,100 @@
+"""What rebalances cost in records: in the words and the tables of the report, and in its JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+
+import pytest
+from rich.console import Console
+
+from jobs.answers import report
+from jobs.answers.in_records import Records
+from jobs.cli.output.report_text import render
+from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, stopped, write
+
+FIGURES = ("reread_min", "reread_max", "lag_added", "catch_up_ms")
+
+
+def text(lakehouse, **scope):
+    out = io.StringIO()
+    render(report.read_report(lakehouse, report.Scope(**scope)), Console(file=out, width=120, color_system=None))
+    return out.getvalue()
+
+
+def two_rebalances(lakehouse, *rows, group="payments", **values):
+    """A member is removed: the group rebalances, and again when the member is back."""
+    first = rebalance(group, cause="SESSION_TIMEOUT", member_id=MEMBER, unavailable_partition_ms=40_000, **values)
+    second = rebalance(group, 5_000, 1_000, generation=2, unavailable_partition_ms=3_000)
+    lost = finding(group_id=group, member_id=MEMBER, client_id="app-1")
+    write(
+        lakehouse, line(group), line(group, at=90_000), first, second, lost, *(stopped(partition, first, **its) for partition, its in rows)
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (Records(), ""),
+        (Records(0, 133, 1_350, 12_000), "up to 133 records read twice, lag +1,350, back after 12.0 s"),
+        (Records(20, 1_330, 0), "20 to 1,330 records read twice, lag +0"),
+        (Records(20, 20), "20 records read twice"),
+        (Records(0, 0), "0 records read twice"),
+        (Records(0, 1, told=" in 1 of 3 rebalances"), "up to 1 record read twice in 1 of 3 rebalances"),
+        (Records(7, None, 7), "7 or more records read twice, lag +7"),
+        (Records(0, None, 7), "lag +7"),
+    ],
+)
+def test_only_what_rows_tell_is_said(records, said):
+    assert records.in_words() == said
+
+
+@pytest.mark.slow
+def test_a_report_says_what_an_incident_and_each_rebalance_cost_in_records(lakehouse):
+    known = {"reread_min": 0, "reread_max": 66, "lag_added": 600, "caught_up_at": DAY + 12_000}
+    two_rebalances(lakehouse, ("orders-0", known), ("orders-1", known | {"reread_max": 67, "lag_added": 750, "caught_up_at": DAY + 9_000}))
+    shown = text(lakehouse)
+    told = "40.0 s of unowned partition time (sum), up to 133 records read twice, lag +1,350, back after 12.0 s"
+    assert told in " ".join(shown.split())
+    assert re.search(r"Unowned +Read twice +Lag +Moved", shown)
+    assert re.search(r"40\.0 s +0 to 133 +\+1,350 +-", shown)
+    assert re.search(r" 3\.0 s +- +- +-", shown), "nothing stopped with the second one"
+    written = json.loads(report.to_json(report.read_report(lakehouse)))
+    assert [[row[name] for name in FIGURES] for row in written["rebalances"]] == [[0, 133, 1_350, 12_000], [None] * 4]
+    assert [written["attention"][0][name] for name in FIGURES] == [0, 133, 1_350, 12_000]
+    shutil.rmtree(lakehouse / "rebalance_offsets")
+    assert "40.0 s of unowned partition time (sum)\n" in text(lakehouse), "tables of an earlier version"
+
+
+@pytest.mark.slow
+def test_of_several_rebalances_that_is_told_which_is_known(lakehouse):
+    two_rebalances(
+        lakehouse, ("orders-0", {"reread_min": 1, "reread_max": 10, "lag_added": 5}), ("orders-1", {"resumed_at": None, "lag_added": 6})
+    )
+    begun = rebalance("payments", 500, 1_000, generation=2)
+    write(lakehouse, begun, stopped("orders-1", begun, reread_min=4, lag_added=3), batch=1)
+    said = " ".join(text(lakehouse).split())
+    assert "40.0 s of unowned partition time (sum), 1 to 10 records read twice in 1 of 2 rebalances, lag +14 Advice" in said
+    assert re.search(r"1 to 10 \+11 ", said), "nobody read the other partition at all"
+    assert "4 or more +3 " in said
+
+
+@pytest.mark.slow
+def test_columns_that_no_rebalance_fills_are_left_out(lakehouse):
+    two_rebalances(lakehouse, ("orders-0", {"reread_min": 0, "reread_max": 3}))
+    assert re.search(r"Unowned +Read twice +Moved", text(lakehouse))
+    write(lakehouse, line("b"), rebalance("b"), batch=1)
+    assert re.search(r"Unowned +Moved", text(lakehouse, group="b"))
+
+
+@pytest.mark.slow
+def test_what_a_broker_did_to_two_groups_is_not_told_of_one_of_them(lakehouse):
+    details = json.dumps({"from_broker": "broker-1", "to_broker": "broker-2", "members_lost": []})
+    for batch, group in enumerate("ab"):
+        begun = rebalance(group, 1_000, unavailable_partition_ms=3_000)
+        lost = finding(group_id=group, occurred_at=DAY + 1_000, code="COORDINATOR_MOVED", severity="WARNING", details=details)
+        write(lakehouse, line(group), line(group, at=90_000), begun, lost, stopped(of=begun, reread_min=0, reread_max=4), batch=batch)
+    assert "2 rebalances, 4.0 s of rebalancing, 6.0 s of unowned partition time (sum), up to 8 records read twice\n" in text(lakehouse)
+    assert "2 rebalances, 4.0 s of rebalancing, 6.0 s of unowned partition time (sum)\n" in text(lakehouse, group="a")
