@@ -22,7 +22,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import HandOver, Ledger, Partition, Seen, Stretch
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Stretch
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
@@ -39,45 +39,51 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
 
     Partitions that nobody has read since an earlier rebalance belong to that one.
     """
-    rows = [row for one in list(ledger.open) if one.resumed_ms >= 0 for row in _close(ledger, one)]
+    rows = [row for one in list(ledger.open.values()) if one.resumed_ms >= 0 for row in _close(ledger, one)]
     ledger.rebalance_began_ms = max(ledger.rebalance_began_ms, rebalance["started_at"])
     ledger.rebalanced_ms = max(ledger.rebalanced_ms, rebalance["ended_at"])
     ledger.members = -1 if rebalance["members_after"] is None else rebalance["members_after"]
     if ledger.members == 0:
         return rows  # who comes next takes the partitions over
-    stopped = {one.partition for one in ledger.open}
     for name, partition in sorted(ledger.partitions.items()):
         before = _before(partition, rebalance)
-        if before is None or name in stopped:
-            continue
-        consumer = rebalance["group_protocol"] == _CONSUMER
-        ledger.open.append(
-            HandOver(
-                name,
-                -1 if rebalance["generation"] is None else rebalance["generation"],
-                rebalance["started_at"],
-                rebalance["ended_at"],
-                consumer or "cooperative" in (rebalance["protocol"] or ""),
-                before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
-                replace(before),  # the stretch may grow
-                max(partition.reached, before.last),
-                [one for one in partition.recent if one[0] <= before.last_ms],
-            )
-        )
-        after = next((s for s in partition.stretches if s.first_ms > before.last_ms and _is_after(s, ledger.open[-1])), None)
-        latest_ms = after.first_ms if after is not None else NEVER
-        if partition.start is not None and max(rebalance["started_at"], before.last_ms) <= partition.start.at_ms <= latest_ms:
-            ledger.open[-1].start = partition.start
-        if after is not None:
-            rows += _follow(ledger, ledger.open[-1], after.first_ms, after.first, after.client)
-    for name in [one.partition for one in ledger.open]:
+        if before is not None and name not in ledger.open:
+            rows += _begin(ledger, name, before, rebalance)
+    for name in list(ledger.open):
         rows += know_end(ledger, name)
     return rows
 
 
+def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, Any]) -> list[Row]:
+    partition, started_ms = ledger.partitions[name], rebalance["started_at"]
+    one = HandOver(
+        name,
+        -1 if rebalance["generation"] is None else rebalance["generation"],
+        -1 if rebalance["generation"] is None else _first_epoch(rebalance),
+        started_ms,
+        rebalance["ended_at"],
+        rebalance["group_protocol"] == _CONSUMER or "cooperative" in (rebalance["protocol"] or ""),
+        before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
+        replace(before),  # the stretch may grow
+        max(partition.reached, before.last),
+        [commit for commit in partition.recent if commit[0] <= before.last_ms],
+    )
+    ledger.open[name] = one
+    later = (s for s in partition.stretches if s.first_ms > before.last_ms)
+    after = next((s for s in later if _is_after(one, s.generation, s.client, s.first_ms)), None)
+    latest_ms = after.first_ms if after is not None else NEVER
+    if partition.start is not None and max(started_ms, before.last_ms) <= partition.start.at_ms <= latest_ms:
+        one.start = partition.start
+    return _follow(ledger, one, after.first_ms, after.first, after.client) if after is not None else []
+
+
+def _first_epoch(rebalance: Mapping[str, Any]) -> Any:
+    return rebalance["generation"] if rebalance["first_epoch"] is None else rebalance["first_epoch"]
+
+
 def _before(partition: Partition, rebalance: Mapping[str, Any]) -> Stretch | None:
     """The last commits that belong to the time before a rebalance."""
-    first = rebalance["first_epoch"] if rebalance["first_epoch"] is not None else rebalance["generation"]
+    first = _first_epoch(rebalance)
     is_new = rebalance["members_before"] == 0  # its generations may begin anew
     for stretch in reversed(partition.stretches):
         of_members = stretch.generation >= 0 and first is not None and not is_new
@@ -86,37 +92,40 @@ def _before(partition: Partition, rebalance: Mapping[str, Any]) -> Stretch | Non
     return None
 
 
-def _is_after(stretch: Stretch, one: HandOver) -> bool:
-    return stretch.generation >= one.generation if min(stretch.generation, one.generation) >= 0 else stretch.first_ms > one.ended_ms
+def _is_after(one: HandOver, generation: int, client: Client, at_ms: int) -> bool:
+    """Whether a commit belongs to the time after a rebalance. Within one of several epochs, a new owner may have begun already."""
+    if min(generation, one.generation) < 0:
+        return at_ms > one.ended_ms
+    return generation >= one.generation or (generation >= one.first_epoch and client[0] != one.before.client[0])
 
 
 def start(ledger: Ledger, name: str) -> None:
     """A client asked for the offset of a partition."""
-    begun = ledger.partitions[name].start
-    for one in ledger.open:
-        is_first = one.partition == name and one.start is None and one.after is None
-        if is_first and begun is not None and begun.at_ms >= max(one.started_ms, one.before.last_ms):
-            one.start = begun
+    one, begun = ledger.open.get(name), ledger.partitions[name].start
+    if one is None or begun is None or one.start is not None or one.after is not None:
+        return
+    if begun.at_ms >= max(one.started_ms, one.before.last_ms):
+        one.start = begun
 
 
 def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> list[Row]:
     """A commit of a partition."""
-    rows: list[Row] = []
-    for one in [one for one in ledger.open if one.partition == name]:
-        belongs = seen.generation >= one.generation if min(seen.generation, one.generation) >= 0 else at_ms > one.ended_ms
-        if belongs:
-            rows += _follow(ledger, one, at_ms, offset, seen.client)
-        elif one.after is None:  # its owner still commits while it gives the partition up: nobody else has begun
-            partition, one.start = ledger.partitions[name], None
-            one.before, one.reached, one.recent = replace(partition.stretches[-1]), max(partition.reached, offset), list(partition.recent)
-    return rows
+    one = ledger.open.get(name)
+    if one is None:
+        return []
+    if _is_after(one, seen.generation, seen.client, at_ms):
+        return _follow(ledger, one, at_ms, offset, seen.client)
+    if one.after is None:  # its owner still commits while it gives the partition up: nobody else has begun
+        partition, one.start = ledger.partitions[name], None
+        one.before, one.reached, one.recent = replace(partition.stretches[-1]), max(partition.reached, offset), list(partition.recent)
+    return []
 
 
-def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: tuple[str, str, str]) -> list[Row]:
+def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: Client) -> list[Row]:
     """A commit after the rebalance."""
     if one.after is None:
         if one.start is None and (ledger.starts_seen or (one.kept_alone and client[0] == one.before.client[0])):
-            ledger.open.remove(one)  # its owner kept it
+            del ledger.open[one.partition]  # its owner kept it
             return []
         one.after, one.heir = (at_ms, offset), client
     one.unjudged.append((at_ms, offset))
@@ -127,17 +136,15 @@ def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: tupl
 
 def know_end(ledger: Ledger, name: str) -> list[Row]:
     """The end of a partition's log became known: judges the lag at the commits before."""
-    rows: list[Row] = []
-    ends = ledger.partitions[name].ends
-    for one in [one for one in ledger.open if one.partition == name]:
-        _measure(one, ledger.partitions[name])
-        while one.unjudged and (end := ends.at(one.unjudged[0][0])) is not None and one.caught_up_ms < 0:
-            at_ms, offset = one.unjudged.pop(0)
-            if one.lag_usual >= 0 and end - offset <= one.lag_usual:
-                one.caught_up_ms = at_ms
-        if one.caught_up_ms >= 0:
-            rows += _close(ledger, one)
-    return rows
+    one, ends = ledger.open.get(name), ledger.partitions[name].ends
+    if one is None:
+        return []
+    _measure(one, ledger.partitions[name])
+    while one.unjudged and one.caught_up_ms < 0 and (end := ends.at(one.unjudged[0][0])) is not None:
+        at_ms, offset = one.unjudged.pop(0)
+        if one.lag_usual >= 0 and end - offset <= one.lag_usual:
+            one.caught_up_ms = at_ms
+    return _close(ledger, one) if one.caught_up_ms >= 0 else []
 
 
 def _measure(one: HandOver, partition: Partition) -> None:
@@ -155,7 +162,7 @@ def _measure(one: HandOver, partition: Partition) -> None:
 def overdue(ledger: Ledger, ended_before_ms: int | None) -> list[Row]:
     """Writes hand-overs of rebalances that ended before a time; all if it is None."""
     rows: list[Row] = []
-    for one in list(ledger.open):
+    for one in list(ledger.open.values()):
         if ended_before_ms is None or one.ended_ms < ended_before_ms:
             rows += _close(ledger, one)
     return rows
@@ -197,7 +204,7 @@ def _read_after_commit(one: HandOver, steps: list[tuple[int, int]]) -> int:
 def _close(ledger: Ledger, one: HandOver) -> list[Row]:
     """Writes a hand-over."""
     partition = ledger.partitions[one.partition]
-    ledger.open.remove(one)
+    del ledger.open[one.partition]
     _measure(one, partition)
     if one.resumed_ms >= 0:
         partition.reached = max(_begins(one), -1 if one.after is None else one.after[1])

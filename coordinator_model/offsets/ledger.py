@@ -6,8 +6,8 @@ first and the last. A rebalance, which is written some time after it happened, f
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -20,7 +20,8 @@ from coordinator_model.view.rows import Ref, ref
 RECENT: Final = 8
 """Commits of a partition whose rate counts."""
 _STRETCHES: Final = 8
-_ENDS: Final = 256
+_ENDS: Final = 128
+"""Of a log: with a poll every ten seconds those of twenty minutes."""
 _SHARES: Final = frozenset({kinds.SYNC_GROUP, kinds.GROUP_STORED, kinds.GROUP_DESCRIBED, kinds.CONSUMER_GROUP_DESCRIBED})
 """The kinds of events that say who has which partitions: all of them, but for SYNC_GROUP, which may say it of one member."""
 _COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds.OFFSETS_STORED})
@@ -104,14 +105,16 @@ class Ends(Struct, array_like=True):
         """The end at a time, by a line between those before and after. None: there are no two."""
         if not self.times or not self.times[0] <= at_ms <= self.times[-1]:
             return None
-        for (before_ms, after_ms), (before, after) in zip(pairwise(self.times), pairwise(self.offsets), strict=True):
-            if before_ms <= at_ms <= after_ms:
-                return before + round((after - before) * (at_ms - before_ms) / (after_ms - before_ms))
-        return self.offsets[0]
+        place = bisect_left(self.times, at_ms)
+        if self.times[place] == at_ms:
+            return self.offsets[place]
+        (before_ms, after_ms), (before, after) = self.times[place - 1 : place + 1], self.offsets[place - 1 : place + 1]
+        return before + round((after - before) * (at_ms - before_ms) / (after_ms - before_ms))
 
     def passed(self, offset: int) -> int | None:
         """When the log was first seen to be longer than an offset. None: it was not."""
-        return next((at_ms for at_ms, end in zip(self.times, self.offsets, strict=True) if end > offset), None)
+        place = bisect_right(self.offsets, offset)
+        return self.times[place] if place < len(self.times) else None
 
 
 class Partition(Struct, array_like=True):
@@ -161,6 +164,7 @@ class HandOver(Struct, array_like=True):
 
     partition: str
     generation: int  # that of the rebalance; -1: none, or not known
+    first_epoch: int  # with which it began; the same for a classic group
     started_ms: int  # of the rebalance
     ended_ms: int
     kept_alone: bool  # members keep their partitions: who commits on is no new owner
@@ -189,7 +193,7 @@ class Ledger(Struct, array_like=True):
     """The offsets of one group."""
 
     partitions: dict[str, Partition] = {}
-    open: list[HandOver] = []
+    open: dict[str, HandOver] = {}  # by partition
     waiting: list[Seen] = []  # what was seen and not explained yet
     explained_ms: int = -1  # what was before is explained: what comes of it now is late
     starts_seen: bool = False  # requests for offsets are logged: who does not ask for a partition's offset goes on with it
@@ -229,11 +233,12 @@ class Ledger(Struct, array_like=True):
             self.names[other] = name
             if known:
                 self.partitions.pop(name, None)
-                self.open = [one for one in self.open if one.partition != name]
+                self.open.pop(name, None)
             if other in self.partitions and name not in self.partitions:
                 self.partitions[name] = self.partitions.pop(other)
-                for one in self.open:
-                    one.partition = name if one.partition == other else one.partition
+                if other in self.open:
+                    self.open[name] = self.open.pop(other)
+                    self.open[name].partition = name
 
     def due(self, until_ms: int) -> Iterator[Seen]:
         """What was seen before a time, in its order; it does not wait any more."""

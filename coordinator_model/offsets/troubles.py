@@ -33,14 +33,16 @@ def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> l
     last = partition.last
     if last is None or ledger.members == 0 or partition.told == last.last:
         return []
-    owner, passed_ms = _owner(ledger, name), partition.ends.passed(last.last)
-    if owner is None or passed_ms is None:
+    passed_ms = partition.ends.passed(last.last)
+    if passed_ms is None:
         return []
     since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
     usual_ms = max((after - before for (before, _), (after, _) in pairwise(partition.recent)), default=0)
-    came = partition.ends.offsets[-1] - last.last
-    then = partition.ends.at(since_ms)
+    came, then = partition.ends.offsets[-1] - last.last, partition.ends.at(since_ms)
     if seen.at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
+        return []
+    owner = _owner(ledger, name)
+    if owner is None:
         return []
     if ledger.members < 0 and ledger.member_commit_ms <= since_ms:
         return []  # nothing shows that a member is there

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import Cluster, reason
-from jobs.kafka.poll_offsets import ChildPoller, Partition
+from jobs.kafka.poll_offsets import ChildPoller, OffsetPoller, Partition
 
 FORMAT: Final = "rebalance-poll-1"
 TIMEOUT_SECONDS: Final = 30.0
@@ -36,13 +36,18 @@ _STATES: Final = {
 class Poller:
     """Polls one cluster. `last_lines`: what was last written about each group."""
 
-    def __init__(self, cluster: Cluster, groups: Collection[str] = (), *, offsets_each: int = 0) -> None:
-        """`groups`: the only ones to poll; all if empty. `offsets_each`: how many polls it takes to ask for offsets again; 0: never."""
+    def __init__(
+        self, cluster: Cluster, groups: Collection[str] = (), *, offsets_each: int = 0, offsets: OffsetPoller | None = None
+    ) -> None:
+        """`groups`: the only ones to poll; all if empty. `offsets_each`: how many polls it takes to ask for offsets again; 0: never.
+
+        `offsets`: who asks for them, if it is not a process of its own.
+        """
         self.cluster = cluster
         self.last_lines: dict[str, dict[str, Any]] = {}
         self._groups = frozenset(groups)
         self._admin: AdminClient = cluster.admin()
-        self._offsets = ChildPoller(cluster)
+        self._offsets = offsets or ChildPoller(cluster)
         self._offsets_each = offsets_each
         self._polls = 0
 

@@ -54,13 +54,14 @@ class ChildPoller:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._where = cluster.bootstrap, cluster.config
+        self._cluster = cluster
         self._pool: ProcessPoolExecutor | None = None
 
     def poll(self, assigned: Mapping[str, Collection[Partition]]) -> tuple[int, list[dict[str, Any]]] | None:
         """What OffsetPoller.poll tells. None: the process ended; the next poll tells everything anew."""
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_begin, initargs=self._where)
+            where = self._cluster.bootstrap, self._cluster.config
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_begin, initargs=where)
         try:
             return self._pool.submit(_poll, {group_id: list(partitions) for group_id, partitions in assigned.items()}).result()
         except BrokenProcessPool:

@@ -17,6 +17,7 @@ from jobs.common.errors import UserError
 from jobs.kafka import poll
 from jobs.kafka.clients import Cluster, check_cluster_name, read_config
 from jobs.kafka.dump_offsets import DumpPosition, dump_position
+from jobs.kafka.poll_offsets import OffsetPoller
 
 
 def test_a_file_of_settings(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ class WithOffsets(Answers):
 def test_offsets_come_behind_the_groups_and_not_with_each_poll() -> None:
     refused = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
     admin = WithOffsets({"g": group(ConsumerGroupState.EMPTY), "h": refused, "x": group(ConsumerGroupState.DEAD)})
-    poller = poll.Poller(SimpleNamespace(bootstrap="b:9092", admin=lambda: admin), offsets_each=2)
+    poller = poll.Poller(SimpleNamespace(bootstrap="b:9092", admin=lambda: admin), offsets_each=2, offsets=OffsetPoller(admin))
     lines = list(poller.poll())
     assert [line.get("group") for line in lines] == ["g", "h", "x", "g", None]
     assert lines[3] == {"timestamp": lines[4]["timestamp"], "group": "g", "offsets": {"t-0": [3, 5]}}

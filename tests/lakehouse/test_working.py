@@ -67,7 +67,7 @@ def test_all_leases_of_a_killed_process_run_out_side_by_side(in_store, monkeypat
     monkeypatch.setattr(time, "sleep", lambda seconds: waited.append(seconds) or sleep(seconds))
     monkeypatch.setattr(leases, "LEASE_SECONDS", 1.0)
     with working(house):
-        assert sum(waited) <= 1.5  # one after the other: 4
+        assert sum(waited) < 3  # one after the other: 4
 
 
 def write_until_refused(place):

@@ -28,7 +28,7 @@ def test_requests_are_named_as_their_apis():
 
 def test_what_is_missing_says_so_by_its_type():
     missing = {str: "", int: -1, tuple: (), bool: False}
-    means_something = {"subscribed_regex", "owned"}  # where they are empty
+    means_something = {"subscribed_regex", "owned", "offsets"}  # where they are empty
     for name, default in Event._field_defaults.items():
         if name in means_something:
             assert default is None, name
