@@ -14,7 +14,8 @@ PARTITION_NOT_READ: Final = Text(
     "Nobody reads {partition}: its committed offset has been {offset} for {silence}, and {came} records wait. Its owner is there, and "
     "still commits.",
     "Find out what its owner does with this partition: it may fail on the record at {offset} again and again, have paused the partition "
-    "and not resumed it, or have lost the thread that works on it. A dump of its threads tells. Skip or park a record that it fails on.",
+    "and not resumed it, or have lost the thread that works on it. A dump of its threads tells. Skip or park a record that it fails on. "
+    "With isolation.level=read_committed a transaction that never ends holds it up, too (kafka-transactions.sh find-hanging).",
     row="The log of a partition grows, and its committed offset has not moved for a minute or more, though its owner is a member and "
     "commits other offsets, or this one again. One row until the offset moves",
     evidence=_EVIDENCE,
