@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import multiprocessing
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 from jobs.kafka.clients import Cluster
 from jobs.kafka.dump_offsets import dump_to_file
 from jobs.kafka.offsets_capture import OffsetsFrom
+from jobs.kafka.poll import Poller
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.at_once import process
@@ -281,6 +283,22 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
     assert proof["origin"] == "live/offsets/captured.jsonl"
     both = run(recorded / "log")
     assert both.added["lines_read"] > 100
+
+
+def test_who_asks_for_offsets_may_be_killed(broker, recorded):  # noqa: ARG001 - groups were there
+    poller = Poller(Cluster(broker.bootstrap), offsets_each=1)
+
+    def polled():
+        return [line for line in poller.poll() if "offsets" in line]
+
+    first = polled()
+    assert first
+    assert polled() == [], "nothing has changed"
+    (child,) = multiprocessing.active_children()
+    child.kill()
+    child.join()
+    assert polled() == [], "it is gone"
+    assert [line["offsets"] for line in polled()] == [line["offsets"] for line in first]
 
 
 def test_a_dump_that_is_there_is_continued(broker, recorded, tmp_path):
