@@ -86,14 +86,17 @@ def tables(lake, names=tuple(TRACK_TABLES)):
 
 
 def assert_few(requests):
-    """Holds that a run asks a store for little, at its start and for each micro-batch, but for what it asks by the clock."""
+    """Holds that a run asks a store for little, at its start and for each micro-batch, but for what it asks by the clock.
+
+    At its start that is some 45 requests for each table.
+    """
     by_clock = ("_lock", "_status.json", "_spool/newest", "_spool/slices", "_last_checkpoint", "pipeline_health", "group_events/_delta_log")
     asked = [one for one in requests if not any(part in f"{one.path}?{one.query}" for part in by_clock)]
 
     def batches(query):
         return sum(one.method == "PUT" and f"/{query}/commits/" in one.path and one.path[-1].isdigit() for one in requests)
 
-    assert len(asked) <= 500 + 60 * batches("ingest") + 60 * batches("track"), Counter((one.kind, one.path) for one in asked)
+    assert len(asked) <= 550 + 60 * batches("ingest") + 60 * batches("track"), Counter((one.kind, one.path) for one in asked)
 
 
 def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, session, store_prefix, lines, undisturbed, tmp_path):
