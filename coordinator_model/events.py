@@ -126,6 +126,7 @@ GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: 
 GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state: Dead if the group is no longer listed; coordinator_id; coordinator_address
 OFFSETS_STORED: Final = "OFFSETS_STORED"  # commits of the group: offsets, -1 where the record removes one
 OFFSETS_POLLED: Final = "OFFSETS_POLLED"  # committed offsets of the group with the ends of their partitions
+OFFSETS_ALONE: Final = (OFFSETS_STORED, OFFSETS_POLLED)  # which show no group, and of which its tracker makes nothing
 GROUP_MEMBER: Final = "GROUP_MEMBER"  # a member of the group in the row before
 CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group; its rows are like those of GROUP_DESCRIBED
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Stretch
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Stretch, intervals
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
@@ -176,8 +176,7 @@ def reread(one: HandOver) -> tuple[int | None, int | None]:
     reached = max(one.reached, begins)  # a later commit may not be logged
     if one.end_stopped >= 0:
         return reached - begins, max(one.end_stopped, reached) - begins
-    steps = [(after_ms - before_ms, after - before) for (before_ms, before), (after_ms, after) in pairwise(one.recent)]
-    return reached - begins, reached + _read_after_commit(one, steps) - begins if steps else None
+    return reached - begins, reached + _read_after_commit(one) - begins if len(one.recent) > 1 else None
 
 
 def _begins(one: HandOver) -> int:
@@ -187,17 +186,17 @@ def _begins(one: HandOver) -> int:
 
 def _stopped_ms(one: HandOver) -> int:
     """When its owner had stopped to read, at the latest."""
-    took = [after - before for (before, _), (after, _) in pairwise(one.recent)]
+    took = intervals(one.recent)
     return min(one.before.last_ms + max(round(INTERVALS * median(took)), *took), one.resumed_ms) if took else one.resumed_ms
 
 
-def _read_after_commit(one: HandOver, steps: list[tuple[int, int]]) -> int:
+def _read_after_commit(one: HandOver) -> int:
     """How many records the owner may have read after its last commit, by the fastest of the last steps from commit to commit.
 
     A step that took less than half of the usual time tells no rate.
     """
-    usual_ms = median(took_ms for took_ms, _ in steps)
-    fastest = max(records / max(took_ms, 1) for took_ms, records in steps if 2 * took_ms >= usual_ms)
+    took, read = intervals(one.recent), [after - before for (_, before), (_, after) in pairwise(one.recent)]
+    fastest = max(records / max(took_ms, 1) for took_ms, records in zip(took, read, strict=True) if 2 * took_ms >= median(took))
     return ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
 
 

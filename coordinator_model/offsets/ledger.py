@@ -7,7 +7,8 @@ first and the last. A rebalance, which is written some time after it happened, f
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -80,6 +81,11 @@ class Start(Struct, array_like=True):
     offset: int  # -1: none is committed
     client: Client
     sign: Ref
+
+
+def intervals(commits: Iterable[tuple[int, int]]) -> list[int]:
+    """The times between commits that follow each other, in ms."""
+    return [after_ms - before_ms for (before_ms, _), (after_ms, _) in pairwise(commits)]
 
 
 class Ends(Struct, array_like=True):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
 from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, intervals
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
 SELDOM_MS: Final = 10_000
@@ -37,7 +36,7 @@ def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> l
     if passed_ms is None:
         return []
     since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
-    usual_ms = max((after - before for (before, _), (after, _) in pairwise(partition.recent)), default=0)
+    usual_ms = max(intervals(partition.recent), default=0)
     came, then = partition.ends.offsets[-1] - last.last, partition.ends.at(since_ms)
     if seen.at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
         return []
@@ -116,11 +115,11 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
 
 def behind(ledger: Ledger, one: HandOver, most: int | None) -> list[Row]:
     """COMMIT_BEHIND: commits are so seldom that the next owner reads much again. One for each rebalance: its first such partition."""
-    intervals = [after - before for (before, _), (after, _) in pairwise(one.recent)]
-    if (most or 0) < MANY or ledger.told_behind_ms == one.started_ms or median(intervals or [0]) < SELDOM_MS:
+    took = intervals(one.recent)
+    if (most or 0) < MANY or ledger.told_behind_ms == one.started_ms or median(took or [0]) < SELDOM_MS:
         return []
     ledger.told_behind_ms = one.started_ms
-    interval_ms = round(median(intervals))
+    interval_ms = round(median(took))
     words = {"partition": one.partition, "interval": seconds(interval_ms), "most": most}
     details, before = {"commit_interval_ms": interval_ms, "reread_max": most}, one.before
     return [_row(offset_catalogue.COMMIT_BEHIND, one.resumed_ms, before.client, [before.sign], words, before.generation, **details)]

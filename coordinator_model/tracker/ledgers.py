@@ -7,9 +7,8 @@ or rows of its rebalances, or if something in it waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
-from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.offsets.explain import explain
 from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
@@ -17,9 +16,6 @@ from coordinator_model.tracker.codec import ShardState
 from coordinator_model.view.rows import REBALANCES, Row
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
-
-OFFSETS_ALONE: Final = frozenset({kinds.OFFSETS_STORED, kinds.OFFSETS_POLLED})
-"""Kinds of events of which the tracker of a group makes nothing."""
 
 
 class Ledgers:

@@ -31,7 +31,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import codec, order, provisional, unended
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
-from coordinator_model.tracker.ledgers import OFFSETS_ALONE, Ledgers
+from coordinator_model.tracker.ledgers import Ledgers
 from coordinator_model.tracker.quiet import calm, runs
 from coordinator_model.tracker.quiet.resting import REST_MS, Resting
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
@@ -130,7 +130,7 @@ class Shard:
             return
         self._resting.wake(group_id)
         self._ledgers.take(event)
-        if event.kind in OFFSETS_ALONE:
+        if event.kind in kinds.OFFSETS_ALONE:
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             state.partitions[group_id] = event.coordinator_partition

@@ -52,7 +52,7 @@ _EVIDENCE: Final = f"""
            arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('{e.COORDINATOR_SOURCE}', '{e.REQUEST_SOURCE}')) AS coordinator
     FROM group_events AS x
     WHERE {_IN_SCOPE} AND x.group_id <> '' AND ($group IS NULL OR x.group_id = $group)
-          AND x.kind NOT IN ('{e.OFFSETS_STORED}', '{e.OFFSETS_POLLED}')
+          AND x.kind NOT IN ({quoted(e.OFFSETS_ALONE)})
     GROUP BY ALL ORDER BY ALL
 """  # noqa: S608 - no user's text
 _ENDS: Final = f"""

@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
+from coordinator_model.events import OFFSETS_ALONE
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, as_row, attention
 from jobs.answers.client_words import Said, said_alone
-from jobs.answers.duckdb_views import QuestionReader, Row, key_of
+from jobs.answers.duckdb_views import QuestionReader, Row, key_of, quoted
 from jobs.answers.in_records import RECORDS, RecordsOf
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
@@ -34,16 +35,16 @@ _LINES: Final = """
 """
 # Groups that any line names, rebalanced or not, and whether they follow the consumer protocol (KIP-848) by now. A committed offset alone
 # shows no group of consumers: it may be that of a group of Streams.
-_GROUPS: Final = """
+_GROUPS: Final = f"""
     SELECT cluster, group_id, coalesce(
         max(occurred_at) FILTER (WHERE kind LIKE 'CONSUMER_GROUP%' AND (kind <> 'CONSUMER_GROUP_HEARTBEAT' OR error_code = 0)) >
         coalesce(max(occurred_at) FILTER (WHERE kind IN ('STABILIZED', 'JOIN_GROUP', 'SYNC_GROUP', 'HEARTBEAT')), '-infinity'), false
     ) consumer_protocol
     FROM group_events
-    WHERE group_id <> '' AND kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED') AND ($cluster IS NULL OR cluster = $cluster)
+    WHERE group_id <> '' AND kind NOT IN ({quoted(OFFSETS_ALONE)}) AND ($cluster IS NULL OR cluster = $cluster)
           AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
     GROUP BY cluster, group_id
-"""
+"""  # noqa: S608 - no user's text
 _STATES: Final = """
     SELECT cluster, group_id, state, generation, members FROM group_states
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from jobs.kafka import poll
 from jobs.kafka.clients import Cluster, check_cluster_name, read_config
 from jobs.kafka.dump_offsets import DumpPosition, dump_position
 from jobs.kafka.poll_offsets import OffsetPoller
+from tests.kafka.answered import done
 
 
 def test_a_file_of_settings(tmp_path: Path) -> None:
@@ -97,15 +97,6 @@ class Answers:
 
     def describe_consumer_groups(self, names, **_):
         return {name: done(self.groups[name]) for name in names}
-
-
-def done(result):
-    future = Future()
-    if isinstance(result, Exception):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
-    return future
 
 
 def group(state, *members):

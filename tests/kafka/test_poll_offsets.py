@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Uuid
 
 from jobs.kafka import poll_offsets
 from jobs.kafka.poll_offsets import OffsetPoller, Partition, topic_id
+from tests.kafka.answered import done
 
 ORDERS = "_-xQ4F4ETQueJqQy4F4E-Q"
 REFUSED = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
@@ -47,15 +48,6 @@ class Answers:
 
     def describe_topics(self, topics, **_):
         return {name: done(SimpleNamespace(topic_id=self.ids[name]) if name in self.ids else AWAY) for name in topics.topic_names}
-
-
-def done(result):
-    future = Future()
-    if isinstance(result, Exception):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
-    return future
 
 
 @pytest.fixture
