@@ -73,11 +73,13 @@ class Run(NamedTuple):
 
 def run_of(event: Event) -> Run | None:
     """The run that makes this event. None: it has anything that no run has."""
+    if not event.beats:
+        return None
     shared = Shared(*(getattr(event, name) for name in Shared._fields))
     sender = SEPARATOR.join([str(getattr(event, name)) for name in SENDER])
     arrivals = [event.received_ms + beat for beat in event.beats]
     run = Run(shared, event.member_id, sender, arrivals, event.positions)
-    return run if arrivals and sender.count(SEPARATOR) == len(SENDER) - 1 and run.event() == event else None
+    return run if sender.count(SEPARATOR) == len(SENDER) - 1 and run.event() == event else None
 
 
 class GroupBeats(NamedTuple):

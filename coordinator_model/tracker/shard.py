@@ -156,7 +156,8 @@ class Shard:
                 self._take(run.event())
 
     def _enqueue(self, event: Event) -> None:
-        late, in_time = runs.divided((event,), self._state.horizons.get(event.group_id, -1))
+        horizon = self._state.horizons.get(event.group_id, -1)
+        late, in_time = ([], [event]) if event.at_ms >= horizon else runs.divided((event,), horizon)
         self._state.late += sum(len(one.beats) or 1 for one in late)
         if in_time:
             self._waiting.setdefault(event.group_id, []).extend(in_time)
