@@ -54,6 +54,18 @@ ASSIGNMENTS: Final = ArrayType(
         ]
     )
 )
+READS: Final = ArrayType(
+    StructType(
+        [
+            StructField("partition", StringType()),  # topic-partition; the topic's id where the request does not name it
+            StructField("since_ms", IntegerType()),  # from `received_at` to the second
+            StructField("position", LongType()),  # the lowest from which it read on in the second
+            StructField("reached", LongType()),  # the highest
+            StructField("end", LongType()),  # of the partition's log, as an answer told last; -2: the position is none of the log
+            StructField("end_since_ms", IntegerType()),  # from `received_at` to that answer
+        ]
+    )
+)
 OFFSETS: Final = ArrayType(
     StructType(
         [
@@ -159,7 +171,12 @@ SCHEMA: Final = StructType(
         column(
             "offsets",
             OFFSETS,
-            "OFFSET_COMMIT, TXN_OFFSET_COMMIT: what was accepted. OFFSET_FETCH: the committed offsets in the answer. OFFSETS_STORED, OFFSETS_POLLED: committed offsets of the group. An offset of -1: none is committed. `topic_id`: of the topic that `partition` names, if the line has both.",
+            "OFFSET_COMMIT, TXN_OFFSET_COMMIT: what was accepted. OFFSET_FETCH: the committed offsets in the answer. OFFSETS_STORED, OFFSETS_POLLED: committed offsets of the group. An offset of -1: none is committed. `topic_id`: of the topic that `partition` names, if the line has both. TOPIC_NAMED: a topic and its id.",
+        ),
+        column(
+            "reads",
+            READS,
+            "FETCH: what the connection read, by partition and second. `position`, `reached`: the lowest and the highest offset from which it read on. `end`: that of the log, as an answer told last in the second; -2: the position is none of the log.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),

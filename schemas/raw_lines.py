@@ -16,7 +16,7 @@ SCHEMA: Final = StructType(
     [
         CLUSTER,
         column("broker", StringType(), "Broker name: folder, header or setting.", nullable=False),
-        column("record", StringType(), "line, heartbeats, clock or end.", nullable=False),
+        column("record", StringType(), "line, part, fetches, heartbeats, clock or end.", nullable=False),
         column("origin", StringType(), "File (relative to the input) or topic-partition.", nullable=False),
         column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
@@ -36,7 +36,7 @@ SCHEMA: Final = StructType(
         column(
             "repeated",
             BinaryType(),
-            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Null if none.",
+            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Of fetches: the numbers (jobs/logs/fetches.py). Null if none.",
         ),
         column("around", StringType(), "What stands around the line in its file (jobs/logs/faults.py). Null if nothing does."),
     ]

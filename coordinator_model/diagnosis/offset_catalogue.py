@@ -50,20 +50,20 @@ OFFSET_RESET: Final = Text(
     "The client had no committed offset of {partition} to begin at, so it began where auto.offset.reset says. The lost one was "
     "{from_offset}, its first commit is {to_offset}: {what}.",
     "{advice}, or none: then the client stops, and the place can be set (kafka-consumer-groups --reset-offsets --to-offset {from_offset}).",
-    row="A client began where auto.offset.reset says, since its committed offset was gone. Its first commit tells how many records were "
-    "read again at least, or skipped at most. One row for each partition",
+    row="A client began where auto.offset.reset says, since its committed offset was gone. Where FETCH is logged, its position tells how "
+    "many records were read again or skipped; else its first commit tells how many were read again at least, or skipped at most. One row "
+    "for each partition",
     evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "from_offset", "to_offset", "skipped_max", "reread_min"),
+    figures=("partition", "from_offset", "to_offset", "begun_offset", "skipped", "reread", "skipped_max", "reread_min"),
 )
-READ_AGAIN: Final = (
-    "at least {reread_min} records were read again",
-    "Make the work idempotent, since earliest reads a topic from its beginning",
-)
-SKIPPED: Final = (
-    "with latest up to {skipped_max} records were skipped, with earliest all were read again",
-    "Use earliest where no record may be lost",
-)
-"""What a first commit before, and behind, the lost offset tells, and what to change."""
+_ONCE: Final = "Make the work idempotent, since earliest reads a topic from its beginning"
+_ALL: Final = "Use earliest where no record may be lost"
+READ_AGAIN: Final = ("it began at {begun_offset}, so {reread} records were read again", _ONCE)
+SKIPPED: Final = ("it began at {begun_offset}, so {skipped} records were skipped", _ALL)
+"""What a beginning before, and behind, the lost offset means, and what to change."""
+PERHAPS_READ_AGAIN: Final = ("at least {reread_min} records were read again", _ONCE)
+PERHAPS_SKIPPED: Final = ("with latest up to {skipped_max} records were skipped, with earliest all were read again", _ALL)
+"""Likewise, where only the first commit is known."""
 OFFSET_REWOUND: Final = Text(
     "OFFSET_REWOUND",
     "WARNING",

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
-from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start
+from coordinator_model.offsets.ledger import Ledger, Partition, Seen, SeenRead, Start
+from coordinator_model.reads import OUT_OF_RANGE, SECOND_MS
 from coordinator_model.view.rows import Row
 
 WAIT_MS: Final = 600_000
@@ -20,17 +21,25 @@ WAIT_MS: Final = 600_000
 
 
 def explain(
-    ledger: Ledger, rebalances: Iterable[Mapping[str, Any]], until_ms: int, *, unwritten_ms: int | None, not_read_ms: int, ended: bool
+    ledger: Ledger,
+    rebalances: Iterable[Mapping[str, Any]],
+    until_ms: int,
+    *,
+    unwritten_ms: int | None,
+    not_read_ms: int,
+    ended: bool,
+    topics: Mapping[str, tuple[int, str]],
 ) -> list[Row]:
     """Takes what was seen before a time; returns the rows that follow.
 
     `rebalances`: rows of the group that are new. `unwritten_ms`: when the first rebalance began whose row is not written yet. `ended`:
-    nothing more comes.
+    nothing more comes. `topics`: by their id, when their name was told first, and the name.
     """
     if ended:
-        until_ms = max([until_ms, *(one.at_ms + 1 for one in ledger.waiting)])
+        until_ms = max([until_ms, *(one.at_ms + SECOND_MS for one in ledger.waiting), *(one.at_ms + SECOND_MS for one in ledger.reads)])
     elif unwritten_ms is not None:
         until_ms = max(min(until_ms, unwritten_ms), until_ms - WAIT_MS)
+    until_ms -= until_ms % SECOND_MS  # what was read is told by whole seconds
     rows: list[Row] = []
     ahead = sorted(rebalances, key=lambda row: (row["ended_at"], row["started_at"]))
     for seen in ledger.due(until_ms):
@@ -38,7 +47,10 @@ def explain(
             rows += handovers.begin(ledger, ahead.pop(0))
         if ledger.open:
             rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
-        rows += _read(ledger, seen, not_read_ms)
+        if isinstance(seen, SeenRead):
+            rows += _position(ledger, seen, not_read_ms, topics)
+        else:
+            rows += _read(ledger, seen, not_read_ms)
     for rebalance in ahead:
         rows += handovers.begin(ledger, rebalance)
     return rows + handovers.overdue(ledger, None if ended else until_ms - WAIT_MS)
@@ -65,7 +77,7 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
             partition = ledger.partitions[name] = Partition()
         if seen.kind == kinds.OFFSETS_POLLED:
             rows += _polled(ledger, name, offset, end, seen)
-            rows += troubles.standing_still(ledger, name, seen, not_read_ms)
+            rows += troubles.standing_still(ledger, name, seen.at_ms, seen.sign, not_read_ms)
         elif seen.kind == kinds.OFFSET_FETCH:
             rows += troubles.expired(partition, name, offset, seen)
             partition.start = Start(seen.at_ms, offset, seen.client, seen.sign)
@@ -75,6 +87,30 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
         else:
             rows += _committed(ledger, name, offset, seen)
     return rows
+
+
+def _position(ledger: Ledger, seen: SeenRead, not_read_ms: int, topics: Mapping[str, tuple[int, str]]) -> list[Row]:
+    """A client reads on."""
+    read = seen.read
+    name = ledger.names.get(read.partition, read.partition)
+    if name not in ledger.partitions:
+        topic_id, _, number = name.rpartition("-")
+        told_ms, topic = topics.get(topic_id, (read.at_ms, topic_id))
+        name = f"{topic}-{number}" if told_ms < read.at_ms + SECOND_MS else name
+    partition = ledger.partitions.get(name)
+    if partition is None:
+        return []  # of another group
+    if read.end == OUT_OF_RANGE:
+        partition.lose()
+        partition.runs = [run for run in partition.runs if run.connection != seen.connection]  # it begins anew
+        return []
+    if read.position >= 0:
+        partition.read(seen)
+        handovers.read(ledger, name, seen)
+    if read.end < 0:
+        return []
+    partition.ends.add(read.end_ms, read.end, -1)
+    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, read.end_ms, seen.sign, not_read_ms)]
 
 
 def _committed(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:

@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from math import ceil
+from operator import attrgetter
 from statistics import median
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Stretch, intervals
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, SeenRead, Start, Stretch, intervals
+from coordinator_model.reads import SECOND_MS, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
@@ -64,6 +66,7 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
         rebalance["ended_at"],
         rebalance["group_protocol"] == _CONSUMER or "cooperative" in (rebalance["protocol"] or ""),
         before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
+        before.client[0] in rebalance["left"] and rebalance["cause"] == reasons.POLL_TIMEOUT,
         replace(before),  # the stretch may grow
         max(partition.reached, before.last),
         [commit for commit in partition.recent if commit[0] <= before.last_ms],
@@ -73,7 +76,7 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
     after = next((s for s in later if _is_after(one, s.generation, s.client, s.first_ms)), None)
     latest_ms = after.first_ms if after is not None else NEVER
     if partition.start is not None and max(started_ms, before.last_ms) <= partition.start.at_ms <= latest_ms:
-        one.start = partition.start
+        _resume(one, partition, partition.start)
     return _follow(ledger, one, after.first_ms, after.first, after.client) if after is not None else []
 
 
@@ -105,7 +108,37 @@ def start(ledger: Ledger, name: str) -> None:
     if one is None or begun is None or one.start is not None or one.after is not None:
         return
     if begun.at_ms >= max(one.started_ms, one.before.last_ms):
-        one.start = begun
+        _resume(one, ledger.partitions[name], begun)
+
+
+def _resume(one: HandOver, partition: Partition, start: Start) -> None:
+    one.start = start
+    _note_reader(one, partition, start.client)
+
+
+def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
+    """Notes how far its owner had read when a client goes on. Of itself, what it reads again in that second is not told apart."""
+    resumed_ms, client = one.resumed_ms - one.resumed_ms % SECOND_MS, client_key(*heir[1:])
+    runs = [run for run in partition.runs if run.first_ms <= resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
+    runs = [run for run in runs if run.first_ms < resumed_ms or run.client != client]
+    one.reader, one.read_least, one.read_most = "", -1, -1
+    if not runs or one.stalled:
+        return
+    last = max(runs, key=attrgetter("first_ms"))
+    if last.has_more or any(run is not last and run.last_ms > last.first_ms for run in runs):
+        return  # of two clients that read at the same time, one may be of another group
+    is_same_second = last.client == client and last.last_ms >= resumed_ms
+    one.read_all = last.processes_all
+    one.reader = last.connection if last.client != client else ""
+    one.read_most = last.position if last.position >= one.reached else max(last.end, one.reached)  # it commits what the last answer brought
+    one.read_least = min(last.before, last.position) if is_same_second else last.position
+
+
+def read(ledger: Ledger, name: str, seen: SeenRead) -> None:
+    """A client reads on: the one before, too, whose last request is answered a while after it was sent."""
+    one = ledger.open.get(name)
+    if one is not None and one.reader == seen.connection and seen.at_ms <= one.resumed_ms + SECOND_MS:
+        one.read_least = one.read_most = max(one.read_most, seen.read.reached)
 
 
 def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> list[Row]:
@@ -128,6 +161,8 @@ def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: Clie
             del ledger.open[one.partition]  # its owner kept it
             return []
         one.after, one.heir = (at_ms, offset), client
+        if one.start is None:
+            _note_reader(one, ledger.partitions[one.partition], client)
     one.unjudged.append((at_ms, offset))
     if not ledger.partitions[one.partition].ends.times:
         return _close(ledger, one)  # no end of the log is known: there is no lag to wait for
@@ -174,9 +209,13 @@ def reread(one: HandOver) -> tuple[int | None, int | None]:
         return None, None
     begins = _begins(one)
     reached = max(one.reached, begins)  # a later commit may not be logged
+    usual = _read_after_commit(one) if len(one.recent) > 1 else None
+    processed = reached + (usual or 0 if one.read_all else 0)
+    if 0 <= one.read_least <= one.read_most <= processed:  # else it may have asked for more than it processes
+        return max(one.read_least, reached) - begins, max(one.read_most, reached) - begins
     if one.end_stopped >= 0:
         return reached - begins, max(one.end_stopped, reached) - begins
-    return reached - begins, reached + _read_after_commit(one) - begins if len(one.recent) > 1 else None
+    return reached - begins, None if usual is None else reached + usual - begins
 
 
 def _begins(one: HandOver) -> int:

@@ -16,11 +16,13 @@ from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
+from coordinator_model.reads import OUT_OF_RANGE, Read
 from coordinator_model.view.rows import Ref, ref
 
 RECENT: Final = 8
 """Commits of a partition whose rate counts."""
 _STRETCHES: Final = 8
+_RUNS: Final = 6
 _ENDS: Final = 128
 """Of a log: with a poll every ten seconds those of twenty minutes."""
 _SHARES: Final = frozenset({kinds.SYNC_GROUP, kinds.GROUP_STORED, kinds.GROUP_DESCRIBED, kinds.CONSUMER_GROUP_DESCRIBED})
@@ -83,6 +85,55 @@ class Start(Struct, array_like=True):
     sign: Ref
 
 
+class Run(Struct, array_like=True):
+    """What a connection read of a partition, without going back."""
+
+    connection: str
+    client: str  # reads.client_key
+    first_ms: int  # the second in which it began
+    first: int  # where
+    last_ms: int  # the last second
+    before: int  # its position before that
+    position: int  # ... in that
+    sign: Ref  # of a request at the end
+    end: int = -1  # of the log, as it was told last
+    step: int = 0  # the most that it went on in a second
+    keeps_up: bool = False  # it asks for what comes after the end that it was told
+    is_ahead: bool = True  # of its commits, as far as is known: it asks for more than its application has processed
+
+    @property
+    def processes_all(self) -> bool:
+        """Whether its application processes at once what it reads, as its commits show."""
+        return self.keeps_up and not self.is_ahead
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last answer brought more than it reads in a second or two: it asks again when its application has processed that."""
+        return self.end > self.position + 2 * self.step
+
+
+class SeenRead(Struct, array_like=True):
+    """What a connection of a client read in a second."""
+
+    connection: str
+    client: str
+    sign: Ref
+    read: Read
+
+    @property
+    def at_ms(self) -> int:
+        """The second."""
+        return self.read.at_ms
+
+    def also(self, other: SeenRead) -> SeenRead:
+        """This and more of the same connection, partition and second."""
+        one, two = self.read, other.read
+        known = [position for position in (one.position, two.position) if position >= 0]
+        end_ms, end = max((read.end_ms if read.end >= 0 else -1, read.end) for read in (one, two))
+        read = Read(one.at_ms, one.partition, min(known, default=-1), max(one.reached, two.reached), end, end_ms)
+        return SeenRead(self.connection, self.client, max(self.sign, other.sign), read)
+
+
 def intervals(commits: Iterable[tuple[int, int]]) -> list[int]:
     """The times between commits that follow each other, in ms."""
     return [after_ms - before_ms for (before_ms, _), (after_ms, _) in pairwise(commits)]
@@ -135,6 +186,9 @@ class Partition(Struct, array_like=True):
     lost: int = -1  # what was committed before none was: the client that begins next has no place
     told_lost: bool = False  # whether that was told
     told: int = -1  # the committed offset of which it was told that it stands
+    runs: list[Run] = []  # what was read, the last one that began last
+    read_ms: int = -1  # when a position was a new one last
+    begun: int = -1  # the position at which a client began that had no place
 
     @property
     def last(self) -> Stretch | None:
@@ -143,8 +197,26 @@ class Partition(Struct, array_like=True):
 
     def lose(self) -> None:
         """No offset is committed any more."""
-        if self.last is not None:
-            self.lost = self.last.last
+        if self.last is not None and self.lost < 0:
+            self.lost, self.begun = self.last.last, -1
+
+    def read(self, of: SeenRead) -> None:
+        """Takes what was read in a second."""
+        read = of.read
+        run = next((run for run in self.runs if run.connection == of.connection), None)
+        if run is None or read.position < min(run.before, run.position):  # it went back: as after a seek, or when it got the partition anew
+            if run is not None:
+                self.runs.remove(run)
+            run = Run(of.connection, of.client, read.at_ms, read.position, read.at_ms, read.position, read.position, of.sign)
+            self.runs.append(run)
+            del self.runs[:-_RUNS]
+            if self.lost >= 0 > self.begun:
+                self.begun = read.position
+        if max(read.reached, run.first) > run.position or run.first_ms == read.at_ms:
+            self.read_ms = read.at_ms
+        run.step = max(run.step, read.reached - run.position)
+        run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.at_ms, of.sign
+        run.keeps_up, run.end = 0 <= run.end <= run.position, max(run.end, read.end)
 
     def commit(self, at_ms: int, offset: int, of: Seen) -> None:
         """Takes a commit that is not before the last one."""
@@ -155,6 +227,8 @@ class Partition(Struct, array_like=True):
         else:
             last.last_ms, last.last, last.in_transaction = at_ms, offset, in_transaction
             last.sign, last.broker = of.sign, of.broker
+        for run in self.runs[-1:]:
+            run.is_ahead = offset < run.before
         self.reached = max(self.reached, offset)
         if not recent or offset != recent[-1][1]:
             self.moved_ms = at_ms
@@ -175,6 +249,7 @@ class HandOver(Struct, array_like=True):
     ended_ms: int
     kept_alone: bool  # members keep their partitions: who commits on is no new owner
     silent: bool  # its owner had stopped before the rebalance began, and was removed
+    stalled: bool  # its application had stopped, but perhaps not its requests for records
     before: Stretch
     reached: int  # the highest offset that was committed before
     recent: list[tuple[int, int]]  # the last commits before
@@ -188,6 +263,10 @@ class HandOver(Struct, array_like=True):
     end_stopped: int = -1  # ... when its owner had stopped at the latest
     unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
     caught_up_ms: int = -1
+    reader: str = ""  # the connection on which its owner had read
+    read_least: int = -1  # how far it had read, at least
+    read_most: int = -1  # ... at most
+    read_all: bool = False  # and its application had processed that
 
     @property
     def resumed_ms(self) -> int:
@@ -201,6 +280,7 @@ class Ledger(Struct, array_like=True):
     partitions: dict[str, Partition] = {}
     open: dict[str, HandOver] = {}  # by partition
     waiting: list[Seen] = []  # what was seen and not explained yet
+    reads: list[SeenRead] = []  # likewise
     explained_ms: int = -1  # what was before is explained: what comes of it now is late
     starts_seen: bool = False  # requests for offsets are logged: who does not ask for a partition's offset goes on with it
     rebalance_began_ms: int = -1  # the start of the last rebalance
@@ -219,6 +299,10 @@ class Ledger(Struct, array_like=True):
         """Takes what an event shows, if it is not late."""
         if event.at_ms >= self.explained_ms:
             self.waiting.append(event)
+
+    def take_reads(self, connection: str, client: str, sign: Ref, reads: Iterable[Read]) -> None:
+        """Takes what a client read, if it is not late."""
+        self.reads += [SeenRead(connection, client, sign, read) for read in reads if read.at_ms >= self.explained_ms]
 
     def share(self, of: Seen) -> None:
         """Takes who has which partitions."""
@@ -246,12 +330,23 @@ class Ledger(Struct, array_like=True):
                     self.open[name] = self.open.pop(other)
                     self.open[name].partition = name
 
-    def due(self, until_ms: int) -> Iterator[Seen]:
-        """What was seen before a time, in its order; it does not wait any more."""
-        found = sorted((one for one in self.waiting if one.at_ms < until_ms), key=attrgetter("at_ms", "sign"))
+    def due(self, until_ms: int) -> Iterator[Seen | SeenRead]:
+        """What was seen before a time, in its order; it does not wait any more. What was read in a second comes before all else in it."""
+        found: list[Seen | SeenRead] = [*_merged([one for one in self.reads if one.at_ms < until_ms])]
+        found += sorted((one for one in self.waiting if one.at_ms < until_ms), key=attrgetter("at_ms", "sign"))
         self.waiting = [one for one in self.waiting if one.at_ms >= until_ms]
+        self.reads = [one for one in self.reads if one.at_ms >= until_ms]
         self.explained_ms = max(self.explained_ms, until_ms)
-        yield from found
+        yield from sorted(found, key=attrgetter("at_ms"))
+
+
+def _merged(reads: Iterable[SeenRead]) -> list[SeenRead]:
+    """What each connection read of a partition in a second, at once: batches may cut a second. A position that is none stands alone."""
+    merged: dict[tuple[int, bool, str, str], SeenRead] = {}
+    for one in reads:
+        key = (one.at_ms, one.read.end != OUT_OF_RANGE, one.read.partition, one.connection)
+        merged[key] = merged[key].also(one) if key in merged else one
+    return [merged[key] for key in sorted(merged)]
 
 
 def encode(ledger: Ledger) -> bytes:

@@ -10,6 +10,7 @@ from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, intervals
+from coordinator_model.reads import SECOND_MS, client_key
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
 SELDOM_MS: Final = 10_000
@@ -23,7 +24,7 @@ PATIENCE: Final = 3
 ADMINISTRATOR: Final = "an administrator, or a client that takes no part in the group"
 
 
-def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> list[Row]:
+def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms: int) -> list[Row]:
     """PARTITION_NOT_READ, COMMITS_STOPPED: the log of a partition grows, and its committed offset stands, though its owner is there.
 
     An owner that dies, or stops its heartbeats, is removed within its session timeout, and then there is a rebalance.
@@ -38,7 +39,7 @@ def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> l
     since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
     usual_ms = max(intervals(partition.recent), default=0)
     came, then = partition.ends.offsets[-1] - last.last, partition.ends.at(since_ms)
-    if seen.at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
+    if at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
         return []
     owner = _owner(ledger, name)
     if owner is None:
@@ -48,11 +49,12 @@ def standing_still(ledger: Ledger, name: str, seen: Seen, not_read_ms: int) -> l
     partition.told = last.last
     lasts = [other.last for other in ledger.partitions.values()]
     commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
-    text = offset_catalogue.PARTITION_NOT_READ if commits else offset_catalogue.COMMITS_STOPPED
-    since = seen.at_ms - partition.moved_ms
+    is_read = partition.read_ms > since_ms
+    text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
+    since = at_ms - partition.moved_ms
     words = {"partition": name, "silence": seconds(since)}
-    signs = [last.sign, seen.sign]
-    return [_row(text, seen.at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
+    signs = [last.sign, sign]
+    return [_row(text, at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
 
 
 def _owner(ledger: Ledger, name: str) -> Client | None:
@@ -88,15 +90,19 @@ def expired(partition: Partition, name: str, offset: int, seen: Seen) -> list[Ro
 
 def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
     """OFFSET_RESET: the first commit of a client that had no place to begin. OFFSET_REWOUND: a commit before the last one."""
-    last, lost_at = partition.last, partition.lost
-    partition.lost, partition.told_lost = -1, False
-    if last is None or offset == last.last:
+    last, lost_at, begun = partition.last, partition.lost, _begun(partition, seen)
+    partition.lost, partition.told_lost, partition.begun = -1, False, -1
+    if last is None or (offset if begun < 0 else begun) == last.last:
         return []
     words: dict[str, Any] = {"partition": name, "last": last.last, "offset": offset}
     if lost_at >= 0:
-        details = {"skipped_max": max(offset - last.last, 0), "reread_min": max(last.last - offset, 0)}
-        what, advice = offset_catalogue.READ_AGAIN if offset < last.last else offset_catalogue.SKIPPED
-        details |= {"from_offset": last.last, "to_offset": offset}
+        details = {"from_offset": last.last, "to_offset": offset}
+        if begun >= 0:
+            details |= {"begun_offset": begun, "skipped": max(begun - last.last, 0), "reread": max(last.last - begun, 0)}
+            what, advice = offset_catalogue.READ_AGAIN if begun < last.last else offset_catalogue.SKIPPED
+        else:
+            details |= {"skipped_max": max(offset - last.last, 0), "reread_min": max(last.last - offset, 0)}
+            what, advice = offset_catalogue.PERHAPS_READ_AGAIN if offset < last.last else offset_catalogue.PERHAPS_SKIPPED
         words |= {"what": what.format(**details), "advice": advice}
         text, signs = offset_catalogue.OFFSET_RESET, [last.sign, seen.sign]
         return [_row(text, seen.at_ms, seen.client, signs, words, seen.generation, **details)]
@@ -111,6 +117,14 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
     words |= {"who": who, "again": again}
     details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
+
+
+def _begun(partition: Partition, commit: Seen) -> int:
+    """Where the client of the first commit began to read, if its offset was lost; -1: that is not known."""
+    if partition.lost < 0 or partition.begun >= 0 or partition.start is None:
+        return partition.begun if partition.lost >= 0 else -1
+    since_ms, client = partition.start.at_ms - SECOND_MS, client_key(*commit.client[1:])
+    return next((run.first for run in partition.runs if run.client == client and run.first_ms >= since_ms), -1)
 
 
 def behind(ledger: Ledger, one: HandOver, most: int | None) -> list[Row]:

@@ -19,7 +19,7 @@ from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 18
+MODEL_VERSION: Final = 19
 """State of another version is refused: `rebalance replay` makes it anew of the events."""
 
 
@@ -97,6 +97,9 @@ class ShardState(Struct, array_like=True):
     offsets: dict[str, bytes] = {}  # group: its Ledger (coordinator_model/offsets)
     unexplained: list[str] = []  # groups in whose Ledger something waits
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
+    clients: dict[str, dict[str, int]] = {}  # client (reads.client_key): the groups in which it was heard, and when last
+    reads: list[tuple[int, bytes]] = []  # FETCH requests of the last seconds: the time of the last one, and Reads, encoded
+    topics: dict[str, tuple[int, str]] = {}  # topic id: when its name was told first, and the name
 
 
 def encode_view(view: View) -> bytes:

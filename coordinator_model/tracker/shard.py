@@ -34,6 +34,7 @@ from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.tracker.ledgers import Ledgers
 from coordinator_model.tracker.quiet import calm, runs
 from coordinator_model.tracker.quiet.resting import REST_MS, Resting
+from coordinator_model.tracker.readings import Readings
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
 from coordinator_model.view.rows import Row, ref
 from coordinator_model.view.settings import TrackerSettings
@@ -61,6 +62,7 @@ class Shard:
         """What the last batch shows of rebalances that `observe` has not told yet."""
         self._resting = Resting(self._state)
         self._ledgers = Ledgers(self._state, self.settings)
+        self._readings = Readings(self._state, self._ledgers)
         self._waiting: dict[str, list[Event]] = {}
         self._horizons: dict[frozenset[str], int] = {}  # of groups with these brokers, in this batch
         self._heard: dict[str, list[GroupBeats]] = {}  # of calm groups, in this batch
@@ -86,13 +88,14 @@ class Shard:
         held = sum(len(event.beats) or 1 for events in self._waiting.values() for event in events)
         return len(self._state.views) + len(self._resting), held, self._state.late
 
-    def observe(self, events: Iterable[Event], beats: Iterable[GroupBeats] = ()) -> list[Row]:
-        """Takes a batch of events in any order, and of heartbeats that are none; returns the rows that it completes."""
+    def observe(self, events: Iterable[Event], beats: Iterable[GroupBeats] = (), reads: Iterable[bytes] = ()) -> list[Row]:
+        """Takes a batch of events in any order, and of heartbeats and reads that are none; returns the rows that it completes."""
         self._heard.clear()
         for group in beats:
             self._hear(group)
         for event in events:
             self._take(event)
+        self._readings.take(reads)
         self._place()
         rows: list[Row] = []
         self.provisional = []
@@ -103,6 +106,7 @@ class Shard:
         going = [clock.newest_ms for broker, clock in self._state.clocks.items() if broker not in _NO_BROKERS and not clock.ended]
         for clock in self._state.clocks.values():  # a group may wait for the slowest
             clock.forget_before(min([clock.newest_ms, *going]) - self._memory_ms())
+        self._readings.forget_before(min(going, default=-1) - 2 * self.settings.lateness_ms)
         self._forget()
         return rows
 
@@ -127,6 +131,9 @@ class Shard:
                 clock.take_over(event.at_ms, ref(event))
             elif event.kind == kinds.BROKER_RELEASE:
                 clock.note_release(event.at_ms, event.software)
+            elif event.kind == kinds.TOPIC_NAMED and event.offsets is not None:
+                told = (event.at_ms, event.offsets.partitions[0])
+                state.topics[event.offsets.topic_ids[0]] = min(state.topics.get(event.offsets.topic_ids[0], told), told)
             return
         self._resting.wake(group_id)
         self._ledgers.take(event)

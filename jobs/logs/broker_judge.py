@@ -10,6 +10,7 @@ from jobs.logs.bytes import LogBytes
 from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.envelopes.unwrap import ENVELOPE
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
+from jobs.logs.fetches import BY_NUMBERS
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
 from jobs.logs.times import LENGTH, looks_like_time
@@ -28,6 +29,7 @@ _OTHER_APIS: Final = frozenset(
     b"DESCRIBE_GROUPS LIST_GROUPS DESCRIBE_CONFIGS CONSUMER_GROUP_DESCRIBE".split()
 )
 
+_BY_NUMBERS: Final = {api.encode(): api for api in BY_NUMBERS}
 _API_VERSIONS: Final = b"API_VERSIONS"
 _FEATURE: Final = b'"name":"metadata.version","minVersion":'
 _LEVEL: Final = re.compile(_FEATURE + rb'\d{1,5},"maxVersion":(\d{1,5})\}')
@@ -101,7 +103,7 @@ class BrokerJudge(LineJudge):
         if name in GROUP_APIS:
             return ""
         if name in _OTHER_APIS and line.find(_REQUEST, offset + 1) < 0:
-            return None
+            return _BY_NUMBERS.get(name)
         if name == _API_VERSIONS and line.find(_REQUEST, offset + 1) < 0:
             return self._versions(line, start)
         return _unusual_request(line, offset)

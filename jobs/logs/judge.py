@@ -27,7 +27,10 @@ class LineJudge(ABC):
 
     @abstractmethod
     def timed(self, line: bytes, fault: str) -> str | None:
-        """Judges a line with a time: None to skip it, "" to keep it, else why it cannot be trusted. `fault`: that of its bytes."""
+        """Judges a line with a time: None to skip it, "" to keep it, else why it cannot be trusted. `fault`: that of its bytes.
+
+        An API of `fetches.BY_NUMBERS`: numbers may be taken of it, else it is skipped.
+        """
 
     @abstractmethod
     def untimed(self, line: bytes, fault: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.logs.faults import faulty_text
+from jobs.logs.fetches import Fetches
 from jobs.logs.heartbeats.beats import Beats, Repeats
 from jobs.logs.times import NEVER
 
@@ -56,10 +57,16 @@ class KeptLines:
     contexts: dict[int, str] = field(default_factory=dict)  # by index: what other lines say about this one
     around: dict[int, bytes] = field(default_factory=dict)  # by index: what stands around the line in its file (faults.py)
     beats: Beats = field(default_factory=Beats, compare=False)  # lines that stand for nothing but numbers, with one of the others
+    fetches: Fetches | None = field(default=None, compare=False)  # lines of which numbers are all that is kept; None: they are skipped
     size: int = 0  # bytes of the texts
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @property
+    def folded(self) -> int:
+        """Lines that became numbers."""
+        return self.beats.count + (0 if self.fetches is None else self.fetches.count)
 
     def repeats_in(self, log: object, mark: Mark) -> Repeats:
         """Takes lines of one log whose `mark` this is: heartbeats that repeat one of its lines in this slice."""

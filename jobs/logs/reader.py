@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
 from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER, around, faulty_text
+from jobs.logs.fetches import BY_NUMBERS
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JUMP_LIMITS, Jump, JumpLimits, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
@@ -205,7 +206,7 @@ class LogReader:
         count, number, done = len(ats), mark.line + 1, 0
         if not self._fold or not count:
             return 0
-        repeats, first_kept = kept.repeats_in(self, mark), len(kept)
+        repeats, first_kept, take = kept.repeats_in(self, mark), len(kept), self._taker(kept)
         for index, (start, end, at) in kept.new_in(self, block, ats, number):
             if index > done:
                 mark.requests += index - done
@@ -218,7 +219,7 @@ class LogReader:
                 continue
             verdict = None if repeats(line, number + index, at) else judge.timed(line, "")
             if verdict is not None:
-                kept.add(number + index, at, line, verdict, judge.context(line))
+                take(verdict, line, number + index, at)
         if count > done:
             mark.requests += count - done
             mark.after_other = False
@@ -235,7 +236,7 @@ class LogReader:
         """
         buffer, mark, times = self._buffer, self.mark, self._times
         timed, untimed, odd, has_context = self._judge.timed, self._judge.untimed, buffer.odd, self._judge.has_context
-        repeats = kept.repeats_in(self, mark) if self._fold else _is_new
+        repeats, take = kept.repeats_in(self, mark) if self._fold else _is_new, self._taker(kept)
         start = buffer.next
         end = reached = min(len(buffer.lines), start + most)
         number = mark.line - start + 1  # of the line at index 0
@@ -280,11 +281,23 @@ class LogReader:
                 keep_at(at)
                 keep_text(line)
             elif verdict is not None:
-                kept.add(number + index, at, line, verdict, self._judge.context(line))
+                take(verdict, line, number + index, at)
         mark.newest_ms = newest
         kept.size += _shown(kept, first_kept, number, buffer.written)
         buffer.advance(reached - start)
         return reached < end
+
+    def _taker(self, kept: KeptLines) -> Callable[[str, bytes, int, int], None]:
+        """Takes a line that is not skipped, or its numbers, if they are wanted: by its verdict, its text, its number and its time."""
+        fetches, context = kept.fetches if self._fold else None, self._judge.context
+
+        def take(verdict: str, line: bytes, position: int, at_ms: int) -> None:
+            if verdict not in BY_NUMBERS:
+                kept.add(position, at_ms, line, verdict, context(line))
+            elif fetches is not None:
+                fetches.take(self, verdict, line, position, at_ms)
+
+        return take
 
     def _judge_time(self, index: int, at: int, newest: int, log_end: LogEnd, witness: int) -> Jump:
         """Whether the line at `index` really is that far ahead of the lines before it."""

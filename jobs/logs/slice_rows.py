@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -12,9 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import written
 from jobs.common.stores import Place
+from jobs.logs.fetches import WIDTH, Fetched, LogFetches, encoded
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.mark import KeptLines
-from schemas.names import LINE
+from schemas.names import FETCHES, LINE
 from schemas.raw_lines import SCHEMA
 
 ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
@@ -43,6 +46,27 @@ def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.A
         pa.array([kept.around.get(row) for row in range(rows)], pa.binary()).view(pa.string()),
     ]
     return pa.table(columns, schema=ARROW_SCHEMA)
+
+
+def fetch_rows(own: LogFetches | None, cluster: str, broker: str, origin: str, shares: int = 1) -> list[list[dict[str, Any]]]:
+    """The FETCHES of a log, in so many shares. All requests of a connection have the same share in every slice."""
+    if own is None:
+        return [[] for _ in range(shares)]
+    names = [zlib.crc32(sender.connection.encode()) % shares for sender in own.senders]
+    cells, partitions, rows = np.frombuffer(own.cells, np.int64).reshape(-1, WIDTH), own.partitions, list[list[dict[str, Any]]]()
+    share_of = np.array(names, np.int64)[cells[:, 0]] if len(cells) else np.zeros(0, np.int64)
+    for share in range(shares):
+        mine, topics = cells[share_of == share], own.topics if share == 0 else {}
+        told = [[at_ms, position] for _, at_ms, position in topics.values()]
+        ats, positions = np.concatenate([mine[:, [2, 5]], np.array(told, np.int64).reshape(-1, 2)]).T
+        if not len(ats):
+            rows.append([])
+            continue
+        last = int(positions.max())
+        fetched = Fetched(own.senders, partitions, mine.tobytes(), topics, last)
+        row = {"cluster": cluster, "broker": broker, "record": FETCHES, "origin": origin, "position": last, "at": int(ats.max()) * 1_000}
+        rows.append([row | {"lines": len(np.unique(mine[:, 5])), "repeated": encoded(fetched)}])
+    return rows
 
 
 def write_rows(rows: pa.Table, path: Place) -> None:

@@ -335,7 +335,7 @@ class Slicer:
         reader = stream.reader
         assert reader is not None
         kept = slice_.kept
-        before, repeated_before, elsewhere = len(kept), kept.beats.count, reader.mark.elsewhere
+        before, repeated_before, elsewhere = len(kept), kept.folded, reader.mark.elsewhere
         count = reader.read(
             kept,
             until_ms=limit,
@@ -354,7 +354,7 @@ class Slicer:
         if not count and len(kept) == before:
             return False
         slice_.parts += parts_of(stream, kept, before)
-        slice_.repeated[stream.key] += kept.beats.count - repeated_before
+        slice_.repeated[stream.key] += kept.folded - repeated_before
         slice_.sources[stream.key] = stream
         slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
         return True

@@ -30,12 +30,13 @@ import pyarrow.compute as pc
 
 from jobs.common.files import sync, write_whole
 from jobs.common.stores import Place, is_store
+from jobs.logs.fetches import Fetches
 from jobs.logs.files import LogFile, discover
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import FOREVER
 from jobs.logs.slice_files import SliceFiles
-from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
+from jobs.logs.slice_rows import ARROW_SCHEMA, fetch_rows, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
 from jobs.logs.stretches.plan import Planner, SlicePlan
@@ -141,7 +142,7 @@ class Spool(SurveyedSlicer):
         while True:
             if not self._wait_for_room():
                 return
-            slice_ = Slice(KeptLines(beats=BeatNumbers()))
+            slice_ = Slice(KeptLines(beats=BeatNumbers(), fetches=Fetches()))
             self.most_lines = min(next_lines, self.settings.slice_lines)
             if not self._fill_in_stretches(slice_):
                 self.fill(slice_)
@@ -222,7 +223,7 @@ class Spool(SurveyedSlicer):
         self.files.sweep()
         elsewhere = [read for _, log in slice_.stretches for _, read in log.stretches]
         kept = len(slice_.kept) + sum(read.kept for read in elsewhere)
-        repeated = slice_.kept.beats.count + sum(read.repeated for read in elsewhere)
+        repeated = slice_.kept.folded + sum(read.repeated for read in elsewhere)
         newest_ms = max((stream.newest_ms for stream in slice_.sources.values()), default=NEVER)
         return SliceReport(
             number=number,
@@ -250,7 +251,7 @@ class Spool(SurveyedSlicer):
         whose = (lambda stream, _: stream.cluster, lambda _, broker: broker, lambda stream, _: stream.origin)
         lines = line_rows(slice_.kept, *(_repeat(slice_.parts, value) for value in whose))
         lines, parts = self._without_beats(lines)
-        marks = [*parts, *_parts(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
+        marks = [*parts, *_parts(slice_), *_fetches(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
         return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
 
     def _without_beats(self, lines: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
@@ -317,6 +318,13 @@ class Spool(SurveyedSlicer):
                 self.files.path(number).unlink()
         self._waiting = len(present)
         self.files.sweep()
+
+
+def _fetches(slice_: Slice) -> Iterator[dict[str, Any]]:
+    """FETCHES of each log that has any."""
+    for stream in slice_.sources.values():
+        own = None if slice_.kept.fetches is None else slice_.kept.fetches.of(stream.reader)
+        yield from fetch_rows(own, stream.cluster, stream.broker, stream.origin)[0]
 
 
 def _parts(slice_: Slice) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from coordinator_model.events import FETCH
 from jobs.common.text import printable
-from jobs.parsing.event_rows import beat_rows, event_rows, finished
+from jobs.parsing.event_rows import beat_rows, event_rows, finished, laid_out
+from jobs.parsing.fetch_runs import fetch_rows
 from jobs.parsing.heartbeat_runs import are_beats
 from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
 from schemas import input_lines, names
@@ -69,8 +71,9 @@ def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> 
     wanted = rows.filter(pc.and_(pc.is_in(rows["verdict"], pa.array(verdicts)), admission.admitted(rows)))
     is_beat = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), are_beats(wanted)), False)
     beats = beat_rows(wanted.filter(is_beat))
-    others = event_rows(wanted.filter(pc.invert(is_beat)), clocks=admission.clocks or ())
-    return finished(pa.concat_tables([beats, others]), batch_id)
+    is_fetch = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), pc.equal(wanted["kind"], FETCH)), False)
+    others = event_rows(wanted.filter(pc.invert(pc.or_(is_beat, is_fetch))), clocks=admission.clocks or ())
+    return finished(pa.concat_tables([beats, laid_out(fetch_rows(wanted.filter(is_fetch))), others]), batch_id)
 
 
 def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:

@@ -28,7 +28,7 @@ _INT_MAX: Final = (1 << 31) - 1
 
 def beat_rows(beats: pa.Table) -> pa.Table:
     """All heartbeats (`are_beats`) of a micro-batch (PARSED) as rows of group_events, without what `finished` adds."""
-    return _laid_out(heartbeat_runs(beats))
+    return laid_out(heartbeat_runs(beats))
 
 
 def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> pa.Table:
@@ -42,7 +42,7 @@ def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> p
     return pa.concat_tables(
         [
             *_spread(lines.filter(pc.invert(with_blobs))),
-            _laid_out(decoded(lines.filter(with_blobs))),
+            laid_out(decoded(lines.filter(with_blobs))),
             _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks]),
         ]
     )
@@ -53,7 +53,7 @@ def finished(rows: pa.Table, batch_id: int) -> pa.Table:
     return _with(_placed(rows), "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows))).cast(_ARROW)
 
 
-def _laid_out(rows: pa.Table) -> pa.Table:
+def laid_out(rows: pa.Table) -> pa.Table:
     """Rows with all columns of group_events; missing ones are null."""
     present = set(rows.column_names)
     columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in _ARROW]
@@ -63,7 +63,7 @@ def _laid_out(rows: pa.Table) -> pa.Table:
 def _spread(rows: pa.Table) -> Iterator[pa.Table]:
     """A row for each line. A line that names several groups gets a row for each, the first of which accounts for the line."""
     several = pc.fill_null(pc.greater(pc.list_value_length(rows["groups"]), 0), False)
-    yield _laid_out(rows.filter(pc.invert(several)))
+    yield laid_out(rows.filter(pc.invert(several)))
     listing = rows.filter(several)
     if not len(listing):
         return
@@ -74,7 +74,7 @@ def _spread(rows: pa.Table) -> Iterator[pa.Table]:
         own = pa.array([entry.get(name) for entry in flat], spread.schema.field(name).type)
         spread = _with(spread, name, pc.coalesce(own, spread[name]))
     stands = [1 if number == 0 else 0 for groups in entries for number, _ in enumerate(groups)]
-    yield _laid_out(_with(spread, "lines", pc.multiply(spread["lines"], pa.array(stands, pa.int32()))))
+    yield laid_out(_with(spread, "lines", pc.multiply(spread["lines"], pa.array(stands, pa.int32()))))
 
 
 def _with_offsets(rows: pa.Table) -> pa.Table:
@@ -117,7 +117,7 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
                 "occurred_at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in own],
             }
         )  # fmt: skip
-    return _laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
+    return laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
 
 
 _CLOCK: Final = pa.schema(

@@ -11,12 +11,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, FETCH, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.logs.faults import as_written
 from jobs.logs.record_judge import holds_records
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
-from jobs.parsing.rows import QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
-from schemas.names import CLOCK, HEARTBEATS, LINE, PART
+from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
+from schemas.names import CLOCK, FETCHES, HEARTBEATS, LINE, PART
 
 _PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
     REQUEST_SOURCE: request_log.row,
@@ -33,10 +33,15 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
     whose = [lines[name].to_pylist() for name in ("record", "broker", "origin", "text", "fault", "context", "around")]
     times = lines["occurred_at"].cast(pa.int64()).to_pylist()
     is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"])).to_pylist()
+    repeated = lines["repeated"]
     bundles, beats, stored, others, rows = [], [], [], [], []
     for place, (record, broker, origin, text, fault, context, around) in enumerate(zip(*whose, strict=True)):
         if record == HEARTBEATS:
             bundles.append(place)
+            continue
+        if record == FETCHES:
+            others.append(place)
+            rows.append({"source": REQUEST_SOURCE, "kind": FETCH, "verdict": EVENT, "repeated": repeated[place].as_py()})
             continue
         if is_beat[place]:
             beats.append(place)

@@ -20,6 +20,7 @@ from jobs.parsing.request_json import (
     Target,
     TopicIdPartitions,
 )
+from jobs.parsing.rows import SOFTWARE_UNKNOWN
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
 _NO_HEADER: Final = Header()
@@ -29,7 +30,6 @@ _NO_CLIENT: Final = Client()
 _NO_GROUP: Final = AskedGroup()
 _NO_ANSWER: Final = AnsweredGroup()
 _NOTHING: Final = Entry()
-_UNKNOWN_SOFTWARE: Final = frozenset({"", "unknown unknown"})
 _T = TypeVar("_T")
 
 
@@ -63,7 +63,7 @@ def event_columns(line: Logged, at_us: int) -> dict[str, Any]:
         "correlation_id": header.correlation_id,
         "client_id": header.client_id,
         "client_host": host,
-        "software": None if software in _UNKNOWN_SOFTWARE else software,
+        "software": None if software in SOFTWARE_UNKNOWN else software,
         "group_id": request.group_id,
         "member_id": request.member_id,
         "instance_id": request.group_instance_id,

@@ -22,6 +22,8 @@ QUARANTINE: Final = "quarantine"  # the line is damaged
 SKIPPED: Final = "skipped"  # the line concerns no consumer group
 
 UNKNOWN_SOURCE: Final = "unknown"
+SOFTWARE_UNKNOWN: Final = frozenset({"", "unknown unknown"})
+"""What the broker logs of a client that does not tell its software (ClientInformation.EMPTY)."""
 
 
 class Refusal:
@@ -74,7 +76,7 @@ GROUP: Final = StructType(
 )
 GROUPS: Final = ArrayType(GROUP)  # the groups of a line that names several. Each becomes a row with its own values of these columns.
 
-LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
+LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions", "reads"})
 """Columns of group_events that only rows for several lines have."""
 
 PARSED: Final = StructType(
@@ -86,7 +88,7 @@ PARSED: Final = StructType(
         StructField("verdict", StringType()),
         StructField("refusal", StringType()),  # of a quarantined line: code and detail
         StructField("raw", StringType()),  # of a quarantined line: its text
-        StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/heartbeats/beats.py)
+        StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/heartbeats/beats.py); of FETCH: all
         StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic_records.py)
     ]
 )

@@ -65,14 +65,17 @@ def write_share(lakehouse: Place, batch_id: int, parts: Sequence[Part], share: i
 
 
 def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
-    """Rows of PARSED. Those of all heartbeats that the log reader recognised come together, so that runs of them share rows."""
+    """Rows of PARSED. Those of which the log reader took numbers come together, so that those of a member or of a connection share rows."""
     held: list[pa.Table] = []
+    fetches: list[pa.Table] = []
     others: list[pa.Table] = []
     for part in parts:
         for lines in read_share(place_of(part.path), share, part.before):
-            is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"]))
+            is_fetch = pc.equal(lines["record"], names.FETCHES)
+            is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.and_(pc.is_null(lines["fault"]), pc.invert(is_fetch)))
             held.append(lines.filter(is_beat))
-            others.append(lines.filter(pc.invert(is_beat)))
+            fetches.append(lines.filter(is_fetch))
+            others.append(lines.filter(pc.invert(pc.or_(is_beat, is_fetch))))
         if sum(map(len, others)) >= _ROWS:
             yield from _rows_of(others)
             others = []
@@ -81,7 +84,7 @@ def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
             if held[0].nbytes > _HELD_BYTES // 2:
                 yield from _rows_of(held, len(held[0]))
                 held = []
-    last = [*others, *([folded(pa.concat_tables(held))] if held else ())]
+    last = [*others, *fetches, *([folded(pa.concat_tables(held))] if held else ())]
     yield from _rows_of(last, max(1, sum(map(len, last))))
 
 

@@ -21,12 +21,13 @@ from jobs.common.stores import Place
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
 from jobs.logs.envelopes import Unwrapper
+from jobs.logs.fetches import Fetches
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
-from jobs.logs.slice_rows import line_rows, write_groups
+from jobs.logs.slice_rows import ARROW_SCHEMA, fetch_rows, line_rows, write_groups
 from jobs.logs.stretches.shares import shared
 from jobs.logs.survey.sections import Part
 from jobs.logs.times import LocalTimes
@@ -97,17 +98,21 @@ class StretchRead:
             yield from self._read(stretch, log.reader(self.mark), left)
 
     def _read(self, stretch: Stretch, reader: LogReader, left: int) -> Iterator[pa.Table]:
-        log, kept = stretch.log, KeptLines(beats=BeatNumbers())
+        log, fetches = stretch.log, Fetches()
+        kept = KeptLines(beats=BeatNumbers(), fetches=fetches)
         try:
             while lines := reader.read(kept, max_lines=left, max_bytes=_HELD_BYTES, log_end=LogEnd.HOLD, fold=True):
                 left -= lines
                 self.lines += lines
                 self.kept += len(kept)
-                self.repeated += kept.beats.count
+                self.repeated += kept.folded
                 self.faults.update(kept.faults.values())
                 whose = (pa.repeat(pa.scalar(name), len(kept)) for name in (log.cluster, log.broker, log.origin))
-                yield from shared(kept, line_rows(kept, *whose), stretch.shares)
-                kept = KeptLines(beats=BeatNumbers())
+                numbers = fetch_rows(fetches.of(reader), log.cluster, log.broker, log.origin, stretch.shares)
+                for rows, own in zip(shared(kept, line_rows(kept, *whose), stretch.shares), numbers, strict=True):
+                    yield pa.concat_tables([rows, pa.Table.from_pylist(own, schema=ARROW_SCHEMA)])
+                fetches = Fetches()
+                kept = KeptLines(beats=BeatNumbers(), fetches=fetches)
         finally:
             self.mark = reader.mark
             self.seconds += reader.take_seconds()

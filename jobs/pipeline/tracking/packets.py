@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,9 +26,11 @@ from coordinator_model.events import (
     CLOCK,
     COORDINATOR_ELECTED,
     END,
+    FETCH,
     FOLLOWED,
     GROUPS_CLEANED,
     INSTANCE_FENCED,
+    TOPIC_NAMED,
     Assignment,
     Event,
     MemberEntry,
@@ -35,6 +38,7 @@ from coordinator_model.events import (
     Protocol,
 )
 from coordinator_model.group_beats import GroupBeats
+from coordinator_model.reads import SECOND_MS, Reads, client_key
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored
@@ -48,10 +52,11 @@ if TYPE_CHECKING:
 COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 """Fields of Event with another name than their column: times, in milliseconds."""
 
-COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
+COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms", "reads")
 """The columns of group_events that events are made of."""
 _SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
+_READ_NUMBERS: Final = ("since_ms", "position", "reached", "end", "end_since_ms")
 
 PACKETS: Final = StructType(
     [
@@ -60,7 +65,9 @@ PACKETS: Final = StructType(
         StructField("events", BinaryType(), nullable=False),
     ]
 )
-_FOR_ALL_SHARDS: Final = frozenset({BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED})
+_FOR_ALL_SHARDS: Final = frozenset(
+    {BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED, TOPIC_NAMED}
+)
 """Kinds of rows that every shard of their cluster gets."""
 _EMPTY: Final[dict[str, Any]] = {
     "protocols": Protocol("", None, (), ""),
@@ -70,7 +77,7 @@ _EMPTY: Final[dict[str, Any]] = {
 """Entries of lists in which all fields are absent."""
 _US: Final = 1_000  # in a millisecond
 _ENCODER: Final = msgpack.Encoder()
-_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats], int])
+_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats], list[bytes], int])
 
 
 class ShardInput(NamedTuple):
@@ -78,6 +85,7 @@ class ShardInput(NamedTuple):
 
     events: list[Event]
     beats: list[GroupBeats]
+    reads: list[bytes]  # Reads, encoded
     rows: int
 
 
@@ -90,7 +98,8 @@ def decoded(packets: Iterable[bytes]) -> ShardInput:
     """What the packets of a shard hold."""
     found = [ShardInput(*_DECODER.decode(packet)) for packet in packets]
     events = [event for one in found for event in one.events]
-    return ShardInput(events, [beats for one in found for beats in one.beats], sum(one.rows for one in found))
+    beats = [beats for one in found for beats in one.beats]
+    return ShardInput(events, beats, [reads for one in found for reads in one.reads], sum(one.rows for one in found))
 
 
 def rows_of(files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
@@ -124,16 +133,20 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
         return coordinator_partition(group_id, spread.shards)
 
     for batch in map(restored, batches):
-        packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats]]] = {}
+        packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats], list[bytes]]] = {}
 
-        def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats]]:
-            return packets.setdefault((cluster, shard), ([], []))  # noqa: B023 - used before the next batch
+        def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats], list[bytes]]:
+            return packets.setdefault((cluster, shard), ([], [], []))  # noqa: B023 - used before the next batch
 
         senders = plain_beats.senders_of(batch)
         is_plain = plain_beats.are_plain(batch, senders)
         for cluster, beats in plain_beats.by_group(batch, senders, is_plain):
             packet(cluster, shard_of(beats.shared.group_id))[1].append(beats)
-        others = batch.filter(pc.invert(is_plain))
+        is_fetch = pc.equal(batch["kind"], FETCH)
+        for cluster, reads in _reads(batch.filter(is_fetch)):
+            for shard in range(spread.shards):
+                packet(cluster, shard)[2].append(reads)
+        others = batch.filter(pc.invert(pc.or_(is_plain, is_fetch)))
         names = zip(*(others[name].to_pylist() for name in ("cluster", "group_id", "kind", "source")), strict=True)
         for (cluster, group_id, kind, source), event in zip(names, _fields(others), strict=True):
             if group_id is not None:
@@ -152,6 +165,37 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
             ],
             names=PACKETS.names,
         )
+
+
+def _reads(rows: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
+    """What the connections of each log read, and its cluster."""
+    rows = rows.filter(pc.and_(pc.is_valid(rows["client_id"]), pc.is_valid(rows["client_host"])))
+    logs = sorted(set(zip(rows["cluster"].to_pylist(), rows["origin"].to_pylist(), strict=True)))
+    for cluster, origin in logs:
+        own = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), pc.equal(rows["origin"], origin)))
+        counts, cells = pc.list_value_length(own["reads"]).to_pylist(), own["reads"].flatten()
+        begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
+        column = {
+            name: pc.fill_null(cells.field(name), -1).to_numpy() for name in ("since_ms", "position", "reached", "end", "end_since_ms")
+        }
+        partitions = cells.field("partition").dictionary_encode()
+        seconds = (np.repeat(begins, counts) + column["since_ms"]) // SECOND_MS
+        after = np.where(column["end_since_ms"] < 0, 0, column["end_since_ms"] - column["since_ms"])
+        clients = map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())
+        told = Reads(
+            origin=origin,
+            connections=own["connection"].to_pylist(),
+            clients=list(clients),
+            positions=own["position"].to_pylist(),
+            counts=counts,
+            partitions=partitions.dictionary.to_pylist(),
+            of=partitions.indices.to_pylist(),
+            seconds=seconds.tolist(),
+            lowest=column["position"].tolist(),
+            highest=column["reached"].tolist(),
+            ends=list(zip(column["end"].tolist(), after.tolist(), strict=True)),
+        )
+        yield cluster, _ENCODER.encode(told)
 
 
 def _fields(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

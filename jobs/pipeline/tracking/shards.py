@@ -86,7 +86,7 @@ def shard_function(
         events, beats = given.events, given.beats
         shard = _shard((cluster, number), state, settings)
         with _placing_errors((cluster, number), events, beats):
-            rows = [*shard.observe(events, beats), *shard.provisional]
+            rows = [*shard.observe(events, beats, given.reads), *shard.provisional]
             blob = compressed(shard.encode())
         groups, held, late = shard.summary()
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
@@ -115,7 +115,7 @@ def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: Track
     given = decoded(packets)
     shard = Shard(settings)
     with _placing_errors(key, given.events, given.beats):
-        return [*shard.observe(given.events, given.beats), *shard.provisional]
+        return [*shard.observe(given.events, given.beats, given.reads), *shard.provisional]
 
 
 @contextmanager
