@@ -11,6 +11,7 @@ from typing import Final
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.generate.episode import Episode
 from jobs.generate.expected import SOON_MS, Expected
+from jobs.generate.fetches import Fetching
 from jobs.generate.groups import Group, Member
 from jobs.generate.incidents import FEW, MIXTURE, Plan, choose, visit
 from jobs.generate.moves import Move, Moves
@@ -39,7 +40,8 @@ class Cluster:
         self._chance = random.Random(seed)
         self._site = Site(brokers, start_ms, release, random.Random(seed + 1))
         self.book = self._site.book
-        self._steady = Steady(self.book, self._site.times, random.Random(seed + 2), self._site.tail)
+        self._fetching = Fetching(self._site, release, random.Random(seed + 3)) if size.fetches else None
+        self._steady = Steady(self.book, self._site.times, random.Random(seed + 2), self._site.tail, self._fetching)
         self._size = size
         self._release = release
         self._salt = f"{seed}/"
@@ -56,6 +58,8 @@ class Cluster:
         self._by_name = {group.name: group for group in self.groups}
         for group in self.groups:
             self._steady.add(group, 0)
+            if self._fetching is not None:
+                self._fetching.open(group)
 
     def _group(self, number: int, members: int) -> Group:
         chance = self._chance
@@ -125,9 +129,13 @@ class Cluster:
         self._expected.add(plan.rebalances)
         for number in plan.dead:
             group.members[number].due_ms = -1
+            if self._fetching is not None:
+                self._fetching.kill(group.members[number])
 
     def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
-        self._episodes[group.name] = Episode(self._site, self._release, group, plan, now_ms, salt=self._salt, on_rebalance=self._count)
+        self._episodes[group.name] = Episode(
+            self._site, self._release, group, plan, now_ms, salt=self._salt, on_rebalance=self._count, fetching=self._fetching
+        )
         self._steady.remove(group)
 
     def _count(self) -> None:

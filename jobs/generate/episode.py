@@ -10,6 +10,7 @@ from coordinator_model.clients.client import MemberState
 from coordinator_model.clients.simulation import Application, Beats
 from coordinator_model.states import State
 from jobs.generate.consumer_protocol import range_assignor
+from jobs.generate.fetches import Fetching
 from jobs.generate.groups import COMMIT_EVERY_MS, Group, Member
 from jobs.generate.incidents import Fate, Plan
 from jobs.generate.logged_group import LoggedGroup
@@ -27,10 +28,20 @@ class Episode:
     """A group while something happens to it."""
 
     def __init__(
-        self, site: Site, release: str, group: Group, plan: Plan, now_ms: int, *, salt: str, on_rebalance: Callable[[], None]
+        self,
+        site: Site,
+        release: str,
+        group: Group,
+        plan: Plan,
+        now_ms: int,
+        *,
+        salt: str,
+        on_rebalance: Callable[[], None],
+        fetching: Fetching | None = None,
     ) -> None:
         self.group = group
         self.plan = plan
+        self._fetching = fetching
         self._cast = list(group.members)
         applications = [
             _application(group, release, member, member.last_ms - _POLL_MS, plan.fates.get(number, Fate()))
@@ -40,6 +51,7 @@ class Episode:
             former = group.members[newcomer.place]
             member = Member(former.client_id, former.instance_id, site.new_host())
             member.offset = former.offset
+            member.fetcher = former.fetcher.successor() if former.fetcher is not None else None
             self._cast.append(member)
             applications.append(_application(group, release, member, newcomer.starts_ms, newcomer.fate))
         configs = [application.config for application in applications]
@@ -67,6 +79,28 @@ class Episode:
         if self.group.commits:
             self._commit(end_ms)
         self._simulation.run_until(end_ms)
+        if self._fetching is not None:
+            for number, member in enumerate(self._cast):
+                self._fetch(self._fetching, number, member, end_ms)
+
+    def _fetch(self, fetching: Fetching, number: int, member: Member, now_ms: int) -> None:
+        """Let a consumer fetch as long as it has partitions and calls poll()."""
+        fetcher, client = member.fetcher, self._simulation.clients[number]
+        assert fetcher is not None
+        runs = self._simulation.runs(number)
+        if runs and client.state is MemberState.STABLE and not self._stalled(number, now_ms):
+            if not fetcher.active or fetcher.fresh is not None:
+                fetching.assign(member, now_ms)
+        elif fetcher.active and runs:
+            fetching.pause(member)
+        elif fetcher.sessions and not runs:
+            if client.closed:
+                fetching.close(member, now_ms)
+            else:
+                fetching.kill(member)
+
+    def _stalled(self, number: int, now_ms: int) -> bool:
+        return any(begins_ms <= now_ms < ends_ms for begins_ms, ends_ms in self._simulation.applications[number].stalls)
 
     def _commit(self, end_ms: int) -> None:
         simulation = self._simulation

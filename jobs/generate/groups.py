@@ -13,6 +13,7 @@ from coordinator_model.specification.member import StoredGroup, StoredMember
 from coordinator_model.specification.requests import OffsetCommit
 from jobs.generate.consumer_protocol import assignment, shares, subscription
 from jobs.generate.request_text import commit_bodies, quoted
+from jobs.generate.sessions import Fetcher
 
 PROTOCOL: Final = "range"
 COMMIT_EVERY_MS: Final = 5_000
@@ -23,8 +24,8 @@ class Member:
     """A consumer, its connection to its coordinator, and what its lines have in common."""
 
     __slots__ = (
-        "beat", "broker", "client_id", "commit", "commit_due_ms", "connection", "correlation_id", "due_ms", "host", "instance_id",
-        "last_ms", "member_id", "offset", "partitions",
+        "beat", "broker", "client_id", "commit", "commit_due_ms", "connection", "correlation_id", "due_ms", "fetcher", "host",
+        "instance_id", "last_ms", "member_id", "offset", "partitions",
     )  # fmt: skip
 
     def __init__(self, client_id: str, instance_id: str | None, host: str) -> None:
@@ -44,6 +45,8 @@ class Member:
         self.commit: tuple[str, str] | None = None
         self.commit_due_ms = -1
         self.offset = 0
+        """Of its commits, if it does not fetch."""
+        self.fetcher: Fetcher | None = None
         self.partitions: Sequence[int] = ()
 
     def settle(self, group: Group) -> None:

@@ -84,18 +84,17 @@ class TextPen:
         waited_ms = answered.at_ms - answered.received_ms
         api = APIS[type(request)]
         if isinstance(request, OffsetCommit):
-            member.offset += 7
             before, after = commit_bodies(self._group.name, request, self._group.topic, member.partitions, answer.error)
-            self._write(answered.at_ms, waited_ms, member, api, before + committed(member.partitions, member.offset) + after)
+            self._write(answered.at_ms, waited_ms, member, api, before + _committed(member, answer.error) + after)
             return
         if isinstance(answer, JoinAnswer):
             self._numbers[answer.member_id] = number
         self._write(answered.at_ms, waited_ms, member, api, bodies(self._group.name, request, answer, answered.reason))
         if isinstance(answer, SyncAnswer) and answer.error is Error.NONE:
             member.partitions = assigned(answer.assignment)
+            offsets = _beginnings(member)
             if member.partitions:
-                text = fetch_bodies(self._group.name, self._group.topic, member.partitions, member.offset or -1)
-                self._write(answered.at_ms + 1, 0, member, OFFSET_FETCH, text)
+                self._write(answered.at_ms + 1, 0, member, OFFSET_FETCH, fetch_bodies(self._group.name, self._group.topic, offsets))
         if isinstance(request, Heartbeat | SyncGroup):
             member.last_ms = answered.at_ms
 
@@ -103,8 +102,11 @@ class TextPen:
         """A consumer has looked up its coordinator and is connected to it now."""
         member, site = self._cast[connection[0]], self._site
         coordinator, asked = self._group.broker, connection[0] % len(site.book.requests)
+        starts = not member.connection
         member.broker = asked
         member.connection = site.connection(member, asked)
+        if starts and member.fetcher is not None:
+            self._write(at_ms, 0, member, site.metadata, member.fetcher.metadata)
         text = find_bodies(self._group.name, coordinator + 1, site.host(coordinator), site.port)
         self._write(at_ms, 0, member, FIND_COORDINATOR, text)
         member.broker = coordinator
@@ -123,3 +125,18 @@ class TextPen:
             f'"connection":"{member.connection}",{times}{site.tail}'
         )
         book.put(at_ms, book.requests[member.broker], line)
+
+
+def _committed(member: Member, error: Error) -> str:
+    """The offsets of a commit."""
+    if member.fetcher is None:
+        member.offset += 7
+        return committed(member.partitions, member.offset)
+    return member.fetcher.commit() if error is Error.NONE else member.fetcher.refused()
+
+
+def _beginnings(member: Member) -> dict[int, int]:
+    """Where a member begins in the partitions that it got."""
+    if member.fetcher is None:
+        return dict.fromkeys(member.partitions, member.offset or -1)
+    return member.fetcher.assigned(member.partitions)

@@ -6,7 +6,7 @@ Each function returns the JSON of a request and its answer. `line` puts a header
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import cycle
 from typing import Final, NamedTuple
 
@@ -53,6 +53,16 @@ APIS: Final = {
     LeaveGroup: Api(13, 5, "LEAVE_GROUP"),
     OffsetCommit: OFFSET_COMMIT,
 }
+
+
+def fetch_api(release: str) -> Api:
+    """Fetch, in the version that consumers of a release speak."""
+    return Api(1, 18 if release.startswith("4") else 17, "FETCH")
+
+
+def metadata_api(release: str) -> Api:
+    """Metadata, in the version that consumers of a release speak."""
+    return Api(3, 13 if release.startswith("4") else 12, "METADATA")
 
 
 def quoted(value: str | None) -> str:
@@ -130,12 +140,12 @@ def committed(partitions: Iterable[int], offset: int) -> str:
     )
 
 
-def fetch_bodies(group_id: str, topic: str, partitions: Sequence[int], offset: int) -> str:
+def fetch_bodies(group_id: str, topic: str, offsets: Mapping[int, int]) -> str:
     """An OffsetFetch for the assigned partitions."""
-    asked = ",".join(map(str, partitions))
+    asked = ",".join(map(str, offsets))
     told = ",".join(
         f'{{"partitionIndex":{number},"committedOffset":{offset},"committedLeaderEpoch":0,"metadata":"","errorCode":0}}'
-        for number in partitions
+        for number, offset in offsets.items()
     )
     return (
         f'"request":{{"groups":[{{"groupId":"{group_id}","memberId":null,"memberEpoch":-1,'

@@ -6,7 +6,7 @@ import random
 
 from jobs.generate.book import Book
 from jobs.generate.groups import Member
-from jobs.generate.request_text import Times, tail
+from jobs.generate.request_text import Times, metadata_api, tail
 
 _EPHEMERAL = range(32_768, 60_999)  # ports of clients, as Linux gives them out
 
@@ -20,6 +20,7 @@ class Site:
         self.book = Book(brokers, start_ms)
         self.times = Times(chance)
         self.tail = tail(release)
+        self.metadata = metadata_api(release)
         self._java = release.startswith("4")
         self._connections = 0
         self._hosts = 0

@@ -21,6 +21,8 @@ class Size:
     zipf: bool = False
     """The n-th largest group has an n-th of the largest group's members, and one at least."""
     commits: bool = False
+    fetches: bool = False
+    """Of groups that commit and are of one size: those that read the same topic agree how many partitions it has."""
 
     def sizes(self, chance: random.Random) -> list[int]:
         """The members of each group."""
@@ -33,9 +35,9 @@ class Size:
     def text(self) -> str:
         """For help texts."""
         groups = f"{self.groups:,} group{'s' if self.groups > 1 else ''} of"
-        if self.zipf:
-            return f"{groups} 1 to {self.members:,} members (Zipf), with commits"
-        return f"{groups} {self.members:,} members"
+        members = f"1 to {self.members:,} members (Zipf)" if self.zipf else f"{self.members:,} members"
+        more = [name for name, has in (("commits", self.commits), ("fetches", self.fetches)) if has]
+        return f"{groups} {members}" + (f", with {' and '.join(more)}" if more else "")
 
 
 SIZES: Final = {
@@ -43,6 +45,7 @@ SIZES: Final = {
     "M": Size(2_000, 25, 3.0),
     "L": Size(10_000, 50, 3.0),
     "Z": Size(5_000, _LARGEST, 3.0, zipf=True, commits=True),
+    "F": Size(2_000, 25, 3.0, commits=True, fetches=True),
     "one": Size(1, 10_000, 1 / 60),
 }
 """By the name that `--size` takes."""

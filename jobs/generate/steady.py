@@ -10,6 +10,7 @@ from itertools import cycle
 from typing import Final
 
 from jobs.generate.book import Book
+from jobs.generate.fetches import Fetching
 from jobs.generate.groups import COMMIT_EVERY_MS, Group, Member
 from jobs.generate.request_text import HEARTBEAT, OFFSET_COMMIT, Times, committed
 
@@ -23,10 +24,11 @@ _POOL: Final = 8_179
 class Steady:
     """All members of a cluster that are steady, by the time at which they are due."""
 
-    def __init__(self, book: Book, times: Times, chance: random.Random, tail: str) -> None:
+    def __init__(self, book: Book, times: Times, chance: random.Random, tail: str, fetching: Fetching | None = None) -> None:
         self._book = book
         self._prompt = times.prompt
         self._tail = tail
+        self._fetching = fetching
         self._drift = cycle([chance.choice(_DRIFTS) for _ in range(_POOL)]).__next__
         self._beats: list[list[Member]] = [[] for _ in range(_RING)]
         self._commits: list[list[Member]] = [[] for _ in range(_RING)]
@@ -47,8 +49,9 @@ class Steady:
             member.due_ms = -1
 
     def write(self, begin_ms: int, end_ms: int) -> None:
-        """Write the lines of a span of time, and those of the book that are due in it."""
+        """Write the lines of a span of time, and those of the book and of fetches that are due in it."""
         all_beats, all_commits, others, write_others = self._beats, self._commits, self._book.later, self._book.write
+        fetching = self._fetching
         for at_ms in range(begin_ms, end_ms):
             slot = at_ms & _MASK
             if beats := all_beats[slot]:
@@ -57,6 +60,8 @@ class Steady:
             if commits := all_commits[slot]:
                 all_commits[slot] = []
                 self._write_commits(at_ms, commits)
+            if fetching is not None:
+                fetching.write(at_ms)
             if at_ms in others:
                 write_others(at_ms)
 
@@ -80,8 +85,11 @@ class Steady:
                 continue
             before, after = member.commit
             member.correlation_id += 1
-            member.offset += 7
-            offsets = committed(member.partitions, member.offset)
+            if member.fetcher is None:
+                member.offset += 7
+                offsets = committed(member.partitions, member.offset)
+            else:
+                offsets = member.fetcher.commit()
             logs[member.broker].append(f"{head}{member.correlation_id}{before}{offsets}{after}{self._prompt()}{self._tail}")
             member.commit_due_ms = at_ms + COMMIT_EVERY_MS + self._drift()
             self._commits[member.commit_due_ms & _MASK].append(member)
