@@ -148,15 +148,21 @@ def _committed(request: Request, response: Response) -> dict[str, Any]:
 
 
 def _accepted(request: Request, response: Response) -> str | None:
-    """The offsets of the partitions whose commit was accepted. The answer has the topics and partitions in the request's order."""
-    found = []
-    for asked, answered in zip(request.topics or (), response.topics or (), strict=False):
-        if asked is None or answered is None:
-            continue
-        topic = asked.name or asked.topic_id  # v10 has no name
-        for commit, answer in zip(asked.partitions or (), answered.partitions or (), strict=False):
-            if commit is not None and answer is not None and not answer.error_code and commit.committed_offset is not None:
-                found.append(f"{topic}-{commit.partition_index}={commit.committed_offset}")
+    """The offsets of the partitions whose commit was accepted. A broker does not answer in the order in which it was asked."""
+    accepted = {
+        (topic.name or topic.topic_id, part.partition_index)
+        for topic in response.topics or ()
+        if topic is not None
+        for part in topic.partitions or ()
+        if part is not None and not part.error_code
+    }
+    found = [
+        f"{topic.name or topic.topic_id}-{part.partition_index}={part.committed_offset}"  # v10 has no name
+        for topic in request.topics or ()
+        if topic is not None
+        for part in topic.partitions or ()
+        if part is not None and part.committed_offset is not None and (topic.name or topic.topic_id, part.partition_index) in accepted
+    ]
     return ",".join(found) or None
 
 
