@@ -20,6 +20,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from coordinator_model import events as e
+from jobs.parsing import request_offsets
 from jobs.parsing.request_checks import APIS
 
 SHAPES: Final = {
@@ -52,7 +53,7 @@ SHAPES: Final = {
     e.FIND_COORDINATOR: ("key key_type?", "throttle_time_ms? error_code error_message? node_id host port"),
 }
 """The fields of a request and of its answer, in the order in which all releases print them: `?` not in all versions, `[…]` a list of
-structs, `*` a list that is not read, because texts of clients are in it or nothing depends on it."""
+structs, `*` a list that is not read here: request_offsets.py reads `topics*`, and nothing depends on the other."""
 
 _OLDER: Final = {
     "generation_id": "generation_?id", "session_timeout_ms": "session_timeout(?:_ms)?", "rebalance_timeout_ms": "rebalance_timeout(?:_ms)?",
@@ -93,6 +94,7 @@ _PASSED_OVER: Final = {
     "transactional_id": _TEXT,
 }
 _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
+_NO_TOPICS: Final = '"topics":[]'
 
 MARK: Final = "Completed request:RequestHeader("
 OF_GROUP_API: Final = re.compile(
@@ -135,8 +137,9 @@ def as_json(text: str) -> str:
         return ""
     api, version, client, correlation, request, response, connection, *times, name, release = found.groups("")
     asked, answered = SHAPES[api]
-    request = _converted(asked, _PARTITION.sub(r"\1", request))
-    response = _converted(answered, _COORDINATOR.sub(r",\1}", response))
+    topics = request_offsets.topics(api, request, response)
+    request = _converted(asked, _PARTITION.sub(r"\1", request), topics)
+    response = _converted(answered, _COORDINATOR.sub(r",\1}", response), topics)
     header = f'{{"requestApiKey":{APIS[api].key},"requestApiKeyName":"{api}","requestApiVersion":{version},'
     header += f'"clientId":"={client}","correlationId":{correlation}}}'
     taken = ",".join(f'"{time}Ms":{value}' for time, value in zip(_TIMES, times, strict=True))
@@ -147,11 +150,11 @@ def as_json(text: str) -> str:
     return "" if _LEFT_OVER.search(json) else _finished(json)
 
 
-def _converted(shape: str, text: str) -> str:
-    """A printed struct as JSON, with marks before values that may be missing (`_finished`)."""
+def _converted(shape: str, text: str, topics: str) -> str:
+    """A printed struct as JSON, with marks before values that may be missing (`_finished`). `topics` are those of `topics*`."""
     for pattern, json in _steps(shape):
         text = pattern.sub(json, text)
-    return text
+    return text.replace(_NO_TOPICS, f'"topics":{topics}') if "topics*" in shape else text
 
 
 @cache
