@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.in_records import RECORDS, RecordsOf
+from jobs.answers.in_records import RECORDS, Records, RecordsOf
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, rows_of
 
@@ -41,6 +41,7 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
     within = {**of, "since": begin - _AROUND, "until": end + _AROUND}
     times = {**of, "since": iso(begin - _AROUND), "until": iso(end + _AROUND), "limit": str(MOST)}
     findings = rows_of(reader, "findings", **within)["rows"]
+    stopped = rows_of(reader, "stopped", **of, since=begin, until=row["ended_at"])["rows"]
     known = {each["id"] for each in findings}
     blamed = [] if row["finding_id"] in {None, *known} else rows_of(reader, "finding", id=row["finding_id"], limit=1)["rows"]
     return {
@@ -48,7 +49,7 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
         **_chain(rows_of(reader, "rebalances", **of)["rows"], row),
         "requests": rows_of(reader, "requests", **within),
         "rounds": _rounds(reader, row, of),
-        "stopped": rows_of(reader, "stopped", **of, since=begin, until=row["ended_at"])["rows"],
+        "stopped": [_with_cell(each, Records(each["reread_min"], each["reread_max"])) for each in stopped],
         "findings": [*blamed, *findings],
         "afterwards": rows_of(reader, "findings", **of, since=end + _AROUND, until=end + _REFUSED_UNTIL)["rows"],
         "heartbeats": rows_of(reader, "heartbeats", **within)["rows"],
@@ -62,7 +63,13 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
 def _with_records(reader: QuestionReader, rows: list[Row], of: Mapping[str, Any]) -> list[Row]:
     """Rebalances of a group with what they cost in records, in figures and in words."""
     records = RecordsOf(reader.found(RECORDS, of))
-    return [row | own.figures() | {"in_records": own.in_words()} for row, own in ((row, records.rebalance(row)) for row in rows)]
+    costs = [(row, records.rebalance(row)) for row in rows]
+    return [_with_cell(row | own.figures(), own) | {"in_records": own.in_words()} for row, own in costs]
+
+
+def _with_cell(row: Row, own: Records) -> Row:
+    """A row with the range of what was read twice as its cell says it."""
+    return row | {"read_twice": own.read_twice()}
 
 
 def _rounds(reader: QuestionReader, row: Row, of: Mapping[str, Any]) -> list[Row]:

@@ -60,9 +60,6 @@ export function zoneName() {
 /** 12,345 */
 export const count = (number) => (number === null || number === undefined ? "-" : number.toLocaleString("en-US"));
 
-/** Records that were read twice: 0 to 133. */
-export const readTwice = ({ reread_min: least, reread_max: most }) => (most === null ? (least ? `${count(least)} or more` : "-") : least === most ? count(most) : `${count(least)} to ${count(most)}`);
-
 /** +1,350 */
 export const added = (number) => (number === null ? "-" : `+${count(number)}`);
 

@@ -2,7 +2,7 @@
 import { MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { added, count, duration, instant, many, readTwice, shortMember, who, zoneName } from "./format.js";
+import { added, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
@@ -156,7 +156,7 @@ const TABLES = {
     { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
     { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
     { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
-    { label: "Read twice", number: true, cell: readTwice, sparse: true },
+    { label: "Read twice", number: true, cell: (row) => row.read_twice, sparse: true },
     { label: "Lag added", number: true, cell: (row) => added(row.lag_added), sparse: true },
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },

@@ -2,7 +2,7 @@
 import { fetchJson } from "./api.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { added, clock, count, duration, instant, readTwice, shortMember, who, zoneName } from "./format.js";
+import { added, clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
 import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
@@ -99,7 +99,7 @@ function facts(row) {
   const tiles = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
   const others = [
     ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last began to work", duration(row.first_fetch_ms)],
-    ["records read twice", readTwice(row)], ["lag added", added(row.lag_added)], ["until the lag was back", duration(row.catch_up_ms)],
+    ["records read twice", row.read_twice], ["lag added", added(row.lag_added)], ["until the lag was back", duration(row.catch_up_ms)],
     ["partitions moved", row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`], ["outcome", row.outcome], [row.group_protocol === "consumer" ? "epoch" : "generation", row.generation ?? "-"], ["assignor", row.protocol ?? "-"],
   ];
   return [
@@ -181,7 +181,7 @@ const stopped = (rows) => [table([
   { label: "From", number: true, cell: (row) => (row.resumed_offset === -1 ? "no offset" : count(row.resumed_offset)) },
   { label: "Unread", number: true, cell: (row) => duration(row.unread_ms) },
   { label: "Lag added", number: true, cell: (row) => added(row.lag_added) },
-  { label: "Read twice", number: true, cell: readTwice },
+  { label: "Read twice", number: true, cell: (row) => row.read_twice },
 ], rows.slice(0, MOST_PARTITIONS), { caption: "Partitions that stopped", key: (row) => row.partition }), rows.length > MOST_PARTITIONS ? h("p", { class: "note" }, `${MOST_PARTITIONS} of ${count(rows.length)} partitions.`) : null];
 
 /** A partition: topics that are named by their ids are shortened. */
