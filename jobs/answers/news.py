@@ -8,7 +8,7 @@ that was seen. Only files that are new or were written lately are read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,7 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.in_records import RECORDS, Records, RecordsOf
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.stores import Place
 from jobs.common.times import EPOCH
@@ -26,7 +27,7 @@ from jobs.lakehouse import opening
 from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.parquet import is_plain
 from jobs.lakehouse.reader import create_view
-from schemas.names import FINDINGS, GROUP_EVENTS, INCIDENTS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, GROUP_EVENTS, INCIDENTS, REBALANCE_OFFSETS, REBALANCES, REBALANCES_PROVISIONAL
 
 LATEST: Final = 10
 """How many of the rows that are there already are told at first, unless a time says from when on."""
@@ -67,7 +68,8 @@ _FINDINGS: Final = """
     ORDER BY f.occurred_at DESC, f.cluster DESC, f.group_id DESC, f.code DESC, f.id LIMIT $limit
 """
 _BATCHES: Final = " UNION ALL ".join(f"SELECT '{name}', coalesce(max(batch_id), -1) FROM {name}" for name in _LATELY_MS)  # noqa: S608
-
+_RECORDS: Final = f"{RECORDS} AND started_at >= $first"
+_UNKNOWN: Final = Records()
 
 _Key: TypeAlias = tuple[Any, ...]
 
@@ -82,6 +84,8 @@ class NewsItem:
     """With its `id` and `culprit_broker`; a rebalance also with `waits_for`, which is None in its final row."""
     replaced: NewsItem | None = None
     """What was told of it before: of its row only what is to be remembered."""
+    records: Records = _UNKNOWN
+    """What a rebalance cost in records that was there at the first look: minutes pass until that is known."""
 
     @property
     def at(self) -> datetime:
@@ -201,7 +205,14 @@ class News:
             if len(found) >= limit:
                 found = found[-LATEST:]
                 self._forgotten = found[0].at - timedelta(microseconds=1)
+            found = self._with_records(reader, found)
         return [told for item in found if (told := self._remembered(item, is_new=item.row["batch_id"] > known[item.source])) is not None]
+
+    def _with_records(self, reader: QuestionReader, items: list[NewsItem]) -> list[NewsItem]:
+        """Rebalances with what they cost in records."""
+        first = min((item.row["started_at"] for item in items if item.table == REBALANCES), default=None)
+        records = RecordsOf(() if first is None else reader.found(_RECORDS, self._scope | {"first": first}))
+        return [replace(item, records=records.rebalance(item.row)) if item.table == REBALANCES else item for item in items]
 
     def _remembered(self, item: NewsItem, *, is_new: bool) -> NewsItem | None:
         """The item with what was told of it before; None: all of it was told, or it was there when nothing had been told."""
@@ -217,7 +228,7 @@ class News:
         if len(self._told) > _MOST:
             oldest = self._told.pop(next(iter(self._told)))
             self._forgotten = max(oldest.at, self._forgotten or oldest.at)
-        return NewsItem(item.table, item.row, before)
+        return replace(item, replaced=before)
 
     def _ended(self, item: NewsItem) -> NewsItem | None:
         """What was told of the rebalance as it was open, which this row shows to have ended."""
@@ -237,7 +248,7 @@ class _RecentReader(QuestionReader):
         super().__init__(folder)
 
     def add_view(self, name: str) -> bool:
-        if name == INCIDENTS:
+        if name in (INCIDENTS, REBALANCE_OFFSETS):  # as a whole; the latter is only asked for at the first look
             return super().add_view(name)
         try:
             table = opening.opened(self.folder / name)

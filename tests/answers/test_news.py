@@ -15,7 +15,7 @@ from jobs.lakehouse import tables
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.pipeline.tracking import track
 from jobs.pipeline.tracking.incident_table import IncidentTable
-from tests.lakehouse.rows import DAY, MEMBER, TABLES, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, write
+from tests.lakehouse.rows import DAY, MEMBER, TABLES, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, stopped, write
 
 pytestmark = pytest.mark.slow
 
@@ -92,6 +92,19 @@ def test_at_first_the_latest_rows_are_told_unless_a_time_is_given(lakehouse):
     assert said(News(lakehouse, since="2026-11-21T00:00:09").take()) == [("g09", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None)]
     latest._logs.clear()
     assert latest.take() == []  # nor are the others told when the tables are read again
+
+
+def test_at_first_a_rebalance_has_what_it_cost_in_records_where_that_is_known(lakehouse):
+    """Later it comes without: minutes pass until that is known."""
+    known, cost = rebalance("known"), {"reread_min": 0, "reread_max": 133}
+    write(lakehouse, known, stopped(of=known, **cost), rebalance("unknown", start=9_000), finding(), batch=1)
+    told = News(lakehouse)
+    assert [item.records.in_words() for item in told.take()] == ["", "up to 133 records read twice", ""]  # a finding is the first
+    later = rebalance("later", start=60_000)
+    write(lakehouse, later, stopped(of=later, **cost), batch=2)
+    assert [item.records.in_words() for item in told.take()] == [""]
+    shutil.rmtree(lakehouse / "rebalance_offsets")
+    assert [item.records.in_words() for item in News(lakehouse).take()] == [""] * 4
 
 
 def test_a_span_counts_back_from_the_first_events(tmp_path):

@@ -22,7 +22,7 @@ from rich.console import Console
 from jobs.answers.news import News
 from jobs.cli import watch
 from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
-from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, stopped, write
 from tests.security import hostile
 
 pytestmark = pytest.mark.slow
@@ -113,7 +113,7 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
     first = rebalance("g1", start=10_000, members_before=0, members_after=2, client_id="app-1")
     ended = rebalance("g2", start=21_000, generation=5, left=[MEMBER], client_id="app-1", members_before=3, members_after=2)
     steps = [
-        lambda: write(lakehouse, first, ended, batch=1),
+        lambda: write(lakehouse, first, ended, stopped(of=ended, reread_min=0, reread_max=133, lag_added=1_350), batch=1),
         lambda: write(lakehouse, *(moved(f"g{n}", 20_000 + n, [MEMBER] * (n == 2)) for n in range(6)), batch=2),
         lambda: write(lakehouse, moved("other", 20_900), batch=3),
     ]
@@ -122,7 +122,7 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
     watched(lakehouse, ScreenOutput(console, "") if is_terminal else PlainOutput(console), *steps)
     assert [re.sub(r" {2,}", "|", re.sub(r"\b[rf][0-9a-f]{11}\b", "ID", line)).rstrip() for line in screen(said.getvalue())[1:]] == [
         "00:00:12|● g1|start-up|app-1|2.0 s|0 -> 2 members|ID",
-        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|3 -> 2 members|ID",
+        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|3 -> 2 members|ID|up to 133 records read twice, lag +1,350",
         "00:00:20|▲ 6 groups|COORDINATOR_MOVED|broker 1|ID|g0, g1, g2, g3 and 2 more",
         "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|3 -> 2 members|ID|(corrected)",
         "00:00:20|▲ other|COORDINATOR_MOVED|broker 1|ID|The group moved from broker 1 to broker 2.",
