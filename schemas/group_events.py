@@ -58,11 +58,12 @@ READS: Final = ArrayType(
     StructType(
         [
             StructField("partition", StringType()),  # topic-partition; the topic's id where the request does not name it
-            StructField("since_ms", IntegerType()),  # from `received_at` to the second
-            StructField("position", LongType()),  # the lowest from which it read on in the second
-            StructField("reached", LongType()),  # the highest
+            StructField("first_ms", IntegerType()),  # since `received_at`: the first request
+            StructField("last_ms", IntegerType()),  # ... the last
+            StructField("end_ms", IntegerType()),  # ... the answer that told `end`
+            StructField("position", LongType()),  # from which it read on first
+            StructField("reached", LongType()),  # ... last
             StructField("end", LongType()),  # of the partition's log, as an answer told last; -2: the position is none of the log
-            StructField("end_since_ms", IntegerType()),  # from `received_at` to that answer
         ]
     )
 )
@@ -176,7 +177,7 @@ SCHEMA: Final = StructType(
         column(
             "reads",
             READS,
-            "FETCH: what the connection read, by partition and second. `position`, `reached`: the lowest and the highest offset from which it read on. `end`: that of the log, as an answer told last in the second; -2: the position is none of the log.",
+            "FETCH: what the connection read, by partition and span of 5 s, and apart where it went back or paused. `position`, `reached`: the offset from which it read on first and last. `end`: that of the log, as an answer told last; -2: the position is none of the log. Times in ms since `received_at`.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),

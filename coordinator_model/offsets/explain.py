@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
 from coordinator_model.offsets.ledger import Ledger, Partition, Seen, SeenRead, Start
-from coordinator_model.reads import OUT_OF_RANGE, SECOND_MS
+from coordinator_model.reads import OUT_OF_RANGE, SPAN_MS
 from coordinator_model.view.rows import Row
 
 WAIT_MS: Final = 600_000
@@ -36,10 +36,10 @@ def explain(
     nothing more comes. `topics`: by their id, when their name was told first, and the name.
     """
     if ended:
-        until_ms = max([until_ms, *(one.at_ms + SECOND_MS for one in ledger.waiting), *(one.at_ms + SECOND_MS for one in ledger.reads)])
+        until_ms = max([until_ms, *(one.at_ms + SPAN_MS for one in ledger.waiting), *(one.at_ms + SPAN_MS for one in ledger.reads)])
     elif unwritten_ms is not None:
         until_ms = max(min(until_ms, unwritten_ms), until_ms - WAIT_MS)
-    until_ms -= until_ms % SECOND_MS  # what was read is told by whole seconds
+    until_ms -= until_ms % SPAN_MS  # what was read is told by whole spans
     rows: list[Row] = []
     ahead = sorted(rebalances, key=lambda row: (row["ended_at"], row["started_at"]))
     for seen in ledger.due(until_ms):
@@ -95,8 +95,8 @@ def _position(ledger: Ledger, seen: SeenRead, not_read_ms: int, topics: Mapping[
     name = ledger.names.get(read.partition, read.partition)
     if name not in ledger.partitions:
         topic_id, _, number = name.rpartition("-")
-        told_ms, topic = topics.get(topic_id, (read.at_ms, topic_id))
-        name = f"{topic}-{number}" if told_ms < read.at_ms + SECOND_MS else name
+        told_ms, topic = topics.get(topic_id, (read.last_ms, topic_id))
+        name = f"{topic}-{number}" if told_ms <= read.last_ms else name
     partition = ledger.partitions.get(name)
     if partition is None:
         return []  # of another group

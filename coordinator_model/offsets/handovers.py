@@ -24,13 +24,15 @@ from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, SeenRead, Start, Stretch, intervals
-from coordinator_model.reads import SECOND_MS, client_key
+from coordinator_model.reads import client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
 
 INTERVALS: Final = 2
 """A client commits again after one interval, if it lives; its last answer may be lost."""
+ANSWERED_MS: Final = 1_000
+"""A request for records is answered after fetch.max.wait.ms at the latest: half a second, as Kafka ships it."""
 _CONSUMER: Final = "consumer"
 _SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.SYNC_TIMEOUT})
 """Causes of rebalances before which an owner had stopped to work, nobody knows when."""
@@ -117,27 +119,36 @@ def _resume(one: HandOver, partition: Partition, start: Start) -> None:
 
 
 def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
-    """Notes how far its owner had read when a client goes on. Of itself, what it reads again in that second is not told apart."""
-    resumed_ms, client = one.resumed_ms - one.resumed_ms % SECOND_MS, client_key(*heir[1:])
-    runs = [run for run in partition.runs if run.first_ms <= resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
-    runs = [run for run in runs if run.first_ms < resumed_ms or run.client != client]
+    """Notes how far its owner had read when a client goes on."""
+    client = client_key(*heir[1:])
+    runs = [run for run in partition.runs if run.first_ms < one.resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
     one.reader, one.read_least, one.read_most = "", -1, -1
     if not runs or one.stalled:
         return
     last = max(runs, key=attrgetter("first_ms"))
-    if last.has_more or any(run is not last and run.last_ms > last.first_ms for run in runs):
+    if last.has_more or any(run.connection != last.connection and run.last_ms > last.first_ms for run in runs):
         return  # of two clients that read at the same time, one may be of another group
-    is_same_second = last.client == client and last.last_ms >= resumed_ms
-    one.read_all = last.processes_all
-    one.reader = last.connection if last.client != client else ""
+    one.reads_on = last.client == client
+    one.reader, one.read_all, one.read_least = last.connection, not last.is_ahead, last.position
     one.read_most = last.position if last.position >= one.reached else max(last.end, one.reached)  # it commits what the last answer brought
-    one.read_least = min(last.before, last.position) if is_same_second else last.position
+
+
+def _judge_itself(one: HandOver, partition: Partition) -> None:
+    """Decides how far an owner had read that goes on itself: to where it went back, if it did."""
+    own = [run for run in partition.runs if run.connection == one.reader]
+    clients = {run.client for run in own}
+    if any(run.client in clients and run.first_ms > one.resumed_ms for run in partition.runs):
+        return
+    if own and own[-1].last_ms > one.resumed_ms + ANSWERED_MS:
+        one.read_least = one.read_most = _begins(one)
+    elif one.read_most > _begins(one):
+        one.read_least = -1  # nothing shows whether it went back
 
 
 def read(ledger: Ledger, name: str, seen: SeenRead) -> None:
     """A client reads on: the one before, too, whose last request is answered a while after it was sent."""
     one = ledger.open.get(name)
-    if one is not None and one.reader == seen.connection and seen.at_ms <= one.resumed_ms + SECOND_MS:
+    if one is not None and one.reader == seen.connection and not one.reads_on and seen.read.first_ms <= one.resumed_ms + ANSWERED_MS:
         one.read_least = one.read_most = max(one.read_most, seen.read.reached)
 
 
@@ -244,6 +255,8 @@ def _close(ledger: Ledger, one: HandOver) -> list[Row]:
     partition = ledger.partitions[one.partition]
     del ledger.open[one.partition]
     _measure(one, partition)
+    if one.reads_on:
+        _judge_itself(one, partition)
     if one.resumed_ms >= 0:
         partition.reached = max(_begins(one), -1 if one.after is None else one.after[1])
     return [_row(one), *troubles.behind(ledger, one, reread(one)[1])]

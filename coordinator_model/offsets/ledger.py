@@ -90,30 +90,24 @@ class Run(Struct, array_like=True):
 
     connection: str
     client: str  # reads.client_key
-    first_ms: int  # the second in which it began
-    first: int  # where
-    last_ms: int  # the last second
-    before: int  # its position before that
+    first_ms: int
+    first: int  # where it began
+    last_ms: int
+    before: int  # its position before the last span
     position: int  # ... in that
     sign: Ref  # of a request at the end
     end: int = -1  # of the log, as it was told last
-    step: int = 0  # the most that it went on in a second
-    keeps_up: bool = False  # it asks for what comes after the end that it was told
+    step: int = 0  # the most that it went on in a span
     is_ahead: bool = True  # of its commits, as far as is known: it asks for more than its application has processed
 
     @property
-    def processes_all(self) -> bool:
-        """Whether its application processes at once what it reads, as its commits show."""
-        return self.keeps_up and not self.is_ahead
-
-    @property
     def has_more(self) -> bool:
-        """Whether the last answer brought more than it reads in a second or two: it asks again when its application has processed that."""
-        return self.end > self.position + 2 * self.step
+        """Whether the last answer brought much of what it reads in a span: it asks again when its application has processed that."""
+        return 2 * (self.end - self.position) > self.step
 
 
 class SeenRead(Struct, array_like=True):
-    """What a connection of a client read in a second."""
+    """What a connection of a client read in a span."""
 
     connection: str
     client: str
@@ -122,16 +116,16 @@ class SeenRead(Struct, array_like=True):
 
     @property
     def at_ms(self) -> int:
-        """The second."""
+        """When the span begins."""
         return self.read.at_ms
 
-    def also(self, other: SeenRead) -> SeenRead:
-        """This and more of the same connection, partition and second."""
-        one, two = self.read, other.read
-        known = [position for position in (one.position, two.position) if position >= 0]
+    def and_then(self, later: SeenRead) -> SeenRead:
+        """This, and more of the same connection and span."""
+        one, two = self.read, later.read
+        position, reached = two.position if one.position < 0 else one.position, max(one.reached, two.reached)
         end_ms, end = max((read.end_ms if read.end >= 0 else -1, read.end) for read in (one, two))
-        read = Read(one.at_ms, one.partition, min(known, default=-1), max(one.reached, two.reached), end, end_ms)
-        return SeenRead(self.connection, self.client, max(self.sign, other.sign), read)
+        read = Read(one.partition, one.first_ms, max(one.last_ms, two.last_ms), end_ms, position, reached, end)
+        return SeenRead(self.connection, self.client, max(self.sign, later.sign), read)
 
 
 def intervals(commits: Iterable[tuple[int, int]]) -> list[int]:
@@ -201,22 +195,22 @@ class Partition(Struct, array_like=True):
             self.lost, self.begun = self.last.last, -1
 
     def read(self, of: SeenRead) -> None:
-        """Takes what was read in a second."""
+        """Takes what was read in a span."""
         read = of.read
-        run = next((run for run in self.runs if run.connection == of.connection), None)
-        if run is None or read.position < min(run.before, run.position):  # it went back: as after a seek, or when it got the partition anew
-            if run is not None:
-                self.runs.remove(run)
-            run = Run(of.connection, of.client, read.at_ms, read.position, read.at_ms, read.position, read.position, of.sign)
+        run = next((run for run in reversed(self.runs) if run.connection == of.connection), None)
+        if run is None or not read.follows(run.last_ms, run.position):
+            began = of.connection, of.client, read.first_ms, read.position, read.first_ms, read.position, read.position, of.sign
+            known = () if run is None else (run.end, run.step, run.is_ahead)
+            run = Run(*began, *known)
             self.runs.append(run)
             del self.runs[:-_RUNS]
             if self.lost >= 0 > self.begun:
                 self.begun = read.position
-        if max(read.reached, run.first) > run.position or run.first_ms == read.at_ms:
-            self.read_ms = read.at_ms
+        if read.reached > run.position or run.first_ms == read.first_ms:
+            self.read_ms = read.last_ms
         run.step = max(run.step, read.reached - run.position)
-        run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.at_ms, of.sign
-        run.keeps_up, run.end = 0 <= run.end <= run.position, max(run.end, read.end)
+        run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, of.sign
+        run.end = max(run.end, read.end)
 
     def commit(self, at_ms: int, offset: int, of: Seen) -> None:
         """Takes a commit that is not before the last one."""
@@ -264,6 +258,7 @@ class HandOver(Struct, array_like=True):
     unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
     caught_up_ms: int = -1
     reader: str = ""  # the connection on which its owner had read
+    reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most
     read_all: bool = False  # and its application had processed that
@@ -331,22 +326,41 @@ class Ledger(Struct, array_like=True):
                     self.open[name].partition = name
 
     def due(self, until_ms: int) -> Iterator[Seen | SeenRead]:
-        """What was seen before a time, in its order; it does not wait any more. What was read in a second comes before all else in it."""
+        """What was seen before a time, in its order; it does not wait any more. What was read in a span comes before all else in it."""
         found: list[Seen | SeenRead] = [*_merged([one for one in self.reads if one.at_ms < until_ms])]
         found += sorted((one for one in self.waiting if one.at_ms < until_ms), key=attrgetter("at_ms", "sign"))
         self.waiting = [one for one in self.waiting if one.at_ms >= until_ms]
         self.reads = [one for one in self.reads if one.at_ms >= until_ms]
         self.explained_ms = max(self.explained_ms, until_ms)
-        yield from sorted(found, key=attrgetter("at_ms"))
+        yield from sorted(found, key=lambda one: one.at_ms)
 
 
 def _merged(reads: Iterable[SeenRead]) -> list[SeenRead]:
-    """What each connection read of a partition in a second, at once: batches may cut a second. A position that is none stands alone."""
-    merged: dict[tuple[int, bool, str, str], SeenRead] = {}
-    for one in reads:
-        key = (one.at_ms, one.read.end != OUT_OF_RANGE, one.read.partition, one.connection)
-        merged[key] = merged[key].also(one) if key in merged else one
-    return [merged[key] for key in sorted(merged)]
+    """What was read in each span, whichever batches it came in: without going back it is one, and of a log one end is told in a span."""
+    merged: list[SeenRead] = []
+    for one in sorted(reads, key=_place):
+        last = merged[-1] if merged else None
+        if last is not None and _place(last)[:4] == _place(one)[:4] and _goes_on(last.read, one.read):
+            merged[-1] = last.and_then(one)
+        else:
+            merged.append(one)
+    last_told: dict[tuple[int, str], int] = {}
+    for one in merged:
+        key = (one.at_ms, one.read.partition)
+        last_told[key] = max(last_told.get(key, -1), one.read.end_ms)
+    for one in merged:
+        if one.read.end >= 0 and one.read.end_ms < last_told[one.at_ms, one.read.partition]:
+            one.read = one.read._replace(end=-1)
+    return merged
+
+
+def _goes_on(read: Read, later: Read) -> bool:
+    return min(read.reached, later.reached) < 0 or later.follows(read.last_ms, read.reached)
+
+
+def _place(one: SeenRead) -> tuple[int, str, bool, str, int, int]:
+    read = one.read
+    return (one.at_ms, one.connection, read.end != OUT_OF_RANGE, read.partition, read.first_ms, read.position)
 
 
 def encode(ledger: Ledger) -> bytes:

@@ -10,7 +10,7 @@ from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, intervals
-from coordinator_model.reads import SECOND_MS, client_key
+from coordinator_model.reads import client_key
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
 SELDOM_MS: Final = 10_000
@@ -123,7 +123,7 @@ def _begun(partition: Partition, commit: Seen) -> int:
     """Where the client of the first commit began to read, if its offset was lost; -1: that is not known."""
     if partition.lost < 0 or partition.begun >= 0 or partition.start is None:
         return partition.begun if partition.lost >= 0 else -1
-    since_ms, client = partition.start.at_ms - SECOND_MS, client_key(*commit.client[1:])
+    since_ms, client = partition.start.at_ms, client_key(*commit.client[1:])
     return next((run.first for run in partition.runs if run.client == client and run.first_ms >= since_ms), -1)
 
 

@@ -98,7 +98,7 @@ class ShardState(Struct, array_like=True):
     unexplained: list[str] = []  # groups in whose Ledger something waits
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
     clients: dict[str, dict[str, int]] = {}  # client (reads.client_key): the groups in which it was heard, and when last
-    reads: list[tuple[int, bytes]] = []  # FETCH requests of the last seconds: the time of the last one, and Reads, encoded
+    reads: list[tuple[int, bytes]] = []  # FETCH requests of the last seconds: when they began, and Reads, encoded
     topics: dict[str, tuple[int, str]] = {}  # topic id: when its name was told first, and the name
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import msgpack
 
 from coordinator_model.events import REQUEST_SOURCE
-from coordinator_model.reads import SECOND_MS, Reads
+from coordinator_model.reads import Reads
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.ledgers import Ledgers
 from coordinator_model.view.rows import Ref
@@ -38,22 +38,22 @@ class Readings:
         for one in packed:
             reads = _READS.decode(one)
             self._deliver(reads, self._state.clients.keys())
-            self._state.reads.append((max(reads.seconds, default=0) * SECOND_MS, one))
+            self._state.reads.append((reads.base_ms, one))
 
     def _deliver(self, reads: Reads, clients: Iterable[str]) -> None:
         wanted = set(clients)
-        for place, places in reads.by_connection():
+        for place, cells in reads.by_connection():
             client = reads.clients[place]
             if client not in wanted:
                 continue
-            sign, own = Ref(REQUEST_SOURCE, reads.origin, reads.positions[place]), reads.of_connection(places)
+            sign, own = Ref(REQUEST_SOURCE, reads.origin, reads.positions[place]), reads.read(cells)
             for group_id in sorted(self._state.clients[client]):
                 self._ledgers.take_reads(group_id, reads.connections[place], client, sign, own)
 
     def forget_before(self, at_ms: int) -> None:
-        """Drops FETCH requests that were all before a time, and clients that were not heard for long before."""
+        """Drops FETCH requests that began before a time, and clients that were not heard for long before."""
         for client, groups in list(self._state.clients.items()):
             self._state.clients[client] = {g: heard_ms for g, heard_ms in groups.items() if heard_ms + CLIENT_MS >= at_ms}
             if not self._state.clients[client]:
                 del self._state.clients[client]
-        self._state.reads = [(last_ms, packed) for last_ms, packed in self._state.reads if last_ms >= at_ms]
+        self._state.reads = [(began_ms, packed) for began_ms, packed in self._state.reads if began_ms >= at_ms]

@@ -6,11 +6,10 @@ jobs/parsing/fetch_runs.py makes rows of them. A line that has another shape is 
 
 from __future__ import annotations
 
-import re
 from array import array
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeVar
 
-from msgspec import msgpack
+from msgspec import Meta, MsgspecError, Struct, json, msgpack
 
 FETCH: Final = "FETCH"
 METADATA: Final = "METADATA"
@@ -22,23 +21,87 @@ WIDTH: Final = 6
 NOT_TOLD: Final = -1
 OUT_OF_RANGE: Final = -2
 """In the place of an end: the position is none of the log (Errors.OFFSET_OUT_OF_RANGE)."""
+_CONSUMER: Final = -1
 
-_TAIL: Final = b',"connection":"'
-_TOPICS: Final = b'"topics":['
-_NO_TOPICS: Final = b'"topics":[]'
-_REPLICA: Final = re.compile(rb'"replica(?:Id":(?!-1,)|State":)')
-_CONNECTION: Final = re.compile(rb'[!#-\[\]-~]{1,512}(?=","totalTimeMs":)')
-_SENDER: Final = re.compile(rb'"clientId":"([ !#-\[\]-~]{0,512})","requestApiKeyName"')
-_SOFTWARE: Final = re.compile(rb'"softwareName":"([ !#-\[\]-~]{0,256})","softwareVersion":"([ !#-\[\]-~]{0,256})"')
-# FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18.
-_ASKED: Final = re.compile(rb'":(\d{1,9}),(?:"currentLeaderEpoch":-?\d{1,9},)?"fetchOffset":(\d{1,18}),')
-_ANSWERED: Final = re.compile(rb'Index":(\d{1,9}),"errorCode":([01]),"highWatermark":(-?\d{1,18}),')
-_PART: Final = b'{"partition'
-_PARTS: Final = b'"partitions":['
-_TOPIC: Final = re.compile(rb'"topic(?:Id)?":"([\w.-]{1,249})",\Z')
-_LONGEST_TOPIC: Final = 249 + len('"topicId":"",')
-# MetadataResponse.json, v10 and later.
-_NAMED: Final = re.compile(rb'\{"errorCode":0,"name":"([\w.-]{1,249})","topicId":"([\w-]{22})"')
+_TELLING: Final = frozenset({0, 1})
+"""Errors.NONE and Errors.OFFSET_OUT_OF_RANGE."""
+
+_Read = TypeVar("_Read")
+_MOST: Final = 1 << 62
+_Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
+_Offset = Annotated[int, Meta(ge=-1, lt=_MOST)]
+
+
+class _Asked(Struct, gc=False):
+    partition: _Number
+    fetchOffset: _Offset  # noqa: N815
+
+
+class _AskedTopic(Struct, gc=False):
+    partitions: list[_Asked]
+    topic: str = ""
+    topicId: str = ""  # noqa: N815
+
+
+class _Request(Struct, gc=False):
+    topics: list[_AskedTopic]
+    replicaId: int = _CONSUMER  # noqa: N815
+    replicaState: object = None  # noqa: N815
+
+
+class _Told(Struct, gc=False):
+    partitionIndex: _Number  # noqa: N815
+    errorCode: int  # noqa: N815
+    highWatermark: _Offset  # noqa: N815
+
+
+class _ToldTopic(Struct, gc=False):
+    partitions: list[_Told]
+    topic: str = ""
+    topicId: str = ""  # noqa: N815
+
+
+class _Response(Struct, gc=False):
+    responses: list[_ToldTopic]
+
+
+class _Header(Struct, gc=False):
+    clientId: str | None  # noqa: N815
+
+
+class _Software(Struct, gc=False, frozen=True):
+    softwareName: str = ""  # noqa: N815
+    softwareVersion: str = ""  # noqa: N815
+
+
+class _Line(Struct, gc=False):
+    """What is read of a FETCH: FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
+
+    requestHeader: _Header  # noqa: N815
+    request: _Request
+    response: _Response
+    connection: str
+    clientInformation: _Software = _Software()  # noqa: N815
+
+
+class _Named(Struct, gc=False):
+    errorCode: int  # noqa: N815
+    name: str | None = None
+    topicId: str = ""  # noqa: N815
+
+
+class _Topics(Struct, gc=False):
+    topics: list[_Named]
+
+
+class _Metadata(Struct, gc=False):
+    """What is read of a METADATA: MetadataResponse.json, v10 and later, names the ids of topics."""
+
+    response: _Topics
+
+
+_FETCH_LINE: Final = json.Decoder(_Line)
+_METADATA_LINE: Final = json.Decoder(_Metadata)
 
 
 class Sender(NamedTuple):
@@ -69,55 +132,46 @@ class LogFetches:
         self.senders: list[Sender] = []
         self.cells = array("q")  # WIDTH numbers each
         self.topics: dict[str, tuple[str, int, int]] = {}  # as of Fetched
-        self._connections: dict[bytes, int] = {}
-        self._partitions: dict[tuple[bytes, bytes], int] = {}
+        self._connections: dict[str, int] = {}
+        self._partitions: dict[tuple[str, int], int] = {}
 
     def take(self, line: bytes, position: int, at_ms: int) -> bool:
         """Takes a line with its number and its time. False: it tells nothing."""
-        tail, topics = line.rfind(_TAIL), line.find(_TOPICS)
-        if topics < 0 or tail < topics or _REPLICA.search(line, 0, topics) is not None:
+        told = _read(_FETCH_LINE, line)
+        if told is None or told.request.replicaId != _CONSUMER or told.request.replicaState is not None:
             return False
-        found: dict[tuple[bytes, bytes], list[int]] = {}
-        topic = b""
-        for part in line[topics:tail].split(_PART):
-            if part[:2] == b'":':
-                if (match := _ASKED.match(part)) is not None:
-                    found[topic, match[1]] = [int(match[2]), NOT_TOLD]
-            elif (match := _ANSWERED.match(part)) is not None:
-                number, error, end = match.groups()
-                told = int(end) if error == b"0" else OUT_OF_RANGE
-                if (topic, number) in found:
-                    found[topic, number][1] = told
-                elif told >= 0:
-                    found[topic, number] = [NOT_TOLD, told]
-            if part.endswith(_PARTS) and (match := _TOPIC.search(part, len(part) - len(_PARTS) - _LONGEST_TOPIC, len(part) - len(_PARTS))):
-                topic = match[1]
-        if not found or (connection := self._connection(line, tail)) < 0:
-            return False
-        partitions, number = self._partitions, len(self._partitions)
-        for key, (offset, end) in found.items():
-            place = partitions.setdefault(key, number)
-            number += place == number
-            self.cells.extend((connection, place, at_ms, offset, end, position))
-        return True
+        connection, partitions, cells = self._connection(told), self._partitions, self.cells
+        before = len(cells)
+        ends = {
+            (topic.topicId or topic.topic, part.partitionIndex): part.highWatermark if part.errorCode == 0 else OUT_OF_RANGE
+            for topic in told.response.responses
+            for part in topic.partitions
+            if part.errorCode in _TELLING
+        }
+        for topic in told.request.topics:
+            for part in topic.partitions:
+                key = topic.topicId or topic.topic, part.partition
+                place = partitions.setdefault(key, len(partitions))
+                cells.extend((connection, place, at_ms, part.fetchOffset, ends.pop(key, NOT_TOLD), position))
+        for key, end in ends.items():
+            if end >= 0:
+                cells.extend((connection, partitions.setdefault(key, len(partitions)), at_ms, NOT_TOLD, end, position))
+        return len(cells) > before
 
     def learn(self, line: bytes, position: int, at_ms: int) -> None:
         """Takes the ids of topics from an answer to METADATA."""
-        for name, topic_id in _NAMED.findall(line):
-            self.topics.setdefault(topic_id.decode(), (name.decode(), at_ms, position))
+        told = _read(_METADATA_LINE, line)
+        for topic in told.response.topics if told is not None else ():
+            if topic.errorCode == 0 and topic.name and topic.topicId:
+                self.topics.setdefault(topic.topicId, (topic.name, at_ms, position))
 
-    def _connection(self, line: bytes, tail: int) -> int:
-        """The number of the line's connection; -1 if it has none."""
-        match = _CONNECTION.match(line, tail + len(_TAIL))
-        if match is None:
-            return -1
-        number = self._connections.get(match[0])
+    def _connection(self, told: _Line) -> int:
+        """The number of the line's connection."""
+        number = self._connections.get(told.connection)
         if number is None:
-            sender, software = _SENDER.search(line), _SOFTWARE.search(line, match.end())
-            number = self._connections[match[0]] = len(self.senders) if sender is not None else -1
-            if sender is not None:
-                name = "" if software is None else f"{software[1].decode()} {software[2].decode()}"
-                self.senders.append(Sender(match[0].decode(), sender[1].decode(), name))
+            number = self._connections[told.connection] = len(self.senders)
+            client, software = told.requestHeader.clientId or "", told.clientInformation
+            self.senders.append(Sender(told.connection, client, f"{software.softwareName} {software.softwareVersion}"))
         return number
 
     def __bool__(self) -> bool:
@@ -126,7 +180,7 @@ class LogFetches:
     @property
     def partitions(self) -> list[str]:
         """The topic, or its id, and the number of each partition."""
-        return [b"-".join(key).decode() for key in self._partitions]
+        return [f"{topic}-{number}" for topic, number in self._partitions]
 
 
 class Fetches:
@@ -149,6 +203,14 @@ class Fetches:
     def of(self, log: object) -> LogFetches | None:
         """Those of one log. None: it has none."""
         return self._logs.get(log) or None
+
+
+def _read(decoder: json.Decoder[_Read], line: bytes) -> _Read | None:
+    """What is in the JSON of a line; None if it is none, or not of this kind."""
+    try:
+        return decoder.decode(line[line.find(b"{") : line.rfind(b"}") + 1])
+    except MsgspecError:
+        return None
 
 
 def encoded(fetched: Fetched) -> bytes:

@@ -14,7 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import written
 from jobs.common.stores import Place
-from jobs.logs.fetches import WIDTH, Fetched, LogFetches, encoded
+from jobs.logs.blocks import Numbers
+from jobs.logs.fetches import WIDTH, Fetched, LogFetches, Sender, encoded
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.mark import KeptLines
 from schemas.names import FETCHES, LINE
@@ -63,10 +64,18 @@ def fetch_rows(own: LogFetches | None, cluster: str, broker: str, origin: str, s
             rows.append([])
             continue
         last = int(positions.max())
-        fetched = Fetched(own.senders, partitions, mine.tobytes(), topics, last)
+        fetched = _compact(mine, own.senders, partitions, topics, last)
         row = {"cluster": cluster, "broker": broker, "record": FETCHES, "origin": origin, "position": last, "at": int(ats.max()) * 1_000}
         rows.append([row | {"lines": len(np.unique(mine[:, 5])), "repeated": encoded(fetched)}])
     return rows
+
+
+def _compact(cells: Numbers, senders: list[Sender], partitions: list[str], topics: dict[str, tuple[str, int, int]], last: int) -> Fetched:
+    """These cells with the senders and partitions that are theirs alone."""
+    cells = cells.copy()
+    used, cells[:, 0] = np.unique(cells[:, 0], return_inverse=True)
+    named, cells[:, 1] = np.unique(cells[:, 1], return_inverse=True)
+    return Fetched([senders[of] for of in used.tolist()], [partitions[of] for of in named.tolist()], cells.tobytes(), topics, last)
 
 
 def write_rows(rows: pa.Table, path: Place) -> None:

@@ -1,7 +1,8 @@
 """FETCH requests, which the log reader took as numbers (jobs/logs/fetches.py), as rows of group_events.
 
-A row has what one connection read, second by second. Of a second and a partition stay the lowest and the highest position, and the end of
-the log that was told last. Whichever slices and batches the lines of a second come in, together they say the same.
+A row has what one connection read, by spans of some seconds. Of a span and a partition stay the first and the last position, and the end
+of the log that was told last; where the client goes back, or pauses, it is told apart. Whichever slices and batches lines come in, together
+their rows say the same.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import FETCH, REQUEST_SOURCE, TOPIC_NAMED
+from coordinator_model.reads import PAUSE_MS, SPAN_MS
 from jobs.logs.blocks import Numbers
 from jobs.logs.fetches import NOT_TOLD, OUT_OF_RANGE, WIDTH, Fetched, Sender, decoded
 from jobs.parsing.request_checks import client_host
@@ -21,9 +24,7 @@ from jobs.parsing.rows import SOFTWARE_UNKNOWN
 from schemas import group_events
 
 _READS: Final = to_arrow_schema(group_events.SCHEMA).field("reads").type
-_SECOND: Final = 1_000  # ms
 _US: Final = 1_000  # in a millisecond
-_NO_POSITION: Final = 1 << 62
 
 
 def fetch_rows(rows: pa.Table) -> pa.Table:
@@ -41,7 +42,7 @@ def fetch_rows(rows: pa.Table) -> pa.Table:
 
 
 class _Cells(NamedTuple):
-    """Positions of a log, ordered by connection, partition and second."""
+    """Positions of a log."""
 
     connections: Sequence[Sender]
     partitions: Sequence[str]
@@ -66,47 +67,62 @@ class _Cells(NamedTuple):
 
 def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
     """A row for each connection."""
-    connection, partition, at, position, end, line = cells.numbers.T
-    order = np.lexsort((line, at, end != OUT_OF_RANGE, partition, at // _SECOND, connection))
-    connection, partition, at, position, end, line = cells.numbers[order].T
-    second = at // _SECOND
-    starts = np.flatnonzero(_changes(connection) | _changes(second) | _changes(partition) | _changes(end != OUT_OF_RANGE))
-    if not len(starts):
+    if not len(cells.numbers):
         return pa.table({})
-    ends_told = np.where(end == NOT_TOLD, -1, np.arange(len(end)))
-    last_told = np.maximum.reduceat(ends_told, starts)
-    lowest = np.minimum.reduceat(np.where(position < 0, _NO_POSITION, position), starts)
-    highest = np.maximum.reduceat(position, starts)
-    of = connection[starts]
+    connection, partition, at, position, end, line = cells.numbers.T
+    order = np.lexsort((line, at, partition, end != OUT_OF_RANGE, connection))
+    connection, partition, at, position, end, line = cells.numbers[order].T
+    is_new = _changes(connection) | _changes(partition) | _changes(end != OUT_OF_RANGE)
+    known = _before(position >= 0, is_new)
+    reached = np.where(known >= 0, position[known], NOT_TOLD)
+    step, pause = np.diff(reached, prepend=reached[:1]), np.diff(at, prepend=at[:1])
+    starts = np.flatnonzero(is_new | _changes(at // SPAN_MS) | (step < 0) | ((step > 0) & (pause > PAUSE_MS)))
+    last = np.append(starts[1:], len(at)) - 1
+    told = _before(end != NOT_TOLD, np.isin(np.arange(len(at)), starts))[last]
+    placed = _before(position >= 0, np.isin(np.arange(len(at)), starts))[last]
+    first_placed = np.minimum.reduceat(np.where(position >= 0, np.arange(len(at)), len(at)), starts)
+    of, begins = connection[starts], np.flatnonzero(_changes(connection))
     rows = np.flatnonzero(_changes(of))
-    first_ms = second[starts][rows] * _SECOND
+    first_ms = np.minimum.reduceat(at, begins)
     since = np.repeat(first_ms, np.diff(rows, append=len(of)))
-    is_told, is_placed = last_told >= 0, highest >= 0
     fields = {
         "partition": pa.array(cells.partitions, pa.string()).take(pa.array(partition[starts])),
-        "since_ms": pa.array(second[starts] * _SECOND - since, pa.int32()),
-        "position": pa.array(lowest, pa.int64(), mask=~is_placed),
-        "reached": pa.array(highest, pa.int64(), mask=~is_placed),
-        "end": pa.array(end[last_told], pa.int64(), mask=~is_told),
-        "end_since_ms": pa.array(at[last_told] - since, pa.int32(), mask=~is_told),
+        "first_ms": pa.array(at[starts] - since, pa.int32()),
+        "last_ms": pa.array(at[last] - since, pa.int32()),
+        "end_ms": pa.array(at[told] - since, pa.int32(), mask=told < 0),
+        "position": pa.array(position[np.minimum(first_placed, len(at) - 1)], pa.int64(), mask=placed < 0),
+        "reached": pa.array(position[placed], pa.int64(), mask=placed < 0),
+        "end": pa.array(end[told], pa.int64(), mask=told < 0),
     }
     values = pa.StructArray.from_arrays([fields[field.name] for field in _READS.value_type], fields=list(_READS.value_type))
-    begins = np.flatnonzero(_changes(connection))
-    counts = np.array([len(np.unique(part)) for part in np.split(line, begins[1:])])
-    told = [cells.connections[number] for number in of[rows].tolist()]
+    senders = [cells.connections[number] for number in of[rows].tolist()]
     columns = {
         **{name: pa.repeat(pa.scalar(value), len(rows)) for name, value in {**log, "kind": FETCH}.items()},
         "position": pa.array(np.maximum.reduceat(line, begins)),
         "received_at": _times(first_ms),
         "occurred_at": _times(np.maximum.reduceat(at, begins)),
-        "connection": pa.array([name for name, *_ in told], pa.string()),
-        "client_id": pa.array([client_id for _, client_id, _ in told], pa.string()),
-        "client_host": pa.array([client_host(name) for name, *_ in told], pa.string()),
-        "software": pa.array([None if software in SOFTWARE_UNKNOWN else software for *_, software in told], pa.string()),
+        "connection": pa.array([sender.connection for sender in senders], pa.string()),
+        "client_id": pa.array([sender.client_id for sender in senders], pa.string()),
+        "client_host": pa.array([client_host(sender.connection) for sender in senders], pa.string()),
+        "software": pa.array([None if s.software in SOFTWARE_UNKNOWN else s.software for s in senders], pa.string()),
         "reads": pa.ListArray.from_arrays(pa.array(np.append(rows, len(of)), pa.int32()), values).cast(_READS),
-        "lines": pa.array(counts, pa.int32()),
+        "lines": pa.array(_distinct(connection, line, begins), pa.int32()),
     }
     return pa.table(columns)
+
+
+def _before(holds: npt.NDArray[np.bool_], begins: npt.NDArray[np.bool_]) -> Numbers:
+    """For each place the last one up to it, since one where something begins, at which something holds; -1: none."""
+    places = np.arange(len(holds))
+    last: Numbers = np.maximum.accumulate(np.where(holds, places, -1))
+    return np.where(last >= np.maximum.accumulate(np.where(begins, places, 0)), last, -1)
+
+
+def _distinct(connection: Numbers, line: Numbers, begins: Numbers) -> Numbers:
+    """How many lines each connection has."""
+    order = np.lexsort((line, connection))
+    is_other = _changes(connection[order]) | _changes(line[order])
+    return np.add.reduceat(is_other.astype(np.int64), begins)
 
 
 def _topics(log: Mapping[str, str], pieces: Sequence[tuple[int, Fetched]]) -> list[dict[str, Any]]:
@@ -124,7 +140,7 @@ def _topics(log: Mapping[str, str], pieces: Sequence[tuple[int, Fetched]]) -> li
     ]  # fmt: skip
 
 
-def _changes(values: Numbers) -> Any:
+def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Whether each value differs from the one before."""
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 

@@ -29,6 +29,8 @@ CORRELATION: Final = b',"correlationId":'
 _CORRELATION_LENGTH: Final = len(CORRELATION)
 _MOST_DIGITS: Final = 9  # any such number is an INT of Kafka and of Spark
 _ZERO: Final = ord("0")
+_API_KEY: Final = b'"requestApiKey":'
+_BEAT_KEYS: Final = (b"12,", b"68,")
 _HEAD_WITHIN: Final = 256  # bytes from the start of the line
 TOTAL: Final = b',"totalTimeMs":'
 _TOTAL_LENGTH: Final = len(TOTAL)
@@ -135,6 +137,12 @@ def places_in(line: bytes) -> tuple[int, int, int]:
     return correlation, number_end, line.find(TOTAL, number_end)
 
 
+def _key_of(line: bytes) -> bytes:
+    """The key of a request's API, and what follows it."""
+    start = line.find(_API_KEY, LENGTH, _HEAD_WITHIN) + len(_API_KEY)
+    return line[start : start + 3]
+
+
 def around(line: bytes, places: tuple[int, int, int]) -> tuple[bytes, bytes]:
     """What stands in a heartbeat between the time and the correlation id, and after the durations."""
     return line[LENGTH : places[0]], line[line.index(_AFTER_TIMES, places[2]) :]
@@ -195,6 +203,8 @@ class LogBeats:
 
         `is_beat`: it is known to have SHAPE.
         """
+        if not is_beat and _key_of(line) not in _BEAT_KEYS:
+            return False
         places = places_in(line)
         name = line[places[1] : places[2]]
         first = self.known.get(name)

@@ -38,7 +38,7 @@ from coordinator_model.events import (
     Protocol,
 )
 from coordinator_model.group_beats import GroupBeats
-from coordinator_model.reads import SECOND_MS, Reads, client_key
+from coordinator_model.reads import Reads, client_key
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored
@@ -56,7 +56,10 @@ COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fiel
 """The columns of group_events that events are made of."""
 _SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
-_READ_NUMBERS: Final = ("since_ms", "position", "reached", "end", "end_since_ms")
+_TIMES: Final = ("first_ms", "last_ms", "end_ms")
+_OFFSETS: Final = ("position", "reached", "end")
+_CELL: Final = np.dtype([("partition", "<i4"), *((name, "<i4") for name in _TIMES), *((name, "<i8") for name in _OFFSETS)])
+"""A cell of Reads."""
 
 PACKETS: Final = StructType(
     [
@@ -173,27 +176,25 @@ def _reads(rows: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
     logs = sorted(set(zip(rows["cluster"].to_pylist(), rows["origin"].to_pylist(), strict=True)))
     for cluster, origin in logs:
         own = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), pc.equal(rows["origin"], origin)))
-        counts, cells = pc.list_value_length(own["reads"]).to_pylist(), own["reads"].flatten()
+        counts, reads = pc.list_value_length(own["reads"]), own["reads"].flatten()
         begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
-        column = {
-            name: pc.fill_null(cells.field(name), -1).to_numpy() for name in ("since_ms", "position", "reached", "end", "end_since_ms")
-        }
-        partitions = cells.field("partition").dictionary_encode()
-        seconds = (np.repeat(begins, counts) + column["since_ms"]) // SECOND_MS
-        after = np.where(column["end_since_ms"] < 0, 0, column["end_since_ms"] - column["since_ms"])
-        clients = map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())
+        base_ms, since = int(begins.min()), np.repeat(begins - begins.min(), counts.to_numpy())
+        partitions = reads.field("partition").dictionary_encode()
+        cells = np.empty(len(reads), _CELL)
+        cells["partition"] = partitions.indices.to_numpy()
+        for name in _OFFSETS:
+            cells[name] = pc.fill_null(reads.field(name), -1).to_numpy()
+        for name in _TIMES:
+            cells[name] = pc.fill_null(reads.field(name), -1).to_numpy() + since
         told = Reads(
-            origin=origin,
             connections=own["connection"].to_pylist(),
-            clients=list(clients),
+            clients=list(map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())),
             positions=own["position"].to_pylist(),
-            counts=counts,
+            counts=counts.to_pylist(),
+            origin=origin,
+            base_ms=base_ms,
             partitions=partitions.dictionary.to_pylist(),
-            of=partitions.indices.to_pylist(),
-            seconds=seconds.tolist(),
-            lowest=column["position"].tolist(),
-            highest=column["reached"].tolist(),
-            ends=list(zip(column["end"].tolist(), after.tolist(), strict=True)),
+            cells=cells.tobytes(),
         )
         yield cluster, _ENCODER.encode(told)
 
