@@ -6,9 +6,12 @@ and looks into what it can use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from struct import Struct
+import zlib
+from collections.abc import Container, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+from msgspec import Struct, msgpack
 
 OUT_OF_RANGE: Final = -2
 """In the place of an end: the position was none of the log (Errors.OFFSET_OUT_OF_RANGE)."""
@@ -16,7 +19,6 @@ SPAN_MS: Final = 5_000
 """What is read is told by spans of time, each a multiple of this."""
 PAUSE_MS: Final = 2_000
 """A client asks for records at least so often, while it has a partition in which records come: fetch.max.wait.ms is half a second."""
-_CELL: Final = Struct("<4i3q")
 
 
 def client_key(client_id: str, client_host: str) -> str:
@@ -45,30 +47,48 @@ class Read(NamedTuple):
         return self.position == reached or (self.position > reached and self.first_ms - last_ms <= PAUSE_MS)
 
 
-class Reads(NamedTuple):
-    """FETCH requests of a log. The first four lists have an entry for each connection."""
+class Reads(Struct, array_like=True, frozen=True):
+    """FETCH requests of a log. The first four lists have an entry for each connection; the numbers are those of all reads, in order."""
 
-    connections: list[str]
+    connections: list[int]  # checksums: what tells them apart
     clients: list[str]  # `client_key`
     positions: list[int]  # of its last line
-    counts: list[int]  # of its cells
+    counts: list[int]  # of its reads
     origin: str
     base_ms: int
     partitions: list[str]
-    cells: bytes  # of each Read: place of its partition, and its other fields, the times since `base_ms`
+    ints: (
+        bytes  # 32 bits each: of all reads the places of partitions; the first times since `base_ms`; how long until the last, and the end
+    )
+    longs: bytes  # 64 bits each: of all reads the position; how far from there to the last one, and from that to the end
 
-    def by_connection(self) -> Iterator[tuple[int, slice]]:
-        """The place of each connection, and that of its cells."""
-        begin = 0
-        for place, count in enumerate(self.counts):
-            end = begin + count * _CELL.size
-            yield place, slice(begin, end)
-            begin = end
+    def of_clients(self, wanted: Container[str]) -> Iterator[tuple[int, list[Read]]]:
+        """The places of connections of these clients, and what was read on them."""
+        begin, total = 0, sum(self.counts)
+        ints, longs = memoryview(self.ints).cast("i"), memoryview(self.longs).cast("q")
+        columns = [ints[place : place + total] for place in range(0, 4 * total, total)] if total else []
+        columns += [longs[place : place + total] for place in range(0, 3 * total, total)] if total else []
+        for place, (client, count) in enumerate(zip(self.clients, self.counts, strict=True)):
+            if client in wanted:
+                yield place, [self._read(*one) for one in zip(*(column[begin : begin + count] for column in columns), strict=True)]
+            begin += count
 
-    def read(self, cells: slice) -> list[Read]:
-        """Some of the cells."""
-        base, partitions = self.base_ms, self.partitions
-        return [
-            Read(partitions[of], base + first, base + last, base + end_at, position, reached, end)
-            for of, first, last, end_at, position, reached, end in _CELL.iter_unpack(self.cells[cells])
-        ]
+    def _read(self, of: int, first: int, lasted: int, until_end: int, position: int, step: int, to_end: int) -> Read:
+        first_ms, reached = self.base_ms + first, position + step
+        last_ms = first_ms + lasted
+        return Read(self.partitions[of], first_ms, last_ms, last_ms + until_end, position, reached, reached + to_end)
+
+
+def packed(reads: Reads) -> bytes:
+    """The form in which every shard gets it. Each batch of a busy cluster has some 100,000 reads."""
+    return zlib.compress(_ENCODER.encode(reads), 1)
+
+
+@lru_cache(maxsize=16)
+def unpacked(blob: bytes) -> Reads:
+    """What `packed` made. Shards of one process get the same one after the other."""
+    return _DECODER.decode(zlib.decompress(blob))
+
+
+_ENCODER: Final = msgpack.Encoder()
+_DECODER: Final = msgpack.Decoder(Reads)

@@ -122,7 +122,7 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     """Notes how far its owner had read when a client goes on."""
     client = client_key(*heir[1:])
     runs = [run for run in partition.runs if run.first_ms < one.resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
-    one.reader, one.read_least, one.read_most = "", -1, -1
+    one.reader, one.read_least, one.read_most = -1, -1, -1
     if not runs or one.stalled:
         return
     last = max(runs, key=attrgetter("first_ms"))

@@ -88,7 +88,7 @@ class Start(Struct, array_like=True):
 class Run(Struct, array_like=True):
     """What a connection read of a partition, without going back."""
 
-    connection: str
+    connection: int
     client: str  # reads.client_key
     first_ms: int
     first: int  # where it began
@@ -109,7 +109,7 @@ class Run(Struct, array_like=True):
 class SeenRead(Struct, array_like=True):
     """What a connection of a client read in a span."""
 
-    connection: str
+    connection: int
     client: str
     sign: Ref
     read: Read
@@ -257,7 +257,7 @@ class HandOver(Struct, array_like=True):
     end_stopped: int = -1  # ... when its owner had stopped at the latest
     unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
     caught_up_ms: int = -1
-    reader: str = ""  # the connection on which its owner had read
+    reader: int = -1  # the connection on which its owner had read
     reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most
@@ -295,7 +295,7 @@ class Ledger(Struct, array_like=True):
         if event.at_ms >= self.explained_ms:
             self.waiting.append(event)
 
-    def take_reads(self, connection: str, client: str, sign: Ref, reads: Iterable[Read]) -> None:
+    def take_reads(self, connection: int, client: str, sign: Ref, reads: Iterable[Read]) -> None:
         """Takes what a client read, if it is not late."""
         self.reads += [SeenRead(connection, client, sign, read) for read in reads if read.at_ms >= self.explained_ms]
 
@@ -347,7 +347,7 @@ def _merged(reads: Iterable[SeenRead]) -> list[SeenRead]:
     last_told: dict[tuple[int, str], int] = {}
     for one in merged:
         key = (one.at_ms, one.read.partition)
-        last_told[key] = max(last_told.get(key, -1), one.read.end_ms)
+        last_told[key] = max(last_told.get(key, -1), one.read.end_ms if one.read.end >= 0 else -1)
     for one in merged:
         if one.read.end >= 0 and one.read.end_ms < last_told[one.at_ms, one.read.partition]:
             one.read = one.read._replace(end=-1)
@@ -358,7 +358,7 @@ def _goes_on(read: Read, later: Read) -> bool:
     return min(read.reached, later.reached) < 0 or later.follows(read.last_ms, read.reached)
 
 
-def _place(one: SeenRead) -> tuple[int, str, bool, str, int, int]:
+def _place(one: SeenRead) -> tuple[int, int, bool, str, int, int]:
     read = one.read
     return (one.at_ms, one.connection, read.end != OUT_OF_RANGE, read.partition, read.first_ms, read.position)
 

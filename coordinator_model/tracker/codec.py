@@ -97,8 +97,7 @@ class ShardState(Struct, array_like=True):
     offsets: dict[str, bytes] = {}  # group: its Ledger (coordinator_model/offsets)
     unexplained: list[str] = []  # groups in whose Ledger something waits
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
-    clients: dict[str, dict[str, int]] = {}  # client (reads.client_key): the groups in which it was heard, and when last
-    reads: list[tuple[int, bytes]] = []  # FETCH requests of the last seconds: when they began, and Reads, encoded
+    clients: dict[str, dict[str, tuple[int, int]]] = {}  # client (reads.client_key): the groups in which it was heard, when first and last
     topics: dict[str, tuple[int, str]] = {}  # topic id: when its name was told first, and the name
 
 

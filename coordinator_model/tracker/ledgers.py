@@ -12,7 +12,7 @@ from typing import Any
 from coordinator_model.events import Event
 from coordinator_model.offsets.explain import explain
 from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
-from coordinator_model.reads import Read, client_key
+from coordinator_model.reads import Read
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.view.rows import REBALANCES, Ref, Row
 from coordinator_model.view.settings import TrackerSettings
@@ -26,21 +26,13 @@ class Ledgers:
         self._state = state
         self._settings = settings
         self._open: dict[str, Ledger] = {}
-        self.new_clients: set[str] = set()
-        """Clients of whom it became known that they are of a group (reads.client_key)."""
 
     def take(self, event: Event) -> None:
         """Takes what an event shows of offsets."""
-        if (found := seen(event)) is None:
-            return
-        self._of(event.group_id).take(found)
-        if client := client_key(event.client_id, event.client_host):
-            groups = self._state.clients.setdefault(client, {})
-            if event.group_id not in groups:
-                self.new_clients.add(client)
-            groups[event.group_id] = max(groups.get(event.group_id, -1), event.at_ms)
+        if (found := seen(event)) is not None:
+            self._of(event.group_id).take(found)
 
-    def take_reads(self, group_id: str, connection: str, client: str, sign: Ref, reads: Iterable[Read]) -> None:
+    def take_reads(self, group_id: str, connection: int, client: str, sign: Ref, reads: Iterable[Read]) -> None:
         """Takes what a client of a group read."""
         if group_id in self._state.offsets or group_id in self._open:
             self._of(group_id).take_reads(connection, client, sign, reads)
@@ -87,8 +79,6 @@ class Ledgers:
     def forget(self, group_id: str) -> None:
         """Forgets a group."""
         self._state.offsets.pop(group_id, None)
-        for groups in self._state.clients.values():
-            groups.pop(group_id, None)
         self._state.unwritten.pop(group_id, None)
         self._state.unexplained = [other for other in self._state.unexplained if other != group_id]
 

@@ -106,7 +106,7 @@ class Shard:
         going = [clock.newest_ms for broker, clock in self._state.clocks.items() if broker not in _NO_BROKERS and not clock.ended]
         for clock in self._state.clocks.values():  # a group may wait for the slowest
             clock.forget_before(min([clock.newest_ms, *going]) - self._memory_ms())
-        self._readings.forget_before(min(going, default=-1) - 2 * self.settings.lateness_ms)
+        self._readings.forget_before(min(going, default=-1))
         self._forget()
         return rows
 
@@ -137,6 +137,7 @@ class Shard:
             return
         self._resting.wake(group_id)
         self._ledgers.take(event)
+        self._readings.know(event)
         if event.kind in kinds.OFFSETS_ALONE:
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:

@@ -10,7 +10,7 @@ from jobs.logs.bytes import LogBytes
 from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.envelopes.unwrap import ENVELOPE
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
-from jobs.logs.fetches import BY_NUMBERS
+from jobs.logs.fetches.lines import BY_NUMBERS
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
 from jobs.logs.times import LENGTH, looks_like_time

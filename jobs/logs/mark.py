@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.logs.faults import faulty_text
-from jobs.logs.fetches import Fetches
 from jobs.logs.heartbeats.beats import Beats, Repeats
 from jobs.logs.times import NEVER
 
 if TYPE_CHECKING:
     from jobs.logs.blocks import Block, Numbers
+    from jobs.logs.fetches.rows import Fetches
 
 
 @dataclass(slots=True)
@@ -87,6 +87,8 @@ class KeptLines:
         The others are taken. `ats`: the times of its first lines, which alone are looked at. `first_position`: that of its first line.
         """
         others = self.beats.take_block(self.beats.log(log, self.__len__), block, ats, first_position)
+        if self.fetches is not None:
+            others = self.fetches.take_block(log, block, ats, first_position, others)
         return zip(others, block.places(others, ats), strict=True)
 
     def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "", context: str = "") -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
 from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER, around, faulty_text
-from jobs.logs.fetches import BY_NUMBERS
+from jobs.logs.fetches.lines import BY_NUMBERS
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JUMP_LIMITS, Jump, JumpLimits, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,11 +12,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import written
 from jobs.common.stores import Place
-from jobs.logs.blocks import Numbers
-from jobs.logs.fetches import WIDTH, Fetched, LogFetches, Sender, encoded
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.mark import KeptLines
-from schemas.names import FETCHES, LINE
+from schemas.names import LINE
 from schemas.raw_lines import SCHEMA
 
 ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
@@ -47,35 +43,6 @@ def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.A
         pa.array([kept.around.get(row) for row in range(rows)], pa.binary()).view(pa.string()),
     ]
     return pa.table(columns, schema=ARROW_SCHEMA)
-
-
-def fetch_rows(own: LogFetches | None, cluster: str, broker: str, origin: str, shares: int = 1) -> list[list[dict[str, Any]]]:
-    """The FETCHES of a log, in so many shares. All requests of a connection have the same share in every slice."""
-    if own is None:
-        return [[] for _ in range(shares)]
-    names = [zlib.crc32(sender.connection.encode()) % shares for sender in own.senders]
-    cells, partitions, rows = np.frombuffer(own.cells, np.int64).reshape(-1, WIDTH), own.partitions, list[list[dict[str, Any]]]()
-    share_of = np.array(names, np.int64)[cells[:, 0]] if len(cells) else np.zeros(0, np.int64)
-    for share in range(shares):
-        mine, topics = cells[share_of == share], own.topics if share == 0 else {}
-        told = [[at_ms, position] for _, at_ms, position in topics.values()]
-        ats, positions = np.concatenate([mine[:, [2, 5]], np.array(told, np.int64).reshape(-1, 2)]).T
-        if not len(ats):
-            rows.append([])
-            continue
-        last = int(positions.max())
-        fetched = _compact(mine, own.senders, partitions, topics, last)
-        row = {"cluster": cluster, "broker": broker, "record": FETCHES, "origin": origin, "position": last, "at": int(ats.max()) * 1_000}
-        rows.append([row | {"lines": len(np.unique(mine[:, 5])), "repeated": encoded(fetched)}])
-    return rows
-
-
-def _compact(cells: Numbers, senders: list[Sender], partitions: list[str], topics: dict[str, tuple[str, int, int]], last: int) -> Fetched:
-    """These cells with the senders and partitions that are theirs alone."""
-    cells = cells.copy()
-    used, cells[:, 0] = np.unique(cells[:, 0], return_inverse=True)
-    named, cells[:, 1] = np.unique(cells[:, 1], return_inverse=True)
-    return Fetched([senders[of] for of in used.tolist()], [partitions[of] for of in named.tolist()], cells.tobytes(), topics, last)
 
 
 def write_rows(rows: pa.Table, path: Place) -> None:

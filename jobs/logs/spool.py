@@ -30,13 +30,13 @@ import pyarrow.compute as pc
 
 from jobs.common.files import sync, write_whole
 from jobs.common.stores import Place, is_store
-from jobs.logs.fetches import Fetches
+from jobs.logs.fetches.rows import Fetches, fetch_rows
 from jobs.logs.files import LogFile, discover
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import FOREVER
 from jobs.logs.slice_files import SliceFiles
-from jobs.logs.slice_rows import ARROW_SCHEMA, fetch_rows, line_rows, write_rows
+from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
 from jobs.logs.stretches.plan import Planner, SlicePlan

@@ -21,13 +21,13 @@ from jobs.common.stores import Place
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
 from jobs.logs.envelopes import Unwrapper
-from jobs.logs.fetches import Fetches
+from jobs.logs.fetches.rows import Fetches, fetch_rows
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
-from jobs.logs.slice_rows import ARROW_SCHEMA, fetch_rows, line_rows, write_groups
+from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_groups
 from jobs.logs.stretches.shares import shared
 from jobs.logs.survey.sections import Part
 from jobs.logs.times import LocalTimes

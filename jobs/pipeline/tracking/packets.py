@@ -7,6 +7,7 @@ Rows of plain heartbeats, which are most of them, pass column by column (plain_b
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, repeat
@@ -39,6 +40,7 @@ from coordinator_model.events import (
 )
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.reads import Reads, client_key
+from coordinator_model.reads import packed as packed_reads
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored
@@ -58,8 +60,6 @@ _SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for
 _ROWS: Final = 10_000  # at a time
 _TIMES: Final = ("first_ms", "last_ms", "end_ms")
 _OFFSETS: Final = ("position", "reached", "end")
-_CELL: Final = np.dtype([("partition", "<i4"), *((name, "<i4") for name in _TIMES), *((name, "<i8") for name in _OFFSETS)])
-"""A cell of Reads."""
 
 PACKETS: Final = StructType(
     [
@@ -88,7 +88,7 @@ class ShardInput(NamedTuple):
 
     events: list[Event]
     beats: list[GroupBeats]
-    reads: list[bytes]  # Reads, encoded
+    reads: list[bytes]  # `reads.packed`
     rows: int
 
 
@@ -180,23 +180,22 @@ def _reads(rows: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
         begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
         base_ms, since = int(begins.min()), np.repeat(begins - begins.min(), counts.to_numpy())
         partitions = reads.field("partition").dictionary_encode()
-        cells = np.empty(len(reads), _CELL)
-        cells["partition"] = partitions.indices.to_numpy()
-        for name in _OFFSETS:
-            cells[name] = pc.fill_null(reads.field(name), -1).to_numpy()
-        for name in _TIMES:
-            cells[name] = pc.fill_null(reads.field(name), -1).to_numpy() + since
+        first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() for name in _TIMES)
+        position, reached, end = (pc.fill_null(reads.field(name), -1).to_numpy() for name in _OFFSETS)
+        ints = [partitions.indices.to_numpy(), first + since, last - first, end_at - last]  # small numbers are packed well
+        longs = [position, reached - position, end - reached]
         told = Reads(
-            connections=own["connection"].to_pylist(),
+            connections=[zlib.crc32(name.encode()) for name in own["connection"].to_pylist()],
             clients=list(map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())),
             positions=own["position"].to_pylist(),
             counts=counts.to_pylist(),
             origin=origin,
             base_ms=base_ms,
             partitions=partitions.dictionary.to_pylist(),
-            cells=cells.tobytes(),
+            ints=np.concatenate(ints).astype(np.int32).tobytes(),
+            longs=np.concatenate(longs).astype(np.int64).tobytes(),
         )
-        yield cluster, _ENCODER.encode(told)
+        yield cluster, packed_reads(told)
 
 
 def _fields(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

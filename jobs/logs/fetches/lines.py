@@ -1,4 +1,4 @@
-"""What consumers read, as their FETCH requests tell it: positions in partitions, and the ends of these logs.
+"""The FETCH requests of a log: positions in partitions, and the ends of these partitions' logs.
 
 A consumer sends several FETCH a second, and they are most lines of a log that has them. So each becomes numbers while the log is read, and
 jobs/parsing/fetch_runs.py makes rows of them. A line that has another shape is skipped: what it would tell, the next one tells, too.
@@ -11,6 +11,8 @@ from typing import Annotated, Final, NamedTuple, TypeVar
 
 from msgspec import Meta, MsgspecError, Struct, json, msgpack
 
+from jobs.logs.times import LENGTH
+
 FETCH: Final = "FETCH"
 METADATA: Final = "METADATA"
 BY_NUMBERS: Final = (FETCH, METADATA)
@@ -22,6 +24,7 @@ NOT_TOLD: Final = -1
 OUT_OF_RANGE: Final = -2
 """In the place of an end: the position is none of the log (Errors.OFFSET_OUT_OF_RANGE)."""
 _CONSUMER: Final = -1
+_VERSION: Final = b'"requestApiVersion":'
 
 _TELLING: Final = frozenset({0, 1})
 """Errors.NONE and Errors.OFFSET_OUT_OF_RANGE."""
@@ -132,6 +135,7 @@ class LogFetches:
         self.senders: list[Sender] = []
         self.cells = array("q")  # WIDTH numbers each
         self.topics: dict[str, tuple[str, int, int]] = {}  # as of Fetched
+        self.header = b""  # what stands in lines between the time and the version of the request
         self._connections: dict[str, int] = {}
         self._partitions: dict[tuple[str, int], int] = {}
 
@@ -140,6 +144,8 @@ class LogFetches:
         told = _read(_FETCH_LINE, line)
         if told is None or told.request.replicaId != _CONSUMER or told.request.replicaState is not None:
             return False
+        if not self.header:
+            self.header = line[LENGTH : line.find(_VERSION, LENGTH)]
         connection, partitions, cells = self._connection(told), self._partitions, self.cells
         before = len(cells)
         ends = {
@@ -181,28 +187,6 @@ class LogFetches:
     def partitions(self) -> list[str]:
         """The topic, or its id, and the number of each partition."""
         return [f"{topic}-{number}" for topic, number in self._partitions]
-
-
-class Fetches:
-    """The FETCH requests of a slice, by log."""
-
-    def __init__(self) -> None:
-        self._logs: dict[object, LogFetches] = {}
-        self.count = 0  # lines that became numbers
-
-    def take(self, log: object, api: str, line: bytes, position: int, at_ms: int) -> None:
-        """Takes a line of a log, which is one of FETCH or of METADATA, with its number and its time."""
-        own = self._logs.get(log)
-        if own is None:
-            own = self._logs[log] = LogFetches()
-        if api == FETCH:
-            self.count += own.take(line, position, at_ms)
-        else:
-            own.learn(line, position, at_ms)
-
-    def of(self, log: object) -> LogFetches | None:
-        """Those of one log. None: it has none."""
-        return self._logs.get(log) or None
 
 
 def _read(decoder: json.Decoder[_Read], line: bytes) -> _Read | None:
