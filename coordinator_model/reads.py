@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, msgpack
 
+NOT_TOLD: Final = -1
 OUT_OF_RANGE: Final = -2
 """In the place of an end: the position was none of the log (Errors.OFFSET_OUT_OF_RANGE)."""
 SPAN_MS: Final = 5_000
@@ -41,6 +42,11 @@ class Read(NamedTuple):
     def at_ms(self) -> int:
         """When the span begins."""
         return self.first_ms - self.first_ms % SPAN_MS
+
+    @property
+    def kind(self) -> int:
+        """0: the position is none of the log. 1: only the end is told. 2: where it reads."""
+        return 0 if self.end == OUT_OF_RANGE else 1 if self.position == NOT_TOLD else 2
 
     def follows(self, last_ms: int, reached: int) -> bool:
         """Whether it goes on where the connection was. After a pause it may be the partition's owner once more, and others between."""
@@ -75,8 +81,8 @@ class Reads(Struct, array_like=True, frozen=True):
 
     def _read(self, of: int, first: int, lasted: int, until_end: int, position: int, step: int, to_end: int) -> Read:
         first_ms, reached = self.base_ms + first, position + step
-        last_ms = first_ms + lasted
-        return Read(self.partitions[of], first_ms, last_ms, last_ms + until_end, position, reached, reached + to_end)
+        last_ms, end = first_ms + lasted, reached + to_end
+        return Read(self.partitions[of], first_ms, last_ms, -1 if end == NOT_TOLD else last_ms + until_end, position, reached, end)
 
 
 def packed(reads: Reads) -> bytes:

@@ -16,7 +16,7 @@ from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
-from coordinator_model.reads import OUT_OF_RANGE, Read
+from coordinator_model.reads import Read
 from coordinator_model.view.rows import Ref, ref
 
 RECENT: Final = 8
@@ -122,9 +122,8 @@ class SeenRead(Struct, array_like=True):
     def and_then(self, later: SeenRead) -> SeenRead:
         """This, and more of the same connection and span."""
         one, two = self.read, later.read
-        position, reached = two.position if one.position < 0 else one.position, max(one.reached, two.reached)
-        end_ms, end = max((read.end_ms if read.end >= 0 else -1, read.end) for read in (one, two))
-        read = Read(one.partition, one.first_ms, max(one.last_ms, two.last_ms), end_ms, position, reached, end)
+        end_ms, end = max((read.end_ms, read.end) for read in (one, two))
+        read = Read(one.partition, one.first_ms, two.last_ms, end_ms, one.position, two.reached, end)
         return SeenRead(self.connection, self.client, max(self.sign, later.sign), read)
 
 
@@ -340,7 +339,7 @@ def _merged(reads: Iterable[SeenRead]) -> list[SeenRead]:
     merged: list[SeenRead] = []
     for one in sorted(reads, key=_place):
         last = merged[-1] if merged else None
-        if last is not None and _place(last)[:4] == _place(one)[:4] and _goes_on(last.read, one.read):
+        if last is not None and _place(last)[:4] == _place(one)[:4] and one.read.follows(last.read.last_ms, last.read.reached):
             merged[-1] = last.and_then(one)
         else:
             merged.append(one)
@@ -350,17 +349,13 @@ def _merged(reads: Iterable[SeenRead]) -> list[SeenRead]:
         last_told[key] = max(last_told.get(key, -1), one.read.end_ms if one.read.end >= 0 else -1)
     for one in merged:
         if one.read.end >= 0 and one.read.end_ms < last_told[one.at_ms, one.read.partition]:
-            one.read = one.read._replace(end=-1)
+            one.read = one.read._replace(end=-1, end_ms=-1)
     return merged
 
 
-def _goes_on(read: Read, later: Read) -> bool:
-    return min(read.reached, later.reached) < 0 or later.follows(read.last_ms, read.reached)
-
-
-def _place(one: SeenRead) -> tuple[int, int, bool, str, int, int]:
+def _place(one: SeenRead) -> tuple[int, int, int, str, int, int]:
     read = one.read
-    return (one.at_ms, one.connection, read.end != OUT_OF_RANGE, read.partition, read.first_ms, read.position)
+    return (one.at_ms, one.connection, read.kind, read.partition, read.first_ms, read.position)
 
 
 def encode(ledger: Ledger) -> bytes:

@@ -70,17 +70,14 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
     if not len(cells.numbers):
         return pa.table({})
     connection, partition, at, position, end, line = cells.numbers.T
-    order = np.lexsort((line, at, partition, end != OUT_OF_RANGE, connection))
-    connection, partition, at, position, end, line = cells.numbers[order].T
-    is_new = _changes(connection) | _changes(partition) | _changes(end != OUT_OF_RANGE)
-    known = _before(position >= 0, is_new)
-    reached = np.where(known >= 0, position[known], NOT_TOLD)
-    step, pause = np.diff(reached, prepend=reached[:1]), np.diff(at, prepend=at[:1])
+    kind = np.where(end == OUT_OF_RANGE, 0, np.where(position == NOT_TOLD, 1, 2))
+    order = np.lexsort((line, at, partition, kind, connection))
+    kind, (connection, partition, at, position, end, line) = kind[order], cells.numbers[order].T
+    is_new = _changes(connection) | _changes(partition) | _changes(kind)
+    step, pause = np.diff(position, prepend=position[:1]), np.diff(at, prepend=at[:1])
     starts = np.flatnonzero(is_new | _changes(at // SPAN_MS) | (step < 0) | ((step > 0) & (pause > PAUSE_MS)))
     last = np.append(starts[1:], len(at)) - 1
-    told = _before(end != NOT_TOLD, np.isin(np.arange(len(at)), starts))[last]
-    placed = _before(position >= 0, np.isin(np.arange(len(at)), starts))[last]
-    first_placed = np.minimum.reduceat(np.where(position >= 0, np.arange(len(at)), len(at)), starts)
+    told = np.maximum.reduceat(np.where(end == NOT_TOLD, -1, np.arange(len(at))), starts)
     of, begins = connection[starts], np.flatnonzero(_changes(connection))
     rows = np.flatnonzero(_changes(of))
     first_ms = np.minimum.reduceat(at, begins)
@@ -90,8 +87,8 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
         "first_ms": pa.array(at[starts] - since, pa.int32()),
         "last_ms": pa.array(at[last] - since, pa.int32()),
         "end_ms": pa.array(at[told] - since, pa.int32(), mask=told < 0),
-        "position": pa.array(position[np.minimum(first_placed, len(at) - 1)], pa.int64(), mask=placed < 0),
-        "reached": pa.array(position[placed], pa.int64(), mask=placed < 0),
+        "position": pa.array(position[starts], pa.int64(), mask=position[starts] == NOT_TOLD),
+        "reached": pa.array(position[last], pa.int64(), mask=position[last] == NOT_TOLD),
         "end": pa.array(end[told], pa.int64(), mask=told < 0),
     }
     values = pa.StructArray.from_arrays([fields[field.name] for field in _READS.value_type], fields=list(_READS.value_type))
@@ -109,13 +106,6 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
         "lines": pa.array(_distinct(connection, line, begins), pa.int32()),
     }
     return pa.table(columns)
-
-
-def _before(holds: npt.NDArray[np.bool_], begins: npt.NDArray[np.bool_]) -> Numbers:
-    """For each place the last one up to it, since one where something begins, at which something holds; -1: none."""
-    places = np.arange(len(holds))
-    last: Numbers = np.maximum.accumulate(np.where(holds, places, -1))
-    return np.where(last >= np.maximum.accumulate(np.where(begins, places, 0)), last, -1)
 
 
 def _distinct(connection: Numbers, line: Numbers, begins: Numbers) -> Numbers:

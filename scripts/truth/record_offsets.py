@@ -31,7 +31,7 @@ from scripts.truth.offset_scenes import PARTITIONS, PARTS, Part, ReadingStage, p
 from scripts.truth.offset_truth import SILENT_MS, Processed, Produced, after_actions, hand_overs
 from scripts.truth.record import RELEASES, wait
 
-ALSO_LOGGED: Final = ("FETCH", "LIST_OFFSETS")
+ALSO_LOGGED: Final = ("FETCH", "METADATA")
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",

@@ -13,6 +13,7 @@ arrival to answer. `rows()` plays the story in one batch and ends the input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -189,18 +190,20 @@ def play(
     *,
     snapshot: bool = False,
     shard: Shard | None = None,
+    reads: Iterable[Sequence[bytes]] = (),
 ) -> list[Row]:
     """Feeds batches to one shard, by default a new one, then ends the input.
 
-    `snapshot`: through the codec after every batch, and plain heartbeats as numbers, both as the pipeline does it.
+    `snapshot`: through the codec after every batch, and plain heartbeats as numbers, both as the pipeline does it. `reads`: what clients
+    read (`reads.packed`), for each of the batches.
     """
     shard = shard or Shard(settings)
     rows: list[Row] = []
     newest: dict[str, int] = {}
-    for batch in batches:
+    for batch, own in zip_longest(batches, reads, fillvalue=()):
         for event in batch:
             newest[event.broker] = max(newest.get(event.broker, 0), event.at_ms)
-        rows += shard.observe(*as_numbers(batch)) if snapshot else shard.observe(batch)
+        rows += shard.observe(*as_numbers(batch), own) if snapshot else shard.observe(batch, (), own)
         if snapshot:
             shard = Shard.decode(shard.encode(), settings)
     rows += shard.observe([Event(b, "clock", "", 0, at, at, kinds.END) for b, at in sorted(newest.items())])

@@ -1,0 +1,174 @@
+"""What FETCH requests add: how far a client had read when another one went on, and where one began that had no place.
+
+As in test_offsets.py, the log of a partition grows by ten records a second. A client asks for more every 500 ms.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from coordinator_model.events import Offsets
+from coordinator_model.offsets.ledger import Ledger
+from coordinator_model.reads import OUT_OF_RANGE, Read, client_key, unpacked
+from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, Ref
+from tests.offsets.reads import Asked, blobs
+from tests.offsets.test_offsets import INTERVAL, P0, P1, A, B, OffsetStory, end, killed
+from tests.tracker.batching import clocks
+from tests.tracker.story import START_MS, play, table
+
+WAIT = 500
+
+
+def reading(client: str, partition: str, start: int, stop: int, begin: int | None = None, number: int = 1) -> list[Asked]:
+    """A client reads all that comes, from an offset on. Each request is answered after half a second, with what came in it."""
+    position, asked = end(start) if begin is None else begin, []
+    for ms in range(start + WAIT, stop, WAIT):
+        asked.append(Asked(ms, client, partition, position, end(ms), number))
+        position = end(ms)
+    return asked
+
+
+def rows(story: OffsetStory, asked: list[Asked], name: str = REBALANCE_OFFSETS) -> list[dict]:
+    return table(play([[*story.events, *story.heard(None)]], reads=[blobs(asked)]), name)
+
+
+def of(found: list[dict], partition: str) -> dict:
+    return next(row for row in found if row["partition"] == partition)
+
+
+def offsets_of(offset: int, partition: str = P0) -> Offsets:
+    return Offsets((partition,), (offset,))
+
+
+def reread(row: dict) -> tuple[int | None, int | None]:
+    return row["reread_min"], row["reread_max"]
+
+
+OF_A = reading("a", P0, 200, 60_000)
+OF_B = reading("b", P1, 200, 21_000)
+HEIR = reading("a", P1, 33_600, 60_000, begin=200)
+
+
+def test_how_far_a_killed_client_had_read_is_known():
+    last = Asked(21_400, "b", P1, 207, end(21_400))  # it was sent before the client died, and is answered after that
+    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR]), P1)
+    assert reread(row) == (7, 7)
+
+
+def test_what_a_client_had_read_is_no_more_than_that_if_its_application_was_behind():
+    behind = [one._replace(position=one.position + 60) for one in OF_B]  # it had asked for more than it committed
+    row = of(rows(killed().polls(62_000), [*OF_A, *behind, *HEIR]), P1)
+    assert row["reread_min"] == 0 < row["reread_max"]
+
+
+def test_a_client_with_much_in_hand_may_have_processed_it():
+    burst = OF_B[-1]._replace(end=OF_B[-1].position + 500)
+    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B[:-1], burst, *HEIR]), P1)
+    assert row["reread_min"] == 0 < row["reread_max"]
+
+
+def test_clients_of_other_groups_that_are_called_alike_decide_nothing():
+    other = reading("b", P1, 5_000, 60_000, number=2)
+    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, *HEIR, *other]), P1)
+    assert row["reread_min"] == 0 < row["reread_max"]
+
+
+def test_a_client_that_is_no_member_decides_nothing():
+    other = reading("x", P1, 200, 60_000)
+    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, *HEIR, *other]), P1)
+    assert reread(row) == (2, 2)
+
+
+def again(back: int) -> tuple[OffsetStory, list[Asked]]:
+    """A takes P0 over from itself: it begins `back` records before where it was."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 20_000).commits(A, 1, P0, INTERVAL, 20_000).commits(B, 1, P1, INTERVAL, 20_000)
+    story.at(20_000).log_preparing(1, "Leader a-1 re-joining group during Stable").at(20_500).log_stabilized(2, members=2)
+    for member in (A, B):
+        story.at(20_500).join(member, 2, A, [A, B] if member == A else [], waited=400)
+    story.at(20_510).log_assignment(2, leader=A, members=2).sync(A, 2, {A: (P0,), B: (P1,)}).sync(B, 2, {B: (P1,)})
+    story.at(20_520).fetch(A, P0, 200 - back).fetch(B, P1, 200)
+    story.beats([A, B], 2, 21_000, 60_000).commits(A, 2, P0, 25_000, 60_000).commits(B, 2, P1, 25_000, 60_000).polls(60_000)
+    return story, [*reading("a", P0, 200, 20_001), *reading("a", P0, 20_600, 60_000, begin=200 - back)]
+
+
+@pytest.mark.parametrize("back", [0, 5, 50])
+def test_a_client_that_goes_on_itself_reads_again_what_it_went_back(back):
+    story, asked = again(back)
+    asked.append(Asked(20_100, "a", P0, 200, end(20_100)))
+    assert reread(of(rows(story, sorted(asked)), P0)) == (back, back)
+
+
+@pytest.mark.parametrize(
+    ("begun", "words"), [(5, "began at 5, so 295 records were read again"), (900, "began at 900, so 600 records were skipped")]
+)
+def test_where_a_client_began_that_had_no_place(begun, words):
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 90_000).commits(A, 1, P0, INTERVAL, 31_000)
+    story.at(60_000).fetch(A, P0, -1)
+    story.at(66_000).commit(A, 1, offsets=offsets_of(begun + 100))
+    asked = [*reading("a", P0, 200, 30_000), *(Asked(60_600 + ms, "a", P0, begun + ms // 50, 2_000) for ms in range(0, 5_000, 500))]
+    reset = next(row for row in rows(story, asked, FINDINGS) if row["code"] == "OFFSET_RESET")
+    assert words in reset["message"]
+
+
+def test_records_that_retention_took_are_skipped():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 90_000).commits(A, 1, P0, INTERVAL, 31_000)
+    story.at(66_000).commit(A, 1, offsets=offsets_of(750))
+    asked = [*reading("a", P0, 200, 30_000), Asked(60_100, "a", P0, 300, OUT_OF_RANGE), *reading("a", P0, 60_200, 66_000, begin=700)]
+    reset = next(row for row in rows(story, asked, FINDINGS) if row["code"] == "OFFSET_RESET")
+    assert "began at 700, so 400 records were skipped" in reset["message"]
+
+
+def test_a_client_that_reads_on_but_commits_nothing_has_stopped_to_commit():
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
+    for ms in range(30_000, 120_000, INTERVAL):
+        story.at(ms).commit(B, 1, offsets=offsets_of(250, P1))
+    asked = [*reading("a", P0, 200, 120_000), *reading("b", P1, 200, 120_000)]
+    found = [row for row in rows(story.polls(120_000), asked, FINDINGS) if row["code"] in ("PARTITION_NOT_READ", "COMMITS_STOPPED")]
+    assert [(row["code"], row["client_id"]) for row in found] == [("COMMITS_STOPPED", "b")]
+
+
+def test_answers_to_fetch_tell_the_lag_where_nobody_polls():
+    row = of(rows(killed(), [*OF_A, *OF_B, *HEIR]), P1)
+    assert row["lag_added"] == pytest.approx(135, abs=8)
+    assert row["caught_up_at"] is not None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_rows_do_not_depend_on_batches(seed):
+    """What was read comes with the other lines of its time, or after them."""
+    chance = random.Random(seed)
+    story, asked = killed().polls(62_000), [*OF_A, *OF_B, Asked(21_400, "b", P1, 207, end(21_400)), *HEIR]
+    whole = {name: rows(story, asked, name) for name in (REBALANCE_OFFSETS, FINDINGS)}
+    cuts = sorted(chance.sample(range(62_000), chance.randrange(1, 30)))
+    spans = list(zip([-10_000, *cuts], [*cuts, 90_000], strict=True))
+    events = [[e for e in story.events if begin < e.at_ms - START_MS <= until] for begin, until in spans]
+    reads = [[one for one in asked if begin < one.at_ms <= until] for begin, until in spans]
+    cut = play([[*batch, *clocks(batch)] for batch in events], snapshot=True, reads=[blobs(own) if own else () for own in reads])
+    for name, expected in whole.items():
+        assert sorted(map(str, table(cut, name))) == sorted(map(str, expected)), name
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_was_read_is_the_same_however_it_is_cut(seed):
+    """Slices and batches cut the requests of a connection anywhere."""
+    chance = random.Random(seed)
+    position, at_ms, asked = 100, 0, []
+    for _ in range(60):
+        at_ms += chance.choice((10, 300, 700, 2_500, 6_000))
+        position = max(position + chance.choice((0, 0, 3, 40, -20)), 0)
+        told = chance.choice((-1, position + 5))
+        asked.append(Asked(at_ms, "a", P0, chance.choice((position, position, -1)), chance.choice((told, told, told, OUT_OF_RANGE))))
+    whole = merged([asked])
+    places = sorted(chance.sample(range(1, len(asked)), chance.randrange(1, 12)))
+    assert merged([asked[begin:until] for begin, until in zip([0, *places], [*places, len(asked)], strict=True)]) == whole
+
+
+def merged(pieces: list[list[Asked]]) -> list[Read]:
+    ledger = Ledger()
+    for piece in pieces:
+        for reads in map(unpacked, blobs(piece)):
+            for place, own in reads.of_clients({client_key("a", "10.0.0.7")}):
+                ledger.take_reads(reads.connections[place], "a", Ref("request", "r", 1), own)
+    return [one.read for one in ledger.due(START_MS + 10_000_000)]
