@@ -41,7 +41,8 @@ def explain(
         until_ms = max(min(until_ms, unwritten_ms), until_ms - WAIT_MS)
     until_ms -= until_ms % SPAN_MS  # what was read is told by whole spans
     rows: list[Row] = []
-    ahead = sorted(rebalances, key=lambda row: (row["ended_at"], row["started_at"]))
+    ahead = [*ledger.rebalances, *({name: row[name] for name in handovers.COLUMNS} for row in rebalances)]
+    ahead.sort(key=lambda row: (row["ended_at"], row["started_at"]))
     for seen in ledger.due(until_ms):
         while ahead and ahead[0]["ended_at"] < seen.at_ms:
             rows += handovers.begin(ledger, ahead.pop(0))
@@ -51,8 +52,9 @@ def explain(
             rows += _position(ledger, seen, not_read_ms, topics)
         else:
             rows += _read(ledger, seen, not_read_ms)
-    for rebalance in ahead:
-        rows += handovers.begin(ledger, rebalance)
+    while ahead and (ended or ahead[0]["ended_at"] < until_ms):
+        rows += handovers.begin(ledger, ahead.pop(0))
+    ledger.rebalances = ahead
     return rows + handovers.overdue(ledger, None if ended else until_ms - WAIT_MS)
 
 
@@ -110,7 +112,7 @@ def _position(ledger: Ledger, seen: SeenRead, not_read_ms: int, topics: Mapping[
     if read.end < 0:
         return []
     partition.ends.add(read.end_ms, read.end, -1)
-    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, read.end_ms, seen.sign, not_read_ms)]
+    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, seen.at_ms, seen.sign, not_read_ms)]
 
 
 def _committed(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:

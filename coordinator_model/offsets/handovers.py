@@ -29,6 +29,10 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
 
+COLUMNS: Final = (
+    "started_at", "ended_at", "generation", "first_epoch", "group_protocol", "protocol", "cause", "left", "members_before", "members_after",
+)  # fmt: skip
+"""What is needed of a row of `rebalances`."""
 INTERVALS: Final = 2
 """A client commits again after one interval, if it lives; its last answer may be lost."""
 ANSWERED_MS: Final = 1_000
@@ -131,6 +135,8 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     one.reads_on = last.client == client
     one.reader, one.read_all, one.read_least = last.connection, not last.is_ahead, last.position
     one.read_most = last.position if last.position >= one.reached else max(last.end, one.reached)  # it commits what the last answer brought
+    if one.before.last_ms > last.last_ms - ANSWERED_MS:
+        one.read_least = one.reached  # it asked before it committed: it may have given up what it had in hand
 
 
 def _judge_itself(one: HandOver, partition: Partition) -> None:
@@ -161,6 +167,7 @@ def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> li
         return _follow(ledger, one, at_ms, offset, seen.client)
     if one.after is None:  # its owner still commits while it gives the partition up: nobody else has begun
         partition, one.start = ledger.partitions[name], None
+        one.end_before = one.lag_before = one.lag_usual = -1
         one.before, one.reached, one.recent = replace(partition.stretches[-1]), max(partition.reached, offset), list(partition.recent)
     return []
 
@@ -197,11 +204,12 @@ def _measure(one: HandOver, partition: Partition) -> None:
     """Takes from the ends of the log what they show by now."""
     ends = partition.ends
     if one.end_before < 0 and (end := ends.at(one.before.last_ms)) is not None:
-        one.end_before, one.lag_before = end, max(end - one.before.last, 0)
+        one.end_before = max(end, one.before.last)  # a log is as long as what was read of it
+        one.lag_before = one.end_before - one.before.last
         lags = [end - offset for at_ms, offset in one.recent if (end := ends.at(at_ms)) is not None]
         one.lag_usual = max([one.lag_before, *lags])
     if one.end_resumed < 0 <= one.resumed_ms and (end := ends.at(one.resumed_ms)) is not None:
-        one.end_resumed = end
+        one.end_resumed = max(end, one.end_before)
         one.end_stopped = ends.at(_stopped_ms(one)) or -1
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field, msgpack
 
@@ -275,6 +275,7 @@ class Ledger(Struct, array_like=True):
     open: dict[str, HandOver] = {}  # by partition
     waiting: list[Seen] = []  # what was seen and not explained yet
     reads: list[SeenRead] = []  # likewise
+    rebalances: list[dict[str, Any]] = []  # likewise: of their rows what hand-overs need (handovers.COLUMNS)
     explained_ms: int = -1  # what was before is explained: what comes of it now is late
     starts_seen: bool = False  # requests for offsets are logged: who does not ask for a partition's offset goes on with it
     rebalance_began_ms: int = -1  # the start of the last rebalance
@@ -288,6 +289,11 @@ class Ledger(Struct, array_like=True):
     owners: dict[str, str] = {}  # of each partition that somebody has, as far as shares were seen: a member id
     owners_of: int = -1  # in this generation
     owners_ms: int = -1  # when the last share was seen
+
+    @property
+    def waits(self) -> bool:
+        """Whether time alone may add rows."""
+        return bool(self.waiting or self.reads or self.rebalances or self.open)
 
     def take(self, event: Seen) -> None:
         """Takes what an event shows, if it is not late."""

@@ -72,7 +72,7 @@ class Ledgers:
             )
             made += [Row(row.table, {"group_id": group_id, **row.values}) for row in found]
             state.offsets[group_id] = encode(ledger)
-        state.unexplained = sorted(group_id for group_id, ledger in self._open.items() if ledger.waiting or ledger.reads or ledger.open)
+        state.unexplained = sorted(group_id for group_id, ledger in self._open.items() if ledger.waits)
         self._open.clear()
         return made
 

@@ -24,6 +24,7 @@ class Readings:
 
     def __init__(self, state: ShardState, ledgers: Ledgers) -> None:
         self._clients = state.clients
+        self._topics = state.topics
         self._ledgers = ledgers
 
     def know(self, event: Event) -> None:
@@ -33,6 +34,12 @@ class Readings:
             groups = self._clients.setdefault(client, {})
             since_ms, heard_ms = groups.get(event.group_id, (event.at_ms, event.at_ms))
             groups[event.group_id] = min(since_ms, event.at_ms), max(heard_ms, event.at_ms)
+
+    def learn(self, event: Event) -> None:
+        """Takes the names of topics that are told beside their ids."""
+        for name, topic_id in zip(event.offsets.partitions, event.offsets.topic_ids, strict=True) if event.offsets is not None else ():
+            told = (event.at_ms, name)
+            self._topics[topic_id] = min(self._topics.get(topic_id, told), told)
 
     def take(self, blobs: Iterable[bytes]) -> None:
         """Takes FETCH requests (`reads.packed`), after all events of the batch."""

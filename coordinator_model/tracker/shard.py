@@ -97,8 +97,7 @@ class Shard:
             self._take(event)
         self._readings.take(reads)
         self._place()
-        rows: list[Row] = []
-        self.provisional = []
+        rows, self.provisional = list[Row](), []
         self._horizons.clear()
         for group_id in sorted({*self._waiting, *self._heard, *self._state.due}):
             rows += self._release(group_id)
@@ -131,9 +130,8 @@ class Shard:
                 clock.take_over(event.at_ms, ref(event))
             elif event.kind == kinds.BROKER_RELEASE:
                 clock.note_release(event.at_ms, event.software)
-            elif event.kind == kinds.TOPIC_NAMED and event.offsets is not None:
-                told = (event.at_ms, event.offsets.partitions[0])
-                state.topics[event.offsets.topic_ids[0]] = min(state.topics.get(event.offsets.topic_ids[0], told), told)
+            elif event.kind == kinds.TOPIC_NAMED:
+                self._readings.learn(event)
             return
         self._resting.wake(group_id)
         self._ledgers.take(event)
@@ -343,18 +341,18 @@ class Shard:
 
     def _keep(self, group_id: str, found: codec.Calm, due: int) -> None:
         """Stores a calm group. `due`: when it is to be handled."""
-        state = self._state
-        state.calm[group_id] = codec.encode_calm(found)
-        if due < NEVER:
-            state.due[group_id] = due
-        else:
-            state.due.pop(group_id, None)
+        self._state.calm[group_id] = codec.encode_calm(found)
+        self._note_due(group_id, due if due < NEVER else None)
+
+    def _note_due(self, group_id: str, due: int | None) -> None:
+        self._state.due.pop(group_id, None)
+        if due is not None:
+            self._state.due[group_id] = due
 
     def _wait(self, group_id: str, events: list[Event]) -> None:
+        self._waiting.pop(group_id, None)
         if events:
             self._waiting[group_id] = events
-        else:
-            self._waiting.pop(group_id, None)
 
     def _store(self, tracker: GroupTracker, last_ms: int | None) -> None:
         """Keeps a group until its next event. `last_ms`: its last event, or what was due."""
@@ -367,10 +365,7 @@ class Shard:
         state.horizons[group_id] = view.horizon_ms
         state.brokers[group_id] = list(view.brokers)
         state.views[group_id] = codec.encode_view(view)
-        if next_ms is None:
-            state.due.pop(group_id, None)
-        else:
-            state.due[group_id] = next_ms
+        self._note_due(group_id, next_ms)
         members = view.members or (view.consumer is not None and view.consumer.members)
         if next_ms is None and not members and view.state in _MEMBERLESS:
             state.idle[group_id] = max(state.idle.get(group_id, -1), last_ms if last_ms is not None else -1)

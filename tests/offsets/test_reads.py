@@ -78,7 +78,7 @@ def test_clients_of_other_groups_that_are_called_alike_decide_nothing():
 def test_a_client_that_is_no_member_decides_nothing():
     other = reading("x", P1, 200, 60_000)
     row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, *HEIR, *other]), P1)
-    assert reread(row) == (2, 2)
+    assert reread(row) == (0, 2), "it asked for more soon after its last commit, and may not have processed that"
 
 
 def again(back: int) -> tuple[OffsetStory, list[Asked]]:
