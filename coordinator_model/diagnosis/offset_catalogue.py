@@ -54,16 +54,17 @@ OFFSET_RESET: Final = Text(
     "many records were read again or skipped; else its first commit tells how many were read again at least, or skipped at most. One row "
     "for each partition",
     evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "from_offset", "to_offset", "begun_offset", "skipped", "reread", "skipped_max", "reread_min"),
+    figures=("partition", "from_offset", "to_offset", "begun_offset", "skipped_max", "reread_min"),
 )
 _ONCE: Final = "Make the work idempotent, since earliest reads a topic from its beginning"
 _ALL: Final = "Use earliest where no record may be lost"
-READ_AGAIN: Final = ("it began at {begun_offset}, so {reread} records were read again", _ONCE)
-SKIPPED: Final = ("it began at {begun_offset}, so {skipped} records were skipped", _ALL)
-"""What a beginning before, and behind, the lost offset means, and what to change."""
-PERHAPS_READ_AGAIN: Final = ("at least {reread_min} records were read again", _ONCE)
-PERHAPS_SKIPPED: Final = ("with latest up to {skipped_max} records were skipped, with earliest all were read again", _ALL)
-"""Likewise, where only the first commit is known."""
+BEGAN: Final = {
+    (True, True): ("it began at {begun_offset}, so {reread_min} records were read again", _ONCE),
+    (True, False): ("it began at {begun_offset}, so {skipped_max} records were skipped", _ALL),
+    (False, True): ("at least {reread_min} records were read again", _ONCE),
+    (False, False): ("with latest up to {skipped_max} records were skipped, with earliest all were read again", _ALL),
+}
+"""What it means, and what to change: by whether its beginning is known, and whether that, else the first commit, is before the lost one."""
 OFFSET_REWOUND: Final = Text(
     "OFFSET_REWOUND",
     "WARNING",

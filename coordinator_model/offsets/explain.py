@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
 from coordinator_model.offsets.ledger import Ledger, Partition, Seen, SeenRead, Start
-from coordinator_model.reads import OUT_OF_RANGE, SPAN_MS
+from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS
 from coordinator_model.view.rows import Row
 
 WAIT_MS: Final = 600_000

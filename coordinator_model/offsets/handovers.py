@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, SeenRead, Start, Stretch, intervals
-from coordinator_model.reads import client_key
+from coordinator_model.offsets.reads import client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none

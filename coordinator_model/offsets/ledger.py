@@ -16,7 +16,7 @@ from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
-from coordinator_model.reads import Read
+from coordinator_model.offsets.reads import Read
 from coordinator_model.view.rows import Ref, ref
 
 RECENT: Final = 8

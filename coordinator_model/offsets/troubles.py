@@ -10,7 +10,7 @@ from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, intervals
-from coordinator_model.reads import client_key
+from coordinator_model.offsets.reads import client_key
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
 SELDOM_MS: Final = 10_000
@@ -96,13 +96,10 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         return []
     words: dict[str, Any] = {"partition": name, "last": last.last, "offset": offset}
     if lost_at >= 0:
-        details = {"from_offset": last.last, "to_offset": offset}
-        if begun >= 0:
-            details |= {"begun_offset": begun, "skipped": max(begun - last.last, 0), "reread": max(last.last - begun, 0)}
-            what, advice = offset_catalogue.READ_AGAIN if begun < last.last else offset_catalogue.SKIPPED
-        else:
-            details |= {"skipped_max": max(offset - last.last, 0), "reread_min": max(last.last - offset, 0)}
-            what, advice = offset_catalogue.PERHAPS_READ_AGAIN if offset < last.last else offset_catalogue.PERHAPS_SKIPPED
+        where = offset if begun < 0 else begun
+        details = {"from_offset": last.last, "to_offset": offset, "begun_offset": or_none(begun)}
+        details |= {"skipped_max": max(where - last.last, 0), "reread_min": max(last.last - where, 0)}
+        what, advice = offset_catalogue.BEGAN[begun >= 0, where < last.last]
         words |= {"what": what.format(**details), "advice": advice}
         text, signs = offset_catalogue.OFFSET_RESET, [last.sign, seen.sign]
         return [_row(text, seen.at_ms, seen.client, signs, words, seen.generation, **details)]

@@ -7,16 +7,19 @@ or rows of its rebalances, or if something in it waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from coordinator_model.events import Event
+from coordinator_model.events import REQUEST_SOURCE, Event
 from coordinator_model.offsets.explain import explain
 from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
-from coordinator_model.reads import Read
+from coordinator_model.offsets.reads import Read, client_key, unpacked
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.view.rows import REBALANCES, Ref, Row
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
+
+CLIENT_MS: Final = 24 * 3_600_000
+"""So long a client is known after its last request about offsets."""
 
 
 class Ledgers:
@@ -87,3 +90,48 @@ class Ledgers:
             blob = self._state.offsets.get(group_id)
             self._open[group_id] = Ledger() if blob is None else decode(blob)
         return self._open[group_id]
+
+
+class Readings:
+    """The clients of a shard, and what they read: brings it from FETCH requests, which name no group, to the ledgers of their groups.
+
+    A client is known by its id and its host, as of its requests about offsets. These come before its first FETCH, so they are in the same
+    batch or in an earlier one: the logs of all brokers are read side by side, in the order of time.
+    """
+
+    def __init__(self, state: ShardState, ledgers: Ledgers) -> None:
+        self._clients = state.clients
+        self._topics = state.topics
+        self._ledgers = ledgers
+
+    def know(self, event: Event) -> None:
+        """Takes the client of an event about offsets."""
+        client = client_key(event.client_id, event.client_host)
+        if client and event.offsets is not None:
+            groups = self._clients.setdefault(client, {})
+            since_ms, heard_ms = groups.get(event.group_id, (event.at_ms, event.at_ms))
+            groups[event.group_id] = min(since_ms, event.at_ms), max(heard_ms, event.at_ms)
+
+    def learn(self, event: Event) -> None:
+        """Takes the names of topics that are told beside their ids."""
+        for name, topic_id in zip(event.offsets.partitions, event.offsets.topic_ids, strict=True) if event.offsets is not None else ():
+            told = (event.at_ms, name)
+            self._topics[topic_id] = min(self._topics.get(topic_id, told), told)
+
+    def take(self, blobs: Iterable[bytes]) -> None:
+        """Takes FETCH requests (`reads.packed`), after all events of the batch."""
+        for reads in map(unpacked, blobs):
+            for place, own in reads.of_clients(self._clients):
+                client, sign = reads.clients[place], Ref(REQUEST_SOURCE, reads.origin, reads.positions[place])
+                for group_id, (since_ms, _) in sorted(self._clients[client].items()):
+                    told = [read for read in own if read.last_ms >= since_ms]
+                    self._ledgers.take_reads(group_id, reads.connections[place], client, sign, told)
+
+    def forget_before(self, at_ms: int) -> None:
+        """Forgets clients that were not heard for long before a time, and groups that are forgotten."""
+        for client, groups in list(self._clients.items()):
+            kept = {group_id: told for group_id, told in groups.items() if told[1] + CLIENT_MS >= at_ms}
+            if kept:
+                self._clients[client] = kept
+            else:
+                del self._clients[client]

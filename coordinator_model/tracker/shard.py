@@ -31,10 +31,9 @@ from coordinator_model.states import State
 from coordinator_model.tracker import codec, order, provisional, unended
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
-from coordinator_model.tracker.ledgers import Ledgers
+from coordinator_model.tracker.ledgers import Ledgers, Readings
 from coordinator_model.tracker.quiet import calm, runs
 from coordinator_model.tracker.quiet.resting import REST_MS, Resting
-from coordinator_model.tracker.readings import Readings
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
 from coordinator_model.view.rows import Row, ref
 from coordinator_model.view.settings import TrackerSettings

@@ -19,9 +19,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model.events import FETCH
 from jobs.common.text import printable
 from jobs.parsing.event_rows import beat_rows, event_rows, finished, laid_out
-from jobs.parsing.fetch_runs import fetch_rows
-from jobs.parsing.heartbeat_runs import are_beats
 from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
+from jobs.parsing.runs.fetch_runs import fetch_rows
+from jobs.parsing.runs.heartbeat_runs import are_beats
 from schemas import input_lines, names
 from schemas.names import CLOCK
 

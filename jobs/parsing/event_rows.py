@@ -16,8 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.parsing.consumer_protocol import decoded
-from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import EVENT, GROUP, clock_seconds
+from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from schemas import group_events
 from schemas.names import CLOCK
 

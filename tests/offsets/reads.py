@@ -12,7 +12,7 @@ from msgspec import msgpack
 from coordinator_model.events import FETCH
 from jobs.logs.fetches.lines import Fetched, Sender, encoded
 from jobs.parsing.event_rows import finished, laid_out
-from jobs.parsing.fetch_runs import fetch_rows
+from jobs.parsing.runs.fetch_runs import fetch_rows
 from jobs.pipeline.tracking import packets
 from jobs.pipeline.tracking.spread import Spread
 from tests.tracker.story import START_MS

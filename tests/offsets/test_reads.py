@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_model.events import Offsets
 from coordinator_model.offsets.ledger import Ledger
-from coordinator_model.reads import OUT_OF_RANGE, Read, client_key, unpacked
+from coordinator_model.offsets.reads import OUT_OF_RANGE, Read, client_key, unpacked
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, Ref
 from tests.offsets.reads import Asked, blobs
 from tests.offsets.test_offsets import INTERVAL, P0, P1, A, B, OffsetStory, end, killed

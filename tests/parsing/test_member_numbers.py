@@ -1,4 +1,4 @@
-"""jobs/parsing/heartbeat_runs.py tells members apart by their columns: as tuples of their values would."""
+"""jobs/parsing/runs/heartbeat_runs.py tells members apart by their columns: as tuples of their values would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.parsing import heartbeat_runs
+from jobs.parsing.runs import heartbeat_runs
 
 VALUES = st.tuples(st.sampled_from([None, "", "a", "b"]), st.sampled_from([None, 0, 1]), st.sampled_from([None, "a"]))
 

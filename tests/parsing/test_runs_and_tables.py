@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 from jobs.common.errors import UserError
 from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
-from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
+from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
 from schemas import group_events, names
 from schemas.tables import INGEST_TABLES

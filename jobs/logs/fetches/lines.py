@@ -1,7 +1,7 @@
 """The FETCH requests of a log: positions in partitions, and the ends of these partitions' logs.
 
 A consumer sends several FETCH a second, and they are most lines of a log that has them. So each becomes numbers while the log is read, and
-jobs/parsing/fetch_runs.py makes rows of them. A line that has another shape is skipped: what it would tell, the next one tells, too.
+jobs/parsing/runs/fetch_runs.py makes rows of them. A line that has another shape is skipped: what it would tell, the next one tells, too.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _read(decoder: json.Decoder[_Read], line: bytes) -> _Read | None:
     """What is in the JSON of a line; None if it is none, or not of this kind."""
     try:
         return decoder.decode(line[line.find(b"{") : line.rfind(b"}") + 1])
-    except MsgspecError:
+    except (MsgspecError, UnicodeDecodeError):
         return None
 
 

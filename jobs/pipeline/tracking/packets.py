@@ -39,8 +39,8 @@ from coordinator_model.events import (
     Protocol,
 )
 from coordinator_model.group_beats import GroupBeats
-from coordinator_model.reads import Reads, client_key
-from coordinator_model.reads import packed as packed_reads
+from coordinator_model.offsets.reads import Reads, client_key
+from coordinator_model.offsets.reads import packed as packed_reads
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored

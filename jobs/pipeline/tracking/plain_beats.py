@@ -15,7 +15,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import HEARTBEAT, PROMPT_MS, REQUEST_SOURCE, Event
 from coordinator_model.group_beats import SENDER, SEPARATOR, GroupBeats, Shared
 from coordinator_model.tracker.quiet.runs import WIDEST_MS
-from jobs.parsing.heartbeat_runs import numbered
+from jobs.parsing.runs.heartbeat_runs import numbered
 
 _SHARED: Final = ("cluster", *Shared._fields)
 """Columns whose values all heartbeats of a GroupBeats have."""

@@ -10,5 +10,5 @@ from jobs.pipeline.tracking.packets import unpacked
 
 def events_in(packets: pd.DataFrame) -> list[Event]:
     """The events of packets, and the plain heartbeats as such."""
-    events, beats, _ = unpacked([packets])
+    events, beats, _, _ = unpacked([packets])
     return [*events, *(run.event() for group in beats for run in group.runs())]

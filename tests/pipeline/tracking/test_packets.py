@@ -33,7 +33,7 @@ def events(*rows):
     found = {}
     for batch in packets.packed(SPREAD, [arrow(*rows)]):
         for cluster, key, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
-            own_events, beats, _ = packets.unpacked([pd.DataFrame({"events": [packet]})])
+            own_events, beats, _, _ = packets.unpacked([pd.DataFrame({"events": [packet]})])
             assert not beats
             found[cluster, SPREAD.shard(key)] = own_events
     return found

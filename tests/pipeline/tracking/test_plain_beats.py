@@ -73,7 +73,7 @@ NOT_PLAIN = [
 def test_a_plain_heartbeat_is_numbers_and_the_same_heartbeats_as_its_row(row):
     rows = arrow(row)
     assert are_plain(rows).to_pylist() == [True]
-    events, (beats,), _ = unpacked(rows)
+    events, (beats,), _, _ = unpacked(rows)
     assert not events
     (told,) = (dict(zip(packets.Event._fields, fields, strict=True)) for fields in packets._fields(rows))
     told |= {name: tuple(told[name]) for name in ("beats", "positions")}
@@ -85,7 +85,7 @@ def test_whatever_says_more_is_an_event(row):
     # Beside others: each row is judged by itself, whatever its neighbours have.
     rows = arrow({}, row, {"beats": [0, 3], "positions": [7, 8]})
     assert are_plain(rows).to_pylist() == [True, False, True]
-    events, beats, _ = unpacked(rows)
+    events, beats, _, _ = unpacked(rows)
     assert len(events) == (row.get("group_id", "") is not None)
     assert [run.event().beats for group in beats for run in group.runs()] == [(0,), (0, 3)]
 

@@ -30,7 +30,7 @@ class CountingShard:
         self.seen = seen
         self.provisional = []
 
-    def observe(self, events, beats):
+    def observe(self, events, beats, reads):
         from coordinator_model.view.rows import Row
 
         assert not beats
@@ -75,7 +75,7 @@ def group_state(value=None):
 
 
 def frame(*events):
-    return pd.DataFrame({"cluster": "c", "key": KEY, "events": [msgpack.encode((events, (), len(events)))]})
+    return pd.DataFrame({"cluster": "c", "key": KEY, "events": [msgpack.encode((events, (), (), len(events)))]})
 
 
 def call(function, state, *frames):

@@ -43,7 +43,9 @@ def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if request.param == "numbers":
         observe = Shard.observe
         monkeypatch.setattr(
-            Shard, "observe", lambda self, events, beats=(): observe(self, *(as_numbers(events) if not beats else (events, beats)))
+            Shard,
+            "observe",
+            lambda self, events, beats=(), *rest: observe(self, *(as_numbers(events) if not beats else (events, beats)), *rest),
         )
 
 

@@ -17,7 +17,7 @@ from jobs.logs.mark import KeptLines
 from tests.logs.log_makers import stamp, write
 from tests.logs.reading import reader
 
-RECORDING = Path(__file__).parents[1] / "data" / "offset-scenes" / "kafka-4.4.0" / "broker-1" / "kafka-request.log.gz"
+RECORDING = Path(__file__).parents[2] / "data" / "offset-scenes" / "kafka-4.4.0" / "broker-1" / "kafka-request.log.gz"
 ADDRESS = "10.0.0.1:9092-10.0.0.7:4000-1"
 
 

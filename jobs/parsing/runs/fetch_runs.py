@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import FETCH, REQUEST_SOURCE, TOPIC_NAMED
-from coordinator_model.reads import PAUSE_MS, SPAN_MS
+from coordinator_model.offsets.reads import PAUSE_MS, SPAN_MS
 from jobs.logs.blocks import Numbers
 from jobs.logs.fetches.lines import NOT_TOLD, OUT_OF_RANGE, WIDTH, Fetched, Sender, decoded
 from jobs.parsing.request_checks import client_host

@@ -1,0 +1,1 @@
+"""Rows of group_events that stand for many lines: heartbeats of a member, FETCH of a connection."""
