@@ -90,7 +90,7 @@ def packed(reads: Reads) -> bytes:
     return zlib.compress(_ENCODER.encode(reads), 1)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def unpacked(blob: bytes) -> Reads:
     """What `packed` made. Shards of one process get the same one after the other."""
     return _DECODER.decode(zlib.decompress(blob))
