@@ -289,7 +289,7 @@ class LogReader:
 
     def _taker(self, kept: KeptLines) -> Callable[[str, bytes, int, int], None]:
         """Takes a line that is not skipped, or its numbers, if they are wanted: by its verdict, its text, its number and its time."""
-        fetches, context = kept.fetches if self._fold else None, self._judge.context
+        fetches, context = kept.fetches, self._judge.context
 
         def take(verdict: str, line: bytes, position: int, at_ms: int) -> None:
             if verdict not in BY_NUMBERS:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.events import BROKER_SOURCE
+from coordinator_model.events import BROKER_SOURCE, FETCH, REQUEST_SOURCE
 from jobs.answers.coverage import BROKER_SOURCES, missing
 from jobs.logs.faults import as_written
+from jobs.logs.fetches.rows import Fetches
 from jobs.logs.files import LogFile, discover
 from jobs.logs.mark import KeptLines
 from jobs.logs.slices import Slice, SlicerSettings
@@ -131,7 +132,7 @@ class Inspector(SurveyedSlicer):
             result.logs.append(log)
         lines = 0
         while lines < most_lines:
-            slice_ = Slice()
+            slice_ = Slice(KeptLines(fetches=Fetches()))
             self.fill(slice_)
             if not slice_.parts:
                 break
@@ -165,6 +166,10 @@ class Inspector(SurveyedSlicer):
             for index in range(row, row + rows):
                 self._look_into(log, stream, broker, kept, index)
             row += rows
+        for stream in slice_.sources.values():
+            fetched = kept.fetches.of(stream.reader) if kept.fetches is not None else None
+            if fetched is not None and fetched.lines:
+                self._logs[id(stream)].kinds[REQUEST_SOURCE, FETCH] += fetched.lines
 
     def _look_into(self, log: SeenLog, stream: Stream, broker: str, kept: KeptLines, index: int) -> None:
         text = kept.texts[index].decode("utf-8", "replace")

@@ -135,6 +135,7 @@ class LogFetches:
         self.senders: list[Sender] = []
         self.cells = array("q")  # WIDTH numbers each
         self.topics: dict[str, tuple[str, int, int]] = {}  # as of Fetched
+        self.lines = 0  # that were taken
         self.header = b""  # what stands in lines between the time and the version of the request
         self._connections: dict[str, int] = {}
         self._partitions: dict[tuple[str, int], int] = {}
@@ -162,6 +163,7 @@ class LogFetches:
         for key, end in ends.items():
             if end >= 0:
                 cells.extend((connection, partitions.setdefault(key, len(partitions)), at_ms, NOT_TOLD, end, position))
+        self.lines += len(cells) > before
         return len(cells) > before
 
     def learn(self, line: bytes, position: int, at_ms: int) -> None:

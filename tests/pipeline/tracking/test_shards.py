@@ -34,6 +34,7 @@ class CountingShard:
         from coordinator_model.view.rows import Row
 
         assert not beats
+        assert not reads
         for event in events:
             if event.group_id == "broken":
                 raise ValueError("a bug")
