@@ -63,9 +63,7 @@ class Reads(Struct, array_like=True, frozen=True):
     origin: str
     base_ms: int
     partitions: list[str]
-    ints: (
-        bytes  # 32 bits each: of all reads the places of partitions; the first times since `base_ms`; how long until the last, and the end
-    )
+    ints: bytes  # 32 bits each: of all reads the places of partitions; the first times since `base_ms`; until the last ones; until the ends
     longs: bytes  # 64 bits each: of all reads the position; how far from there to the last one, and from that to the end
 
     def of_clients(self, wanted: Container[str]) -> Iterator[tuple[int, list[Read]]]:

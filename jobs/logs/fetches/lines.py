@@ -35,69 +35,69 @@ _Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
 _Offset = Annotated[int, Meta(ge=-1, lt=_MOST)]
 
 
-class _Asked(Struct, gc=False):
+class _Asked(Struct, gc=False, rename="camel"):
     partition: _Number
-    fetchOffset: _Offset  # noqa: N815
+    fetch_offset: _Offset
 
 
-class _AskedTopic(Struct, gc=False):
+class _AskedTopic(Struct, gc=False, rename="camel"):
     partitions: list[_Asked]
     topic: str = ""
-    topicId: str = ""  # noqa: N815
+    topic_id: str = ""
 
 
-class _Request(Struct, gc=False):
+class _Request(Struct, gc=False, rename="camel"):
     topics: list[_AskedTopic]
-    replicaId: int = _CONSUMER  # noqa: N815
-    replicaState: object = None  # noqa: N815
+    replica_id: int = _CONSUMER
+    replica_state: object = None
 
 
-class _Told(Struct, gc=False):
-    partitionIndex: _Number  # noqa: N815
-    errorCode: int  # noqa: N815
-    highWatermark: _Offset  # noqa: N815
+class _Told(Struct, gc=False, rename="camel"):
+    partition_index: _Number
+    error_code: int
+    high_watermark: _Offset
 
 
-class _ToldTopic(Struct, gc=False):
+class _ToldTopic(Struct, gc=False, rename="camel"):
     partitions: list[_Told]
     topic: str = ""
-    topicId: str = ""  # noqa: N815
+    topic_id: str = ""
 
 
-class _Response(Struct, gc=False):
+class _Response(Struct, gc=False, rename="camel"):
     responses: list[_ToldTopic]
 
 
-class _Header(Struct, gc=False):
-    clientId: str | None  # noqa: N815
+class _Header(Struct, gc=False, rename="camel"):
+    client_id: str | None
 
 
-class _Software(Struct, gc=False, frozen=True):
-    softwareName: str = ""  # noqa: N815
-    softwareVersion: str = ""  # noqa: N815
+class _Software(Struct, gc=False, frozen=True, rename="camel"):
+    software_name: str = ""
+    software_version: str = ""
 
 
-class _Line(Struct, gc=False):
+class _Line(Struct, gc=False, rename="camel"):
     """What is read of a FETCH: FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
 
-    requestHeader: _Header  # noqa: N815
+    request_header: _Header
     request: _Request
     response: _Response
     connection: str
-    clientInformation: _Software = _Software()  # noqa: N815
+    client_information: _Software = _Software()
 
 
-class _Named(Struct, gc=False):
-    errorCode: int  # noqa: N815
+class _Named(Struct, gc=False, rename="camel"):
+    error_code: int
     name: str | None = None
-    topicId: str = ""  # noqa: N815
+    topic_id: str = ""
 
 
-class _Topics(Struct, gc=False):
+class _Topics(Struct, gc=False, rename="camel"):
     topics: list[_Named]
 
 
-class _Metadata(Struct, gc=False):
+class _Metadata(Struct, gc=False, rename="camel"):
     """What is read of a METADATA: MetadataResponse.json, v10 and later, names the ids of topics."""
 
     response: _Topics
@@ -143,23 +143,23 @@ class LogFetches:
     def take(self, line: bytes, position: int, at_ms: int) -> bool:
         """Takes a line with its number and its time. False: it tells nothing."""
         told = _read(_FETCH_LINE, line)
-        if told is None or told.request.replicaId != _CONSUMER or told.request.replicaState is not None:
+        if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
         if not self.header:
             self.header = line[LENGTH : line.find(_VERSION, LENGTH)]
         connection, partitions, cells = self._connection(told), self._partitions, self.cells
         before = len(cells)
         ends = {
-            (topic.topicId or topic.topic, part.partitionIndex): part.highWatermark if part.errorCode == 0 else OUT_OF_RANGE
+            (topic.topic_id or topic.topic, part.partition_index): part.high_watermark if part.error_code == 0 else OUT_OF_RANGE
             for topic in told.response.responses
             for part in topic.partitions
-            if part.errorCode in _TELLING
+            if part.error_code in _TELLING
         }
         for topic in told.request.topics:
             for part in topic.partitions:
-                key = topic.topicId or topic.topic, part.partition
+                key = topic.topic_id or topic.topic, part.partition
                 place = partitions.setdefault(key, len(partitions))
-                cells.extend((connection, place, at_ms, part.fetchOffset, ends.pop(key, NOT_TOLD), position))
+                cells.extend((connection, place, at_ms, part.fetch_offset, ends.pop(key, NOT_TOLD), position))
         for key, end in ends.items():
             if end >= 0:
                 cells.extend((connection, partitions.setdefault(key, len(partitions)), at_ms, NOT_TOLD, end, position))
@@ -170,16 +170,16 @@ class LogFetches:
         """Takes the ids of topics from an answer to METADATA."""
         told = _read(_METADATA_LINE, line)
         for topic in told.response.topics if told is not None else ():
-            if topic.errorCode == 0 and topic.name and topic.topicId:
-                self.topics.setdefault(topic.topicId, (topic.name, at_ms, position))
+            if topic.error_code == 0 and topic.name and topic.topic_id:
+                self.topics.setdefault(topic.topic_id, (topic.name, at_ms, position))
 
     def _connection(self, told: _Line) -> int:
         """The number of the line's connection."""
         number = self._connections.get(told.connection)
         if number is None:
             number = self._connections[told.connection] = len(self.senders)
-            client, software = told.requestHeader.clientId or "", told.clientInformation
-            self.senders.append(Sender(told.connection, client, f"{software.softwareName} {software.softwareVersion}"))
+            client, software = told.request_header.client_id or "", told.client_information
+            self.senders.append(Sender(told.connection, client, f"{software.software_name} {software.software_version}"))
         return number
 
     def __bool__(self) -> bool:
