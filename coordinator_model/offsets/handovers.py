@@ -133,7 +133,7 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     if last.has_more or any(run.connection != last.connection and run.last_ms > last.first_ms for run in runs):
         return  # of two clients that read at the same time, one may be of another group
     one.reads_on = last.client == client
-    one.reader, one.read_all, one.read_least = last.connection, not last.is_ahead, last.position
+    one.reader, one.read_more, one.read_least = last.connection, -1 if last.is_ahead else last.step, last.position
     one.read_most = last.position if last.position >= one.reached else max(last.end, one.reached)  # it commits what the last answer brought
     if one.before.last_ms > last.last_ms - ANSWERED_MS:
         one.read_least = one.reached  # it asked before it committed: it may have given up what it had in hand
@@ -229,7 +229,7 @@ def reread(one: HandOver) -> tuple[int | None, int | None]:
     begins = _begins(one)
     reached = max(one.reached, begins)  # a later commit may not be logged
     usual = _read_after_commit(one) if len(one.recent) > 1 else None
-    processed = reached + (usual or 0 if one.read_all else 0)
+    processed = reached if one.read_more < 0 else reached + (one.read_more if usual is None else usual)
     if 0 <= one.read_least <= one.read_most <= processed:  # else it may have asked for more than it processes
         return max(one.read_least, reached) - begins, max(one.read_most, reached) - begins
     if one.end_stopped >= 0:

@@ -201,8 +201,7 @@ class Partition(Struct, array_like=True):
             began = of.connection, of.client, read.first_ms, read.position, read.first_ms, read.position, read.position, of.sign
             known = () if run is None else (run.end, run.step, run.is_ahead)
             run = Run(*began, *known)
-            self.runs.append(run)
-            del self.runs[:-_RUNS]
+            self.runs = sorted([*self.runs, run], key=attrgetter("first_ms", "connection"))[-_RUNS:]
             if self.lost >= 0 > self.begun:
                 self.begun = read.position
         if read.reached > run.position or run.first_ms == read.first_ms:
@@ -260,7 +259,7 @@ class HandOver(Struct, array_like=True):
     reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most
-    read_all: bool = False  # and its application had processed that
+    read_more: int = -1  # its application keeps up with it: so much it may have read since its last commit; -1: that is not known
 
     @property
     def resumed_ms(self) -> int:
