@@ -36,7 +36,7 @@ def explain(
     nothing more comes. `topics`: by their id, when their name was told first, and the name.
     """
     if ended:
-        until_ms = max([until_ms, *(one.at_ms + SPAN_MS for one in ledger.waiting), *(one.at_ms + SPAN_MS for one in ledger.reads)])
+        until_ms = max([until_ms, *(one.at_ms + SPAN_MS for one in ledger.waiting)])  # what other brokers tell later, its own does not
     elif unwritten_ms is not None:
         until_ms = max(min(until_ms, unwritten_ms), until_ms - WAIT_MS)
     until_ms -= until_ms % SPAN_MS  # what was read is told by whole spans

@@ -33,7 +33,7 @@ def test_a_clock_that_is_seconds_off_finds_nothing_more(told, cluster):
     table = table.filter(pa.compute.equal(table["cluster"], cluster)).select(packets.COLUMNS)
     table = table.cast(pa.schema([SCHEMA.field(name) for name in packets.COLUMNS])).combine_chunks()
     packed = packets.packed(Spread(1, 1), table.to_batches())
-    events, beats, _ = packets.decoded(chain.from_iterable(batch["events"].to_pylist() for batch in packed))
+    events, beats, _, _ = packets.decoded(chain.from_iterable(batch["events"].to_pylist() for batch in packed))
     expected = findings(events, beats, "", 0)
     for broker in sorted({event.broker for event in events} - {""}):
         for ms in (-20_000, -5_000, 5_000, 20_000):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from coordinator_model.events import FETCH
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.parsing.kinds import parsed
 
@@ -53,6 +54,9 @@ def events_of(inputs: Path, folder: Path, **settings: object) -> tuple[Counter[t
     for report in spool.slices():
         for batch in pq.read_table(report.path).to_batches():
             for row in parsed(batch).to_pylist():
+                if row["kind"] == FETCH:  # a row for each log of a slice
+                    events["lines of FETCH",] += row["lines"]
+                    continue
                 if row["verdict"] in ("event", "quarantine"):
                     events[
                         tuple((k, str(v)) for k, v in sorted(row.items()) if k not in {"origin", "position", "raw", "place", "beats"})
