@@ -179,7 +179,7 @@ def test_what_is_found_is_what_was_done(of):
         else:
             assert told["skipped"] <= details["skipped_max"], (row, told)
             assert details["reread_min"] <= told["reread"], (row, told)
-    assert len(of.findings("OFFSET_RESET")) == 16 if of.positions else 12
+    assert len(of.findings("OFFSET_RESET")) == (16 if of.positions else 12)
 
 
 def test_a_partition_that_nobody_reads_is_told_in_time_and_no_other(of):
