@@ -48,7 +48,7 @@ TIMES: Final = ("ended_at", TIME)
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
 LINE: Final = "line"  # one log line
 PART: Final = "part"  # more lines of a log, in the file that `text` names; their positions count from `position`
-FETCHES: Final = "fetches"  # FETCH requests of a log, as numbers (jobs/logs/fetches.py)
+FETCHES: Final = "fetches"  # FETCH requests of a log, as numbers (jobs/logs/fetches)
 HEARTBEATS: Final = "heartbeats"  # a bundle of many lines of heartbeats, from a topic
 CLOCK: Final = "clock"  # "this broker's logs were read up to `at`, and it wrote in these seconds"; counts skipped lines
 END: Final = "end"  # "the input ends here": what only waits for lateness may be decided

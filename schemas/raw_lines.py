@@ -36,7 +36,7 @@ SCHEMA: Final = StructType(
         column(
             "repeated",
             BinaryType(),
-            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Of fetches: the numbers (jobs/logs/fetches.py). Null if none.",
+            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Of fetches: the numbers (jobs/logs/fetches). Null if none.",
         ),
         column("around", StringType(), "What stands around the line in its file (jobs/logs/faults.py). Null if nothing does."),
     ]

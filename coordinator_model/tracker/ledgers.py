@@ -106,8 +106,7 @@ class Readings:
 
     def know(self, event: Event) -> None:
         """Takes the client of an event about offsets."""
-        client = client_key(event.client_id, event.client_host)
-        if client and event.offsets is not None:
+        if event.offsets is not None and (client := client_key(event.client_id, event.client_host)):
             groups = self._clients.setdefault(client, {})
             since_ms, heard_ms = groups.get(event.group_id, (event.at_ms, event.at_ms))
             groups[event.group_id] = min(since_ms, event.at_ms), max(heard_ms, event.at_ms)

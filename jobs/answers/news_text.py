@@ -81,7 +81,7 @@ class NewsText:
             text.append("   consumer protocol", "dim")
         if self._wide and item.waits_for is None:  # the id of a provisional row may change
             text.append(f"  {row['id']}", "dim")
-            text.append(f"  {item.records.in_words()}" if item.records.in_words() else "")
+            text.append(f"  {cost}" if (cost := item.records.in_words()) else "")
 
     def _finding(self, text: Text, row: Row, groups: Sequence[str]) -> None:
         text.append(f"{_cell(row['code'], self._code)} ", _STYLES.get(row["severity"], ""))

@@ -7,32 +7,37 @@ jobs/parsing/runs/fetch_runs.py makes rows of them. A line that has another shap
 from __future__ import annotations
 
 from array import array
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, MsgspecError, Struct, json, msgpack
 
+from coordinator_model.events import FETCH
+from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE
 from jobs.logs.times import LENGTH
 
-FETCH: Final = "FETCH"
 METADATA: Final = "METADATA"
 BY_NUMBERS: Final = (FETCH, METADATA)
 """The APIs of whose requests numbers are taken."""
 
 WIDTH: Final = 6
 """Numbers of a cell, 8 bytes each: connection, partition, time of the line (ms), position, end of the log, number of the line."""
-NOT_TOLD: Final = -1
-OUT_OF_RANGE: Final = -2
-"""In the place of an end: the position is none of the log (Errors.OFFSET_OUT_OF_RANGE)."""
 _CONSUMER: Final = -1
 _VERSION: Final = b'"requestApiVersion":'
 
 _TELLING: Final = frozenset({0, 1})
 """Errors.NONE and Errors.OFFSET_OUT_OF_RANGE."""
 
+_Part = TypeVar("_Part")
 _Read = TypeVar("_Read")
 _MOST: Final = 1 << 62
 _Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
 _Offset = Annotated[int, Meta(ge=-1, lt=_MOST)]
+
+
+class _Topic(Struct, Generic[_Part], gc=False, rename="camel"):
+    partitions: list[_Part]
+    topic: str = ""
+    topic_id: str = ""
 
 
 class _Asked(Struct, gc=False, rename="camel"):
@@ -40,14 +45,8 @@ class _Asked(Struct, gc=False, rename="camel"):
     fetch_offset: _Offset
 
 
-class _AskedTopic(Struct, gc=False, rename="camel"):
-    partitions: list[_Asked]
-    topic: str = ""
-    topic_id: str = ""
-
-
 class _Request(Struct, gc=False, rename="camel"):
-    topics: list[_AskedTopic]
+    topics: list[_Topic[_Asked]]
     replica_id: int = _CONSUMER
     replica_state: object = None
 
@@ -58,14 +57,8 @@ class _Told(Struct, gc=False, rename="camel"):
     high_watermark: _Offset
 
 
-class _ToldTopic(Struct, gc=False, rename="camel"):
-    partitions: list[_Told]
-    topic: str = ""
-    topic_id: str = ""
-
-
 class _Response(Struct, gc=False, rename="camel"):
-    responses: list[_ToldTopic]
+    responses: list[_Topic[_Told]]
 
 
 class _Header(Struct, gc=False, rename="camel"):

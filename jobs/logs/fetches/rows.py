@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from coordinator_model.events import FETCH
 from jobs.logs.blocks import Block, Numbers
-from jobs.logs.fetches.lines import FETCH, WIDTH, Fetched, LogFetches, Sender, encoded
+from jobs.logs.fetches.lines import WIDTH, Fetched, LogFetches, Sender, encoded
 from jobs.logs.times import LENGTH, NEVER
 from schemas.names import FETCHES
 

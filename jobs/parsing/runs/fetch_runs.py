@@ -1,4 +1,4 @@
-"""FETCH requests, which the log reader took as numbers (jobs/logs/fetches.py), as rows of group_events.
+"""FETCH requests, which the log reader took as numbers (jobs/logs/fetches), as rows of group_events.
 
 A row has what one connection read, by spans of some seconds. Of a span and a partition stay the first and the last position, and the end
 of the log that was told last; where the client goes back, or pauses, it is told apart. Whichever slices and batches lines come in, together
@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import FETCH, REQUEST_SOURCE, TOPIC_NAMED
-from coordinator_model.offsets.reads import PAUSE_MS, SPAN_MS
+from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE, PAUSE_MS, SPAN_MS
 from jobs.logs.blocks import Numbers
-from jobs.logs.fetches.lines import NOT_TOLD, OUT_OF_RANGE, WIDTH, Fetched, Sender, decoded
+from jobs.logs.fetches.lines import WIDTH, Fetched, Sender, decoded
 from jobs.parsing.request_checks import client_host
 from jobs.parsing.rows import SOFTWARE_UNKNOWN
 from schemas import group_events

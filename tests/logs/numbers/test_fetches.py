@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.logs.fetches.lines import NOT_TOLD, OUT_OF_RANGE, WIDTH, LogFetches, Sender, decoded
+from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE
+from jobs.logs.fetches.lines import WIDTH, LogFetches, Sender, decoded
 from jobs.logs.fetches.rows import Fetches, fetch_rows
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
