@@ -1,17 +1,16 @@
 """What connections read, as FETCH requests tell it, of one log and column by column: the tracker gets it instead of events.
 
-FETCH names no group. Whose it is only the shard knows that has a group with a member of this client id and host, so every shard gets all,
-and looks into what it can use.
+FETCH names no group. Whose it is only the shard knows that has a group with a member of this client id and host, so every shard can look
+into all, and takes what it can use.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Container, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Final, NamedTuple
-
-from msgspec import Struct, msgpack
 
 NOT_TOLD: Final = -1
 OUT_OF_RANGE: Final = -2
@@ -53,7 +52,8 @@ class Read(NamedTuple):
         return self.position == reached or (self.position > reached and self.first_ms - last_ms <= PAUSE_MS)
 
 
-class Reads(Struct, array_like=True, frozen=True):
+@dataclass(frozen=True)
+class Reads:
     """FETCH requests of a log. The first four lists have an entry for each connection; the numbers are those of all reads, in order."""
 
     connections: list[int]  # checksums: what tells them apart
@@ -63,36 +63,29 @@ class Reads(Struct, array_like=True, frozen=True):
     origin: str
     base_ms: int
     partitions: list[str]
-    ints: bytes  # 32 bits each: of all reads the places of partitions; the first times since `base_ms`; until the last ones; until the ends
-    longs: bytes  # 64 bits each: of all reads the position; how far from there to the last one, and from that to the end
+    numbers: Sequence[Sequence[int]]
+    """Columns: the places of partitions; the first times since `base_ms`; until the last ones; from these until the ends were told; the
+    positions; how far from there to the last one, and from that to the end."""
 
-    def of_clients(self, wanted: Container[str]) -> Iterator[tuple[int, list[Read]]]:
+    def of_clients(self, wanted: Iterable[str]) -> Iterator[tuple[int, list[Read]]]:
         """The places of connections of these clients, and what was read on them."""
-        begin, total = 0, sum(self.counts)
-        ints, longs = memoryview(self.ints).cast("i"), memoryview(self.longs).cast("q")
-        columns = [ints[place : place + total] for place in range(0, 4 * total, total)] if total else []
-        columns += [longs[place : place + total] for place in range(0, 3 * total, total)] if total else []
-        for place, (client, count) in enumerate(zip(self.clients, self.counts, strict=True)):
-            if client in wanted:
-                yield place, [self._read(*one) for one in zip(*(column[begin : begin + count] for column in columns), strict=True)]
-            begin += count
+        for place in sorted(place for client in wanted for place in self._places.get(client, ())):
+            end = self._ends[place]
+            own = zip(*(column[end - self.counts[place] : end] for column in self.numbers), strict=True)
+            yield place, [self._read(*one) for one in own]
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = {}
+        for place, client in enumerate(self.clients):
+            places.setdefault(client, []).append(place)
+        return places
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [*accumulate(self.counts)]
 
     def _read(self, of: int, first: int, lasted: int, until_end: int, position: int, step: int, to_end: int) -> Read:
         first_ms, reached = self.base_ms + first, position + step
         last_ms, end = first_ms + lasted, reached + to_end
         return Read(self.partitions[of], first_ms, last_ms, -1 if end == NOT_TOLD else last_ms + until_end, position, reached, end)
-
-
-def packed(reads: Reads) -> bytes:
-    """The form in which every shard gets it. Each batch of a busy cluster has some 100,000 reads."""
-    return zlib.compress(_ENCODER.encode(reads), 1)
-
-
-@lru_cache(maxsize=64)
-def unpacked(blob: bytes) -> Reads:
-    """What `packed` made. Shards of one process get the same one after the other."""
-    return _DECODER.decode(zlib.decompress(blob))
-
-
-_ENCODER: Final = msgpack.Encoder()
-_DECODER: Final = msgpack.Decoder(Reads)

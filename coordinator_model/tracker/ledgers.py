@@ -12,7 +12,7 @@ from typing import Any, Final
 from coordinator_model.events import REQUEST_SOURCE, Event
 from coordinator_model.offsets.explain import explain
 from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
-from coordinator_model.offsets.reads import Read, client_key, unpacked
+from coordinator_model.offsets.reads import Read, Reads, client_key
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.view.rows import REBALANCES, Ref, Row
 from coordinator_model.view.settings import TrackerSettings
@@ -117,9 +117,9 @@ class Readings:
             told = (event.at_ms, name)
             self._topics[topic_id] = min(self._topics.get(topic_id, told), told)
 
-    def take(self, blobs: Iterable[bytes]) -> None:
-        """Takes FETCH requests (`reads.packed`), after all events of the batch."""
-        for reads in map(unpacked, blobs):
+    def take(self, logs: Iterable[Reads]) -> None:
+        """Takes the FETCH requests of logs, after all events of the batch."""
+        for reads in logs:
             for place, own in reads.of_clients(self._clients):
                 client, sign = reads.clients[place], Ref(REQUEST_SOURCE, reads.origin, reads.positions[place])
                 for group_id, (since_ms, _) in sorted(self._clients[client].items()):

@@ -26,6 +26,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis.bursts import QUIET_MS
 from coordinator_model.events import Event
 from coordinator_model.group_beats import GroupBeats
+from coordinator_model.offsets.reads import Reads
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import codec, order, provisional, unended
@@ -87,7 +88,7 @@ class Shard:
         held = sum(len(event.beats) or 1 for events in self._waiting.values() for event in events)
         return len(self._state.views) + len(self._resting), held, self._state.late
 
-    def observe(self, events: Iterable[Event], beats: Iterable[GroupBeats] = (), reads: Iterable[bytes] = ()) -> list[Row]:
+    def observe(self, events: Iterable[Event], beats: Iterable[GroupBeats] = (), reads: Iterable[Reads] = ()) -> list[Row]:
         """Takes a batch of events in any order, and of heartbeats and reads that are none; returns the rows that it completes."""
         self._heard.clear()
         for group in beats:

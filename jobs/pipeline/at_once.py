@@ -30,7 +30,7 @@ from jobs.pipeline.parts import THIS_PROCESS
 from jobs.pipeline.run_progress import RunResult, result_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
-from jobs.pipeline.tracking.packets import packets_by_shard, rows_of
+from jobs.pipeline.tracking.packets import packets_by_shard
 from jobs.pipeline.tracking.track import WRITTEN, write_rows
 from schemas import names
 from schemas.tables import FOLDED_TABLES, INGEST_TABLES
@@ -95,7 +95,7 @@ def _track(folder: Place, settings: Settings) -> None:
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
     table = table_path(folder, names.GROUP_EVENTS)
     files = (table / new.path for new in files_after(opening.opened(table), {}))
-    packets = packets_by_shard(settings.shards, rows_of(files))
+    packets = packets_by_shard(settings.shards, files)
     for key, own in sorted(packets.items()):
         for row in shards.follow_whole(key, own, tracker):
             rows[row.table].append({**row.values, "cluster": key[0]})

@@ -40,7 +40,7 @@ class GrowingLakehouse:
         for name, rows in written.items():
             tables.append(self.folder / name, rows, "test", self._batch)
         (rows,) = written[GROUP_EVENTS].combine_chunks().to_batches()
-        (packed,) = packets.packed(Spread(1, 1), [rows])
+        (packed,) = packets.packed(Spread(1, 1), [rows], "")
         (cluster,) = packed["cluster"].to_pylist()
         told = packets.unpacked([pd.DataFrame({"events": packed["events"].to_pylist()})])[:2]
         tracked = [*self._shard.observe(*told), *self._shard.provisional]

@@ -112,7 +112,7 @@ def events_of(folder: Path) -> list[Event]:
     table = DeltaTable(str(folder / GROUP_EVENTS)).to_pyarrow_table()
     found = []
     for batch in table.to_batches():
-        for packet in packets.packed(Spread(1, 1), [batch]):
+        for packet in packets.packed(Spread(1, 1), [batch], ""):
             found += events_in(packet.to_pandas())
     return found
 

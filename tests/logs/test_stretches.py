@@ -173,6 +173,17 @@ def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(tmp_path):
     assert not list((tmp_path / "out/parts").iterdir())
 
 
+def test_a_log_of_two_lines_that_begins_late_holds_nobody_up(tmp_path):
+    """Whether its first line bears a true time is open until the others have come there. They are read in stretches up to then."""
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    write(inputs / "b0/server.log", [coordinator(52_000), coordinator(52_003)])
+    whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+    consumer, _ = in_stretches(inputs, tmp_path / "out")
+    assert consumer.parts > 20
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+
+
 def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_and_by(tmp_path, monkeypatch):
     inputs = brokers(tmp_path / "in", lines=1_000)
     whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)

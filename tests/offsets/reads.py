@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pyarrow as pa
-from msgspec import msgpack
+import pyarrow.parquet as pq
 
-from coordinator_model.events import FETCH
+from coordinator_model.offsets.reads import Reads
 from jobs.logs.fetches.lines import Fetched, Sender, encoded
 from jobs.parsing.event_rows import finished, laid_out
 from jobs.parsing.runs.fetch_runs import fetch_rows
-from jobs.pipeline.tracking import packets
+from jobs.pipeline.tracking.packets import decoded, packets_of
+from jobs.pipeline.tracking.read_files import reads_of
 from jobs.pipeline.tracking.spread import Spread
 from tests.tracker.story import START_MS
 
@@ -45,11 +48,10 @@ def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | No
     return finished(laid_out(fetch_rows(pa.Table.from_pylist([row]))), 0)
 
 
-def blobs(asked: Iterable[Asked]) -> list[bytes]:
-    """What a shard gets (`reads.packed`)."""
-    rows = rows_of([*asked])
-    schema = pa.schema([rows.schema.field(name) for name in packets.COLUMNS])
-    batches = pa.Table.from_arrays([rows[name] for name in packets.COLUMNS], schema=schema).combine_chunks().to_batches()
-    found = [packet for batch in packets.packed(Spread(1, tasks=1), batches) for packet in batch["events"].to_pylist()]
-    assert FETCH in rows["kind"].to_pylist()
-    return [blob for packet in found for blob in msgpack.decode(packet)[2]]
+def logs(asked: Iterable[Asked]) -> list[Reads]:
+    """What a shard gets."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "rows.parquet")
+        pq.write_table(rows_of([*asked]), path)
+        (packet,) = [packet for batch in packets_of(Spread(1, tasks=1), [path]) for packet in batch["events"].to_pylist()]
+        return reads_of(decoded([packet]).files)["c"]

@@ -11,9 +11,9 @@ import pytest
 
 from coordinator_model.events import Offsets
 from coordinator_model.offsets.ledger import Ledger
-from coordinator_model.offsets.reads import OUT_OF_RANGE, Read, client_key, unpacked
+from coordinator_model.offsets.reads import OUT_OF_RANGE, Read, client_key
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, Ref
-from tests.offsets.reads import Asked, blobs
+from tests.offsets.reads import Asked, logs
 from tests.offsets.test_offsets import INTERVAL, P0, P1, A, B, OffsetStory, end, killed
 from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, play, table
@@ -31,7 +31,7 @@ def reading(client: str, partition: str, start: int, stop: int, begin: int | Non
 
 
 def rows(story: OffsetStory, asked: list[Asked], name: str = REBALANCE_OFFSETS) -> list[dict]:
-    return table(play([[*story.events, *story.heard(None)]], reads=[blobs(asked)]), name)
+    return table(play([[*story.events, *story.heard(None)]], reads=[logs(asked)]), name)
 
 
 def of(found: list[dict], partition: str) -> dict:
@@ -145,7 +145,7 @@ def test_the_rows_do_not_depend_on_batches(seed):
     spans = list(zip([-10_000, *cuts], [*cuts, 90_000], strict=True))
     events = [[e for e in story.events if begin < e.at_ms - START_MS <= until] for begin, until in spans]
     reads = [[one for one in asked if begin < one.at_ms <= until] for begin, until in spans]
-    cut = play([[*batch, *clocks(batch)] for batch in events], snapshot=True, reads=[blobs(own) if own else () for own in reads])
+    cut = play([[*batch, *clocks(batch)] for batch in events], snapshot=True, reads=[logs(own) if own else () for own in reads])
     for name, expected in whole.items():
         assert sorted(map(str, table(cut, name))) == sorted(map(str, expected)), name
 
@@ -168,7 +168,7 @@ def test_what_was_read_is_the_same_however_it_is_cut(seed):
 def merged(pieces: list[list[Asked]]) -> list[Read]:
     ledger = Ledger()
     for piece in pieces:
-        for reads in map(unpacked, blobs(piece)):
+        for reads in logs(piece):
             for place, own in reads.of_clients({client_key("a", "10.0.0.7")}):
                 ledger.take_reads(reads.connections[place], "a", Ref("request", "r", 1), own)
     return [one.read for one in ledger.due(START_MS + 10_000_000)]

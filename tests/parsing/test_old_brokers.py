@@ -107,7 +107,7 @@ def read():
     ]
     told = read_lines(rows)
     verdicts = Counter((row["cluster"], row["origin"], row["verdict"], row["refusal"]) for row in told.to_pylist())
-    packets = pa.Table.from_batches(packed(Spread(1, 1), batch.events(told, 0).combine_chunks().to_batches())).to_pandas()
+    packets = pa.Table.from_batches(packed(Spread(1, 1), batch.events(told, 0).combine_chunks().to_batches(), "")).to_pandas()
     return {release: events_in(packets[packets["cluster"] == release]) for release in RELEASES}, verdicts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from jobs.lakehouse import opening
@@ -33,7 +35,8 @@ def reader(lake, files=100, tasks=2):
 def taken(source, lake, start, end):
     """The batches whose rows a micro-batch reads."""
     files = [path for share in source.partitions(start, end) for path in share.files]
-    return sorted({row["position"] // 10 for batch in rows_of(lake / path for path in files) for row in batch.to_pylist()})
+    batches = chain.from_iterable(rows_of(lake / path) for path in files)
+    return sorted({row["position"] // 10 for batch in batches for row in batch.to_pylist()})
 
 
 def test_what_is_new_is_read_once(lake):

@@ -20,6 +20,7 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.group_beats import SENDER, SEPARATOR, GroupBeats, Shared
+from coordinator_model.offsets.reads import Reads
 from coordinator_model.tracker.quiet import runs
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
@@ -190,12 +191,12 @@ def play(
     *,
     snapshot: bool = False,
     shard: Shard | None = None,
-    reads: Iterable[Sequence[bytes]] = (),
+    reads: Iterable[Sequence[Reads]] = (),
 ) -> list[Row]:
     """Feeds batches to one shard, by default a new one, then ends the input.
 
     `snapshot`: through the codec after every batch, and plain heartbeats as numbers, both as the pipeline does it. `reads`: what clients
-    read (`reads.packed`), for each of the batches.
+    read, for each of the batches.
     """
     shard = shard or Shard(settings)
     rows: list[Row] = []

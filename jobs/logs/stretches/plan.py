@@ -63,8 +63,10 @@ class Planner:
     def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Place]) -> SlicePlan | None:
         """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
         ready = [stream for stream in streams if stream.has_more]
-        if any(stream.waiting or stream.due_ms == NEVER or self._settings.delays.get(stream.broker) for stream in ready):
+        if any(stream.due_ms == NEVER or self._settings.delays.get(stream.broker) for stream in ready):
             return None
+        # Whether a log's first lines, or those behind a jump, bear true times is decided once the others have come there.
+        undecided = min((stream.due_ms for stream in ready if stream.waiting), default=FOREVER)
         logs = [log for stream in ready if (log := self._log(stream)) is not None]
         try:
             planned = {id(log.stream) for log in logs}
@@ -72,7 +74,7 @@ class Planner:
             left = sum(log.size - log.start.offset for log in logs)
             if not logs or in_order * _ORDERLY_PART > left:
                 return None
-            until = _until(logs, _evenly(sum((log.size - log.start.offset) / log.bytes_a_line for log in logs), lines))
+            until = min(undecided, _until(logs, _evenly(sum((log.size - log.start.offset) / log.bytes_a_line for log in logs), lines)))
             ends = [log.end_at(until) for log in logs]
             if any(end is None for end in ends):
                 return None
@@ -100,7 +102,9 @@ class Planner:
     def _log(self, stream: Stream) -> _PlannedLog | None:
         """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
         mark = stream.reached
-        if stream.file is None or stream.shared_by is not None or stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
+        if stream.waiting or stream.file is None or stream.shared_by is not None:
+            return None
+        if stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
             return None
         if stream.signature.size - mark.offset < self._least or mark.inside_line or _is_unclear(mark):
             return None

@@ -90,9 +90,9 @@ class EventReader(DataSourceStreamReader):
 
     def read(self, partition: EventShare) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The packets of a share."""
-        from jobs.pipeline.tracking.packets import packed, rows_of  # a process that plans does without
+        from jobs.pipeline.tracking.packets import packets_of  # a process that plans does without
 
-        return packed(self._spread, rows_of(map(place_of, partition.files)))
+        return packets_of(self._spread, map(place_of, partition.files))
 
     def _after(self, place: Reached) -> list[NewFile]:
         from jobs.lakehouse import opening

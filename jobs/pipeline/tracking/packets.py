@@ -7,13 +7,11 @@ Rows of plain heartbeats, which are most of them, pass column by column (plain_b
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -39,8 +37,6 @@ from coordinator_model.events import (
     Protocol,
 )
 from coordinator_model.group_beats import GroupBeats
-from coordinator_model.offsets.reads import Reads, client_key
-from coordinator_model.offsets.reads import packed as packed_reads
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored
@@ -58,8 +54,6 @@ COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fiel
 """The columns of group_events that events are made of."""
 _SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
-_TIMES: Final = ("first_ms", "last_ms", "end_ms")
-_OFFSETS: Final = ("position", "reached", "end")
 
 PACKETS: Final = StructType(
     [
@@ -80,7 +74,7 @@ _EMPTY: Final[dict[str, Any]] = {
 """Entries of lists in which all fields are absent."""
 _US: Final = 1_000  # in a millisecond
 _ENCODER: Final = msgpack.Encoder()
-_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats], list[bytes], int])
+_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats], list[str], int])
 
 
 class ShardInput(NamedTuple):
@@ -88,7 +82,7 @@ class ShardInput(NamedTuple):
 
     events: list[Event]
     beats: list[GroupBeats]
-    reads: list[bytes]  # `reads.packed`
+    files: tuple[str, ...]  # that have rows of FETCH
     rows: int
 
 
@@ -99,46 +93,56 @@ def unpacked(frames: Iterable[pd.DataFrame]) -> ShardInput:
 
 def decoded(packets: Iterable[bytes]) -> ShardInput:
     """What the packets of a shard hold."""
-    found = [ShardInput(*_DECODER.decode(packet)) for packet in packets]
-    events = [event for one in found for event in one.events]
-    beats = [beats for one in found for beats in one.beats]
-    return ShardInput(events, beats, [reads for one in found for reads in one.reads], sum(one.rows for one in found))
+    events, beats, files, rows = list[Event](), list[GroupBeats](), set[str](), 0
+    for own_events, own_beats, own_files, own_rows in map(_DECODER.decode, packets):
+        events += own_events
+        beats += own_beats
+        files.update(own_files)
+        rows += own_rows
+    return ShardInput(events, beats, tuple(sorted(files)), rows)
 
 
-def rows_of(files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
-    """All rows of these files of `group_events`, with the columns that events have."""
+def packets_of(spread: Spread, files: Iterable[Place]) -> Iterator[pa.RecordBatch]:
+    """The PACKETS of these files of `group_events`."""
     for path in files:
-        with pq.ParquetFile(readable(path)) as file:
-            for rows in file.iter_batches(_ROWS, columns=_SCHEMA.names, use_threads=False):
-                yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
+        yield from packed(spread, rows_of(path), str(path))
 
 
-def packets_by_shard(shards: int, rows: Iterable[pa.RecordBatch]) -> dict[tuple[str, int], list[bytes]]:
-    """The packets of rows, by cluster and shard."""
+def rows_of(path: Place) -> Iterator[pa.RecordBatch]:
+    """All rows of a file of `group_events`, with the columns that events have."""
+    with pq.ParquetFile(readable(path)) as file:
+        for rows in file.iter_batches(_ROWS, columns=_SCHEMA.names, use_threads=False):
+            yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
+
+
+def packets_by_shard(shards: int, files: Iterable[Place]) -> dict[tuple[str, int], list[bytes]]:
+    """The packets of files, by cluster and shard."""
     packets: dict[tuple[str, int], list[bytes]] = {}
     spread = Spread(shards, tasks=1)
-    for batch in packed(spread, rows):
+    for batch in packets_of(spread, files):
         for cluster, key, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             packets.setdefault((cluster, spread.shard(key)), []).append(events)
     return packets
 
 
-def packed(spread: Spread, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A batch of PACKETS for each batch of rows with the columns COLUMNS.
+def packed(spread: Spread, batches: Iterable[pa.RecordBatch], file: str) -> Iterator[pa.RecordBatch]:
+    """A batch of PACKETS for each batch of rows of a file, with the columns COLUMNS.
 
     A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Every shard of a cluster gets its
     clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
-    group. Other lines about brokers go to one shard, which counts them. The tracker has no use for other rows without a group.
+    group. Other lines about brokers go to one shard, which counts them. Of rows of FETCH every shard gets the name of their file
+    (read_files.py). The tracker has no use for other rows without a group.
     """
+    with_reads = set[str]()  # clusters
 
     @cache
     def shard_of(group_id: str) -> int:
         return coordinator_partition(group_id, spread.shards)
 
     for batch in map(restored, batches):
-        packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats], list[bytes]]] = {}
+        packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats], list[str]]] = {}
 
-        def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats], list[bytes]]:
+        def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats], list[str]]:
             return packets.setdefault((cluster, shard), ([], [], []))  # noqa: B023 - used before the next batch
 
         senders = plain_beats.senders_of(batch)
@@ -146,9 +150,10 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
         for cluster, beats in plain_beats.by_group(batch, senders, is_plain):
             packet(cluster, shard_of(beats.shared.group_id))[1].append(beats)
         is_fetch = pc.equal(batch["kind"], FETCH)
-        for cluster, reads in _reads(batch.filter(is_fetch)):
+        for cluster in sorted({*batch["cluster"].filter(is_fetch).unique().to_pylist()} - with_reads):
+            with_reads.add(cluster)
             for shard in range(spread.shards):
-                packet(cluster, shard)[2].append(reads)
+                packet(cluster, shard)[2].append(file)
         others = batch.filter(pc.invert(pc.or_(is_plain, is_fetch)))
         names = zip(*(others[name].to_pylist() for name in ("cluster", "group_id", "kind", "source")), strict=True)
         for (cluster, group_id, kind, source), event in zip(names, _fields(others), strict=True):
@@ -168,34 +173,6 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
             ],
             names=PACKETS.names,
         )
-
-
-def _reads(rows: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
-    """What the connections of each log read, and its cluster."""
-    rows = rows.filter(pc.and_(pc.is_valid(rows["client_id"]), pc.is_valid(rows["client_host"])))
-    logs = sorted(set(zip(rows["cluster"].to_pylist(), rows["origin"].to_pylist(), strict=True)))
-    for cluster, origin in logs:
-        own = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), pc.equal(rows["origin"], origin)))
-        counts, reads = pc.list_value_length(own["reads"]), own["reads"].flatten()
-        begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
-        base_ms, since = int(begins.min()), np.repeat(begins - begins.min(), counts.to_numpy())
-        partitions = reads.field("partition").dictionary_encode()
-        first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() for name in _TIMES)
-        position, reached, end = (pc.fill_null(reads.field(name), -1).to_numpy() for name in _OFFSETS)
-        ints = [partitions.indices.to_numpy(), first + since, last - first, end_at - last]  # small numbers are packed well
-        longs = [position, reached - position, end - reached]
-        told = Reads(
-            connections=[zlib.crc32(name.encode()) for name in own["connection"].to_pylist()],
-            clients=list(map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())),
-            positions=own["position"].to_pylist(),
-            counts=counts.to_pylist(),
-            origin=origin,
-            base_ms=base_ms,
-            partitions=partitions.dictionary.to_pylist(),
-            ints=np.concatenate(ints).astype(np.int32).tobytes(),
-            longs=np.concatenate(longs).astype(np.int64).tobytes(),
-        )
-        yield cluster, packed_reads(told)
 
 
 def _fields(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

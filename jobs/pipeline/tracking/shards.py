@@ -35,6 +35,7 @@ from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from jobs.common.settings import Settings
 from jobs.pipeline.tracking.packets import decoded, unpacked
+from jobs.pipeline.tracking.read_files import reads_of
 from jobs.pipeline.tracking.spread import Spread
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def shard_function(
         events, beats = given.events, given.beats
         shard = _shard((cluster, number), state, settings)
         with _placing_errors((cluster, number), events, beats):
-            rows = [*shard.observe(events, beats, given.reads), *shard.provisional]
+            rows = [*shard.observe(events, beats, reads_of(given.files).get(cluster, ())), *shard.provisional]
             blob = compressed(shard.encode())
         groups, held, late = shard.summary()
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
@@ -101,7 +102,7 @@ def shard_function(
             "new_late_events": late - late_before,
             "broker_lines": sum(event.source == BROKER_SOURCE for event in events),
             "state_bytes": len(blob),
-            "at_ms": max(chain((event.at_ms for event in events), *(group.arrivals for group in beats))),
+            "at_ms": max(chain((event.at_ms for event in events), *(group.arrivals for group in beats)), default=-1),
         }
         tables = [SUMMARY, *(row.table for row in rows)]
         values = [json.dumps(summary), *(json.dumps(row.values, separators=(",", ":")) for row in rows)]
@@ -115,7 +116,7 @@ def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: Track
     given = decoded(packets)
     shard = Shard(settings)
     with _placing_errors(key, given.events, given.beats):
-        return [*shard.observe(given.events, given.beats, given.reads), *shard.provisional]
+        return [*shard.observe(given.events, given.beats, reads_of(given.files).get(key[0], ())), *shard.provisional]
 
 
 @contextmanager
@@ -125,10 +126,10 @@ def _placing_errors(key: tuple[str, int], events: Sequence[Event], beats: Sequen
         yield
     except Exception as error:
         every = [*events, *(run.event() for group in beats for run in group.runs())]
-        last = max(every, key=lambda event: event.at_ms)
+        last = max(every, key=lambda event: event.at_ms, default=None)
+        told = f", the last one {last.kind} at {last.at_ms}, {last.origin}:{last.position}" if last is not None else ""
         raise TrackerError(
-            f"cluster {key[0]!r}, shard {key[1]}: {type(error).__name__}: {error} (among {len(every)} events, "
-            f"the last one {last.kind} at {last.at_ms}, {last.origin}:{last.position})"
+            f"cluster {key[0]!r}, shard {key[1]}: {type(error).__name__}: {error} (among {len(every)} events{told})"
         ) from error
 
 

@@ -32,7 +32,7 @@ def test_a_clock_that_is_seconds_off_finds_nothing_more(told, cluster):
     table = DeltaTable(told.lakehouse / "group_events").to_pyarrow_table(partitions=None)
     table = table.filter(pa.compute.equal(table["cluster"], cluster)).select(packets.COLUMNS)
     table = table.cast(pa.schema([SCHEMA.field(name) for name in packets.COLUMNS])).combine_chunks()
-    packed = packets.packed(Spread(1, 1), table.to_batches())
+    packed = packets.packed(Spread(1, 1), table.to_batches(), "")
     events, beats, _, _ = packets.decoded(chain.from_iterable(batch["events"].to_pylist() for batch in packed))
     expected = findings(events, beats, "", 0)
     for broker in sorted({event.broker for event in events} - {""}):

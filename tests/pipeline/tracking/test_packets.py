@@ -31,7 +31,7 @@ def arrow(*rows):
 def events(*rows):
     """By cluster and shard."""
     found = {}
-    for batch in packets.packed(SPREAD, [arrow(*rows)]):
+    for batch in packets.packed(SPREAD, [arrow(*rows)], ""):
         for cluster, key, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
             own_events, beats, _, _ = packets.unpacked([pd.DataFrame({"events": [packet]})])
             assert not beats

@@ -33,7 +33,7 @@ def are_plain(rows):
 
 def unpacked(rows):
     """What the tracker gets: events, and heartbeats as numbers."""
-    (batch,) = packets.packed(Spread(1, 1), [rows])
+    (batch,) = packets.packed(Spread(1, 1), [rows], "")
     return packets.unpacked([pd.DataFrame({"events": batch["events"].to_pylist()})])
 
 

@@ -84,7 +84,7 @@ def recorded(folder: str) -> list[Event]:
             if line.startswith("[2")
         ]
         for events in batch.events(read_lines(rows), 0).to_batches() if rows else ():
-            for packet in packets.packed(Spread(1, 1), [events]):
+            for packet in packets.packed(Spread(1, 1), [events], ""):
                 found += events_in(packet.to_pandas())
     return found
 

@@ -1,0 +1,67 @@
+"""What clients read (FETCH), for the shards that a process tracks: the first of them reads the files, the others find it there.
+
+Every shard may need any of it. In packets it would pass through Spark once for each: of 2 million lines, 375 of 444 MB.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from coordinator_model.events import FETCH
+from coordinator_model.offsets.reads import Reads, client_key
+from jobs.common.stores import place_of, readable
+
+_COLUMNS: Final = ("cluster", "kind", "origin", "connection", "client_id", "client_host", "position", "received_at", "reads")
+_TIMES: Final = ("first_ms", "last_ms", "end_ms")
+_OFFSETS: Final = ("position", "reached", "end")
+_US: Final = 1_000  # in a millisecond
+_ROWS: Final = 64 << 10  # at a time
+
+
+@lru_cache(maxsize=1)
+def reads_of(files: tuple[str, ...]) -> Mapping[str, list[Reads]]:
+    """What rows of these files of `group_events` tell, by cluster. Keeps the last answer: shards of a micro-batch have the same files."""
+    found: dict[str, list[Reads]] = {}
+    for name in files:
+        with pq.ParquetFile(readable(place_of(name))) as file:
+            batches = file.iter_batches(_ROWS, columns=list(_COLUMNS), use_threads=False)
+            rows = pa.Table.from_batches([rows.filter(pc.equal(rows["kind"], FETCH)) for rows in batches])
+        for cluster, reads in _by_log(rows.combine_chunks()):
+            found.setdefault(cluster, []).append(reads)
+    return found
+
+
+def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
+    """What the connections of each log read, and its cluster."""
+    rows = rows.filter(pc.and_(pc.is_valid(rows["client_id"]), pc.is_valid(rows["client_host"])))
+    for log in rows.group_by(["cluster", "origin"]).aggregate([]).sort_by([("cluster", "ascending"), ("origin", "ascending")]).to_pylist():
+        own = rows.filter(pc.and_(pc.equal(rows["cluster"], log["cluster"]), pc.equal(rows["origin"], log["origin"]))).combine_chunks()
+        counts, reads = pc.list_value_length(own["reads"]).to_numpy(), own["reads"].combine_chunks().flatten()
+        begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
+        base_ms = int(begins.min())
+        partitions = reads.field("partition").dictionary_encode()
+        first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() for name in _TIMES)
+        position, reached, end = (pc.fill_null(reads.field(name), -1).to_numpy() for name in _OFFSETS)
+        times = first + np.repeat(begins - base_ms, counts), last - first, end_at - last
+        columns = partitions.indices.to_numpy(), *times, position, reached - position, end - reached
+        yield (
+            log["cluster"],
+            Reads(
+                connections=[zlib.crc32(name.encode()) for name in own["connection"].to_pylist()],
+                clients=list(map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())),
+                positions=own["position"].to_pylist(),
+                counts=counts.tolist(),
+                origin=log["origin"],
+                base_ms=base_ms,
+                partitions=partitions.dictionary.to_pylist(),
+                numbers=[memoryview(column.astype(np.int64)) for column in columns],
+            ),
+        )
