@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
-from coordinator_model.offsets.ledger import Ledger, Partition, Seen, SeenRead, Start
-from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS
+from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start
+from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS, Read, span_of
 from coordinator_model.view.rows import Row
 
 WAIT_MS: Final = 600_000
@@ -39,7 +39,7 @@ def explain(
         until_ms = max([until_ms, *(one.at_ms + SPAN_MS for one in ledger.waiting)])  # what other brokers tell later, its own does not
     elif unwritten_ms is not None:
         until_ms = max(min(until_ms, unwritten_ms), until_ms - WAIT_MS)
-    until_ms -= until_ms % SPAN_MS  # what was read is told by whole spans
+    until_ms = span_of(until_ms)  # what was read is told by whole spans
     rows: list[Row] = []
     ahead = [*ledger.rebalances, *({name: row[name] for name in handovers.COLUMNS} for row in rebalances)]
     ahead.sort(key=lambda row: (row["ended_at"], row["started_at"]))
@@ -48,7 +48,7 @@ def explain(
             rows += handovers.begin(ledger, ahead.pop(0))
         if ledger.open:
             rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
-        if isinstance(seen, SeenRead):
+        if isinstance(seen, Read):
             rows += _position(ledger, seen, not_read_ms, topics)
         else:
             rows += _read(ledger, seen, not_read_ms)
@@ -91,9 +91,8 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
     return rows
 
 
-def _position(ledger: Ledger, seen: SeenRead, not_read_ms: int, topics: Mapping[str, tuple[int, str]]) -> list[Row]:
+def _position(ledger: Ledger, read: Read, not_read_ms: int, topics: Mapping[str, tuple[int, str]]) -> list[Row]:
     """A client reads on."""
-    read = seen.read
     name = ledger.names.get(read.partition, read.partition)
     if name not in ledger.partitions:
         topic_id, _, number = name.rpartition("-")
@@ -104,15 +103,15 @@ def _position(ledger: Ledger, seen: SeenRead, not_read_ms: int, topics: Mapping[
         return []  # of another group
     if read.end == OUT_OF_RANGE:
         partition.lose()
-        partition.runs = [run for run in partition.runs if run.connection != seen.connection]  # it begins anew
+        partition.runs = [run for run in partition.runs if run.connection != read.connection]  # it begins anew
         return []
     if read.position >= 0:
-        partition.read(seen)
-        handovers.read(ledger, name, seen)
+        partition.read(read)
+        handovers.read(ledger, name, read)
     if read.end < 0:
         return []
     partition.ends.add(read.end_ms, read.end, -1)
-    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, seen.at_ms, seen.sign, not_read_ms)]
+    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, read.at_ms, read.sign, not_read_ms)]
 
 
 def _committed(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:

@@ -23,8 +23,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, SeenRead, Start, Stretch, intervals
-from coordinator_model.offsets.reads import client_key
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Start, Stretch, intervals
+from coordinator_model.offsets.reads import Read, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, or_none
@@ -151,11 +151,11 @@ def _judge_itself(one: HandOver, partition: Partition) -> None:
         one.read_least = -1  # nothing shows whether it went back
 
 
-def read(ledger: Ledger, name: str, seen: SeenRead) -> None:
+def read(ledger: Ledger, name: str, of: Read) -> None:
     """A client reads on: the one before, too, whose last request is answered a while after it was sent."""
     one = ledger.open.get(name)
-    if one is not None and one.reader == seen.connection and not one.reads_on and seen.read.first_ms <= one.resumed_ms + ANSWERED_MS:
-        one.read_least = one.read_most = max(one.read_most, seen.read.reached)
+    if one is not None and one.reader == of.connection and not one.reads_on and of.first_ms <= one.resumed_ms + ANSWERED_MS:
+        one.read_least = one.read_most = max(one.read_most, of.reached)
 
 
 def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> list[Row]:

@@ -106,27 +106,6 @@ class Run(Struct, array_like=True):
         return 2 * (self.end - self.position) > self.step
 
 
-class SeenRead(Struct, array_like=True):
-    """What a connection of a client read in a span."""
-
-    connection: int
-    client: str
-    sign: Ref
-    read: Read
-
-    @property
-    def at_ms(self) -> int:
-        """When the span begins."""
-        return self.read.at_ms
-
-    def and_then(self, later: SeenRead) -> SeenRead:
-        """This, and more of the same connection and span."""
-        one, two = self.read, later.read
-        end_ms, end = max((read.end_ms, read.end) for read in (one, two))
-        read = Read(one.partition, one.first_ms, two.last_ms, end_ms, one.position, two.reached, end)
-        return SeenRead(self.connection, self.client, max(self.sign, later.sign), read)
-
-
 def intervals(commits: Iterable[tuple[int, int]]) -> list[int]:
     """The times between commits that follow each other, in ms."""
     return [after_ms - before_ms for (before_ms, _), (after_ms, _) in pairwise(commits)]
@@ -193,12 +172,11 @@ class Partition(Struct, array_like=True):
         if self.last is not None and self.lost < 0:
             self.lost, self.begun = self.last.last, -1
 
-    def read(self, of: SeenRead) -> None:
+    def read(self, read: Read) -> None:
         """Takes what was read in a span."""
-        read = of.read
-        run = next((run for run in reversed(self.runs) if run.connection == of.connection), None)
+        run = next((run for run in reversed(self.runs) if run.connection == read.connection), None)
         if run is None or not read.follows(run.last_ms, run.position):
-            began = of.connection, of.client, read.first_ms, read.position, read.first_ms, read.position, read.position, of.sign
+            began = read.connection, read.client, read.first_ms, read.position, read.first_ms, read.position, read.position, read.sign
             known = () if run is None else (run.end, run.step, run.is_ahead)
             run = Run(*began, *known)
             self.runs = sorted([*self.runs, run], key=attrgetter("first_ms", "connection"))[-_RUNS:]
@@ -207,7 +185,7 @@ class Partition(Struct, array_like=True):
         if read.reached > run.position or run.first_ms == read.first_ms:
             self.read_ms = read.last_ms
         run.step = max(run.step, read.reached - run.position)
-        run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, of.sign
+        run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, read.sign
         run.end = max(run.end, read.end)
 
     def commit(self, at_ms: int, offset: int, of: Seen) -> None:
@@ -273,7 +251,7 @@ class Ledger(Struct, array_like=True):
     partitions: dict[str, Partition] = {}
     open: dict[str, HandOver] = {}  # by partition
     waiting: list[Seen] = []  # what was seen and not explained yet
-    reads: list[SeenRead] = []  # likewise
+    reads: list[Read] = []  # likewise
     rebalances: list[dict[str, Any]] = []  # likewise: of their rows what hand-overs need (handovers.COLUMNS)
     explained_ms: int = -1  # what was before is explained: what comes of it now is late
     starts_seen: bool = False  # requests for offsets are logged: who does not ask for a partition's offset goes on with it
@@ -299,9 +277,9 @@ class Ledger(Struct, array_like=True):
         if event.at_ms >= self.explained_ms:
             self.waiting.append(event)
 
-    def take_reads(self, connection: int, client: str, sign: Ref, reads: Iterable[Read]) -> None:
+    def take_reads(self, reads: Iterable[Read]) -> None:
         """Takes what a client read, if it is not late."""
-        self.reads += [SeenRead(connection, client, sign, read) for read in reads if read.at_ms >= self.explained_ms]
+        self.reads += [read for read in reads if read.at_ms >= self.explained_ms]
 
     def share(self, of: Seen) -> None:
         """Takes who has which partitions."""
@@ -329,38 +307,31 @@ class Ledger(Struct, array_like=True):
                     self.open[name] = self.open.pop(other)
                     self.open[name].partition = name
 
-    def due(self, until_ms: int) -> Iterator[Seen | SeenRead]:
+    def due(self, until_ms: int) -> Iterator[Seen | Read]:
         """What was seen before a time, in its order; it does not wait any more. What was read in a span comes before all else in it."""
-        found: list[Seen | SeenRead] = [*_merged([one for one in self.reads if one.at_ms < until_ms])]
+        found: list[Seen | Read] = [*_merged(one for one in self.reads if one.at_ms < until_ms)]
         found += sorted((one for one in self.waiting if one.at_ms < until_ms), key=attrgetter("at_ms", "sign"))
         self.waiting = [one for one in self.waiting if one.at_ms >= until_ms]
         self.reads = [one for one in self.reads if one.at_ms >= until_ms]
         self.explained_ms = max(self.explained_ms, until_ms)
-        yield from sorted(found, key=lambda one: one.at_ms)
+        yield from sorted(found, key=attrgetter("at_ms"))
 
 
-def _merged(reads: Iterable[SeenRead]) -> list[SeenRead]:
+def _merged(reads: Iterable[Read]) -> Iterator[Read]:
     """What was read in each span, whichever batches it came in: without going back it is one, and of a log one end is told in a span."""
-    merged: list[SeenRead] = []
-    for one in sorted(reads, key=_place):
-        last = merged[-1] if merged else None
-        if last is not None and _place(last)[:4] == _place(one)[:4] and one.read.follows(last.read.last_ms, last.read.reached):
-            merged[-1] = last.and_then(one)
+    merged: list[Read] = []
+    last_told: dict[tuple[int, str], int] = {}
+    for one in sorted(reads):
+        if one.end >= 0:
+            log = one.at_ms, one.partition
+            last_told[log] = max(last_told.get(log, -1), one.end_ms)
+        if merged and merged[-1].goes_on(one):
+            merged[-1] = merged[-1].and_then(one)
         else:
             merged.append(one)
-    last_told: dict[tuple[int, str], int] = {}
     for one in merged:
-        key = (one.at_ms, one.read.partition)
-        last_told[key] = max(last_told.get(key, -1), one.read.end_ms if one.read.end >= 0 else -1)
-    for one in merged:
-        if one.read.end >= 0 and one.read.end_ms < last_told[one.at_ms, one.read.partition]:
-            one.read = one.read._replace(end=-1, end_ms=-1)
-    return merged
-
-
-def _place(one: SeenRead) -> tuple[int, int, int, str, int, int]:
-    read = one.read
-    return (one.at_ms, one.connection, read.kind, read.partition, read.first_ms, read.position)
+        is_old = one.end >= 0 and one.end_ms < last_told[one.at_ms, one.partition]
+        yield one._replace(end=-1, end_ms=-1) if is_old else one
 
 
 def encode(ledger: Ledger) -> bytes:

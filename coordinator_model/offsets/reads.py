@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from typing import Final, NamedTuple
+from itertools import accumulate, repeat
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.events import REQUEST_SOURCE
+from coordinator_model.view.rows import Ref
 
 NOT_TOLD: Final = -1
 OUT_OF_RANGE: Final = -2
@@ -26,53 +29,68 @@ def client_key(client_id: str, client_host: str) -> str:
     return f"{client_id}\0{client_host}" if client_id and client_host else ""
 
 
-class Read(NamedTuple):
-    """What a connection read of a partition in a span, without going back. -1: not told."""
+def span_of(at_ms: Any) -> Any:
+    """When the span of a time, or of an array of times, begins."""
+    return at_ms - at_ms % SPAN_MS
 
+
+def kind_of(position: Any, end: Any) -> Any:
+    """0: the position is none of the log. 1: only the end is told. 2: where it reads. Of numbers, or of arrays of them."""
+    return (end != OUT_OF_RANGE) * (1 + (position != NOT_TOLD))
+
+
+class Read(NamedTuple):
+    """What a connection read of a partition in a span, without going back. -1: not told. Their order is that in which they are judged."""
+
+    at_ms: int  # `span_of` the first time
+    connection: int  # a checksum: what tells connections apart
+    kind: int  # `kind_of`
     partition: str  # with its topic, or the id of that
     first_ms: int
-    last_ms: int
-    end_ms: int  # when `end` was told
     position: int  # from where it read on first
+    last_ms: int
     reached: int  # ... and last
+    end_ms: int  # when `end` was told
     end: int  # of the log, as an answer told last
-
-    @property
-    def at_ms(self) -> int:
-        """When the span begins."""
-        return self.first_ms - self.first_ms % SPAN_MS
-
-    @property
-    def kind(self) -> int:
-        """0: the position is none of the log. 1: only the end is told. 2: where it reads."""
-        return 0 if self.end == OUT_OF_RANGE else 1 if self.position == NOT_TOLD else 2
+    client: str  # `client_key`
+    sign: Ref  # a request at the end
 
     def follows(self, last_ms: int, reached: int) -> bool:
         """Whether it goes on where the connection was. After a pause it may be the partition's owner once more, and others between."""
         return self.position == reached or (self.position > reached and self.first_ms - last_ms <= PAUSE_MS)
 
+    def goes_on(self, later: Read) -> bool:
+        """Whether the next one in order is of the same connection and span, without going back."""
+        return self[:4] == later[:4] and later.follows(self.last_ms, self.reached)
+
+    def and_then(self, later: Read) -> Read:
+        """This, and what goes on."""
+        end_ms, end = max(self[8:10], later[8:10])
+        return later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, sign=max(self.sign, later.sign))
+
 
 @dataclass(frozen=True)
 class Reads:
-    """FETCH requests of a log. The first four lists have an entry for each connection; the numbers are those of all reads, in order."""
+    """FETCH requests of a log, by connection and column by column."""
 
-    connections: list[int]  # checksums: what tells them apart
-    clients: list[str]  # `client_key`
+    origin: str
+    connections: list[int]  # a checksum for each
+    clients: list[str]  # `client_key`, likewise
     positions: list[int]  # of its last line
     counts: list[int]  # of its reads
-    origin: str
-    base_ms: int
     partitions: list[str]
-    numbers: Sequence[Sequence[int]]
-    """Columns: the places of partitions; the first times since `base_ms`; until the last ones; from these until the ends were told; the
-    positions; how far from there to the last one, and from that to the end."""
+    numbers: Sequence[
+        Sequence[int]
+    ]  # columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `end`
 
-    def of_clients(self, wanted: Iterable[str]) -> Iterator[tuple[int, list[Read]]]:
-        """The places of connections of these clients, and what was read on them."""
+    def of_clients(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
+        """What was read on each connection of these clients."""
         for place in sorted(place for client in wanted for place in self._places.get(client, ())):
-            end = self._ends[place]
-            own = zip(*(column[end - self.counts[place] : end] for column in self.numbers), strict=True)
-            yield place, [self._read(*one) for one in own]
+            client, end = self.clients[place], self._ends[place]
+            sign = Ref(REQUEST_SOURCE, self.origin, self.positions[place])
+            ats, kinds, of, *rest = (column[end - self.counts[place] : end] for column in self.numbers)
+            names = map(self.partitions.__getitem__, of)
+            yield client, [*map(Read, ats, repeat(self.connections[place]), kinds, names, *rest, repeat(client), repeat(sign))]
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
@@ -84,8 +102,3 @@ class Reads:
     @cached_property
     def _ends(self) -> list[int]:
         return [*accumulate(self.counts)]
-
-    def _read(self, of: int, first: int, lasted: int, until_end: int, position: int, step: int, to_end: int) -> Read:
-        first_ms, reached = self.base_ms + first, position + step
-        last_ms, end = first_ms + lasted, reached + to_end
-        return Read(self.partitions[of], first_ms, last_ms, -1 if end == NOT_TOLD else last_ms + until_end, position, reached, end)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from coordinator_model.events import REQUEST_SOURCE, Event
+from coordinator_model.events import Event
 from coordinator_model.offsets.explain import explain
 from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
 from coordinator_model.offsets.reads import Read, Reads, client_key
 from coordinator_model.tracker.codec import ShardState
-from coordinator_model.view.rows import REBALANCES, Ref, Row
+from coordinator_model.view.rows import REBALANCES, Row
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
@@ -35,10 +35,10 @@ class Ledgers:
         if (found := seen(event)) is not None:
             self._of(event.group_id).take(found)
 
-    def take_reads(self, group_id: str, connection: int, client: str, sign: Ref, reads: Iterable[Read]) -> None:
+    def take_reads(self, group_id: str, reads: Iterable[Read]) -> None:
         """Takes what a client of a group read."""
         if group_id in self._state.offsets or group_id in self._open:
-            self._of(group_id).take_reads(connection, client, sign, reads)
+            self._of(group_id).take_reads(reads)
 
     def note_unwritten(self, view: View) -> None:
         """Notes when the first rebalance of a group began whose row is not written yet."""
@@ -120,11 +120,9 @@ class Readings:
     def take(self, logs: Iterable[Reads]) -> None:
         """Takes the FETCH requests of logs, after all events of the batch."""
         for reads in logs:
-            for place, own in reads.of_clients(self._clients):
-                client, sign = reads.clients[place], Ref(REQUEST_SOURCE, reads.origin, reads.positions[place])
+            for client, own in reads.of_clients(self._clients):
                 for group_id, (since_ms, _) in sorted(self._clients[client].items()):
-                    told = [read for read in own if read.last_ms >= since_ms]
-                    self._ledgers.take_reads(group_id, reads.connections[place], client, sign, told)
+                    self._ledgers.take_reads(group_id, (read for read in own if read.last_ms >= since_ms))
 
     def forget_before(self, at_ms: int) -> None:
         """Forgets clients that were not heard for long before a time, and groups that are forgotten."""

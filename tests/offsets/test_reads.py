@@ -169,6 +169,6 @@ def merged(pieces: list[list[Asked]]) -> list[Read]:
     ledger = Ledger()
     for piece in pieces:
         for reads in logs(piece):
-            for place, own in reads.of_clients({client_key("a", "10.0.0.7")}):
-                ledger.take_reads(reads.connections[place], "a", Ref("request", "r", 1), own)
-    return [one.read for one in ledger.due(START_MS + 10_000_000)]
+            for _, own in reads.of_clients({client_key("a", "10.0.0.7")}):
+                ledger.take_reads(own)
+    return [read._replace(sign=Ref("request", "r", 1)) for read in ledger.due(START_MS + 10_000_000)]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator_model.events import FETCH
-from coordinator_model.offsets.reads import Reads, client_key
+from coordinator_model.offsets.reads import NOT_TOLD, Reads, client_key, kind_of, span_of
 from jobs.common.stores import place_of, readable
 
 _COLUMNS: Final = ("cluster", "kind", "origin", "connection", "client_id", "client_host", "position", "received_at", "reads")
@@ -46,22 +46,21 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
         own = rows.filter(pc.and_(pc.equal(rows["cluster"], log["cluster"]), pc.equal(rows["origin"], log["origin"]))).combine_chunks()
         counts, reads = pc.list_value_length(own["reads"]).to_numpy(), own["reads"].combine_chunks().flatten()
         begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
-        base_ms = int(begins.min())
+        first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() + np.repeat(begins, counts) for name in _TIMES)
+        position, reached, end = (pc.fill_null(reads.field(name), NOT_TOLD).to_numpy() for name in _OFFSETS)
+        end_at = np.where(end == NOT_TOLD, NOT_TOLD, end_at)
         partitions = reads.field("partition").dictionary_encode()
-        first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() for name in _TIMES)
-        position, reached, end = (pc.fill_null(reads.field(name), -1).to_numpy() for name in _OFFSETS)
-        times = first + np.repeat(begins - base_ms, counts), last - first, end_at - last
-        columns = partitions.indices.to_numpy(), *times, position, reached - position, end - reached
+        kinds, of = kind_of(position, end), partitions.indices.to_numpy()
+        columns = span_of(first), kinds, of, first, position, last, reached, end_at, end
         yield (
             log["cluster"],
             Reads(
+                origin=log["origin"],
                 connections=[zlib.crc32(name.encode()) for name in own["connection"].to_pylist()],
                 clients=list(map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())),
                 positions=own["position"].to_pylist(),
                 counts=counts.tolist(),
-                origin=log["origin"],
-                base_ms=base_ms,
                 partitions=partitions.dictionary.to_pylist(),
-                numbers=[memoryview(column.astype(np.int64)) for column in columns],
+                numbers=[np.asarray(column, np.int64).data for column in columns],
             ),
         )
