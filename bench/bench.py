@@ -37,7 +37,11 @@ _LEAST: Final = 0.1
 """Of a run's time that must be work and not start: with less, the input is too small to tell lines/s."""
 RIVALS: Final = PROJECT / "bench" / "rivals"
 END_TO_END, INGEST, TRACK = "end to end", "ingest", "track"
-DUCKDB, NAIVE, JVM = "DuckDB, parse only", "PySpark, sessions only", "Spark in Java, sessions only"
+DUCKDB, DUCKDB_FETCH = "DuckDB, parse only", "DuckDB, parse FETCH too"
+NAIVE, JVM = "PySpark, sessions only", "Spark in Java, sessions only"
+RIVAL_NAMES: Final = (DUCKDB, DUCKDB_FETCH, NAIVE, JVM)
+WITH_FETCH: Final = "F"
+"""The size whose request logs have FETCH."""
 
 Command = Callable[[Path, Path], list[str]]
 
@@ -88,6 +92,7 @@ def contenders(ingested: Callable[[Path], Path]) -> list[Contender]:
         Contender(INGEST, lambda source, out: python("jobs/ingest.py", "--input", source, "--lakehouse", out, "--once")),
         Contender(TRACK, lambda source, out: python("jobs/track.py", "--events-from", ingested(source), "--lakehouse", out, "--once")),
         Contender(DUCKDB, lambda source, _: python(RIVALS / "duckdb_parse.py", source)),
+        Contender(DUCKDB_FETCH, lambda source, _: python(RIVALS / "duckdb_parse.py", source, "--fetch")),
         Contender(NAIVE, lambda source, out: python(RIVALS / "naive_spark.py", source, out)),
         Contender(JVM, lambda source, out: python(RIVALS / "jvm_spark.py", source, out)),
     ]
@@ -178,7 +183,7 @@ def table(report: dict[str, Any]) -> str:
 def ratios(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
     """The pipeline's lines/s beside those of its rivals."""
     own = figures.get(END_TO_END, {}).get("lines_per_second")
-    rivals = {name: of_one["lines_per_second"] for name, of_one in figures.items() if name in {DUCKDB, NAIVE, JVM}}
+    rivals = {name: of_one["lines_per_second"] for name, of_one in figures.items() if name in RIVAL_NAMES}
     return {f"end to end / {name}": round(own / pace, 3) for name, pace in rivals.items() if own and pace}
 
 
@@ -190,7 +195,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=5, help="of each contender")
     parser.add_argument("--quick", action="store_true", help="one run over 100,000 lines")
-    names = (END_TO_END, INGEST, TRACK, DUCKDB, NAIVE, JVM)
+    names = (END_TO_END, INGEST, TRACK, *RIVAL_NAMES)
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=f"repeatable: {'; '.join(names)}")
     parser.add_argument("--live", action="store_true", help="also from event to visible row, live (bench/bench_live.py; five minutes)")
     parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
@@ -219,7 +224,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             run(python("jobs/ingest.py", "--input", of, "--lakehouse", lakes[of], "--once"), PROJECT, folder / "output.txt")
         return lakes[of]
 
-    wanted = [one for one in contenders(ingested) if not options.only or one.name in options.only]
+    names = options.only or [one.name for one in contenders(ingested) if one.name != DUCKDB_FETCH or options.size == WITH_FETCH]
+    wanted = [one for one in contenders(ingested) if one.name in names]
     results = measure(wanted, source, few, folder, options.runs)
     lines = count(source)
     figures = {result.name: result.figures(lines) for result in results}
