@@ -40,6 +40,7 @@ END_TO_END, INGEST, TRACK = "end to end", "ingest", "track"
 DUCKDB, DUCKDB_FETCH = "DuckDB, parse only", "DuckDB, parse FETCH too"
 NAIVE, JVM = "PySpark, sessions only", "Spark in Java, sessions only"
 RIVAL_NAMES: Final = (DUCKDB, DUCKDB_FETCH, NAIVE, JVM)
+NAMES: Final = (END_TO_END, INGEST, TRACK, *RIVAL_NAMES)
 WITH_FETCH: Final = "F"
 """The size whose request logs have FETCH."""
 
@@ -195,8 +196,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=5, help="of each contender")
     parser.add_argument("--quick", action="store_true", help="one run over 100,000 lines")
-    names = (END_TO_END, INGEST, TRACK, *RIVAL_NAMES)
-    parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=f"repeatable: {'; '.join(names)}")
+    parser.add_argument("--only", action="append", metavar="NAME", choices=NAMES, help=f"repeatable: {'; '.join(NAMES)}")
     parser.add_argument("--live", action="store_true", help="also from event to visible row, live (bench/bench_live.py; five minutes)")
     parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
     parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench.json]")
@@ -224,8 +224,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             run(python("jobs/ingest.py", "--input", of, "--lakehouse", lakes[of], "--once"), PROJECT, folder / "output.txt")
         return lakes[of]
 
-    names = options.only or [one.name for one in contenders(ingested) if one.name != DUCKDB_FETCH or options.size == WITH_FETCH]
-    wanted = [one for one in contenders(ingested) if one.name in names]
+    without = set() if options.size == WITH_FETCH else {DUCKDB_FETCH}
+    wanted = [one for one in contenders(ingested) if one.name in (options.only or {*NAMES} - without)]
     results = measure(wanted, source, few, folder, options.runs)
     lines = count(source)
     figures = {result.name: result.figures(lines) for result in results}

@@ -65,7 +65,7 @@ class Read(NamedTuple):
 
     def and_then(self, later: Read) -> Read:
         """This, and what goes on."""
-        end_ms, end = max(self[8:10], later[8:10])
+        end_ms, end = max((self.end_ms, self.end), (later.end_ms, later.end))
         return later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, sign=max(self.sign, later.sign))
 
 
@@ -79,9 +79,8 @@ class Reads:
     positions: list[int]  # of its last line
     counts: list[int]  # of its reads
     partitions: list[str]
-    numbers: Sequence[
-        Sequence[int]
-    ]  # columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `end`
+    numbers: Sequence[Sequence[int]]
+    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `end`."""
 
     def of_clients(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
         """What was read on each connection of these clients."""

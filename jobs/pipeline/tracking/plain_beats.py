@@ -52,7 +52,7 @@ def by_group(rows: pa.RecordBatch, senders: pa.StringArray, are_plain: pa.Boolea
     begins = np.flatnonzero(np.diff(codes, prepend=-1))
     counts = pc.list_value_length(rows["beats"]).to_numpy()
     ends = np.cumsum(counts)
-    arrivals = (np.repeat(_ms(rows["received_at"]), counts) + rows["beats"].flatten().to_numpy()).tolist()
+    arrivals = (np.repeat(ms_of(rows["received_at"]), counts) + rows["beats"].flatten().to_numpy()).tolist()
     positions, lengths = rows["positions"].flatten().to_pylist(), counts.tolist()
     member_ids = rows["member_id"].to_pylist()
     shared = zip(*(rows[name].take(pa.array(begins)).to_pylist() for name in _SHARED), strict=True)
@@ -67,7 +67,7 @@ def _are_runs(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     beats, positions = rows["beats"], rows["positions"]
     counts = pc.fill_null(pc.list_value_length(beats), 0).to_numpy(zero_copy_only=False)
     places = pc.fill_null(pc.list_value_length(positions), 0).to_numpy(zero_copy_only=False)
-    delays = _ms(rows["occurred_at"]) - _ms(rows["received_at"])
+    delays = ms_of(rows["occurred_at"]) - ms_of(rows["received_at"])
     sound: npt.NDArray[np.bool_] = (counts > 0) & (counts == places) & (delays <= PROMPT_MS)
     if not sound.any():
         return sound
@@ -90,6 +90,7 @@ def senders_of(rows: pa.RecordBatch) -> pa.StringArray:
     return pc.binary_join_element_wise(*values, SEPARATOR)
 
 
-def _ms(times: pa.Array) -> npt.NDArray[np.int64]:
+def ms_of(times: pa.Array) -> npt.NDArray[np.int64]:
+    """Times as epoch ms. None of them is null."""
     numbers: npt.NDArray[np.int64] = times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() // _US
     return numbers

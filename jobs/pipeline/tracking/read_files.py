@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from coordinator_model.events import FETCH
 from coordinator_model.offsets.reads import NOT_TOLD, Reads, client_key, kind_of, span_of
 from jobs.common.stores import place_of, readable
+from jobs.pipeline.tracking.plain_beats import ms_of
 
 _COLUMNS: Final = ("cluster", "kind", "origin", "connection", "client_id", "client_host", "position", "received_at", "reads")
 _TIMES: Final = ("first_ms", "last_ms", "end_ms")
 _OFFSETS: Final = ("position", "reached", "end")
-_US: Final = 1_000  # in a millisecond
 _ROWS: Final = 64 << 10  # at a time
 
 
@@ -34,7 +34,7 @@ def reads_of(files: tuple[str, ...]) -> Mapping[str, list[Reads]]:
         with pq.ParquetFile(readable(place_of(name))) as file:
             batches = file.iter_batches(_ROWS, columns=list(_COLUMNS), use_threads=False)
             rows = pa.Table.from_batches([rows.filter(pc.equal(rows["kind"], FETCH)) for rows in batches])
-        for cluster, reads in _by_log(rows.combine_chunks()):
+        for cluster, reads in _by_log(rows):
             found.setdefault(cluster, []).append(reads)
     return found
 
@@ -45,7 +45,7 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
     for log in rows.group_by(["cluster", "origin"]).aggregate([]).sort_by([("cluster", "ascending"), ("origin", "ascending")]).to_pylist():
         own = rows.filter(pc.and_(pc.equal(rows["cluster"], log["cluster"]), pc.equal(rows["origin"], log["origin"]))).combine_chunks()
         counts, reads = pc.list_value_length(own["reads"]).to_numpy(), own["reads"].combine_chunks().flatten()
-        begins = pc.divide(own["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()), _US).to_numpy()
+        begins = ms_of(own["received_at"])
         first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() + np.repeat(begins, counts) for name in _TIMES)
         position, reached, end = (pc.fill_null(reads.field(name), NOT_TOLD).to_numpy() for name in _OFFSETS)
         end_at = np.where(end == NOT_TOLD, NOT_TOLD, end_at)
