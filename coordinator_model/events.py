@@ -17,6 +17,7 @@ OFFSET_COMMIT: Final = "OFFSET_COMMIT"
 TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
 OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member; sent for the assigned partitions, on the member's connection
 FETCH: Final = "FETCH"  # what a connection read; it names no group, and any broker answers it
+LIST_OFFSETS: Final = "LIST_OFFSETS"  # the ends of logs, as a client or a tool asks for them; likewise
 TOPIC_NAMED: Final = "TOPIC_NAMED"  # an answer to METADATA names a topic and its id; it is about no group
 DELETE_GROUPS: Final = "DELETE_GROUPS"
 FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only the group's coordinator

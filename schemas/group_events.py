@@ -177,7 +177,7 @@ SCHEMA: Final = StructType(
         column(
             "reads",
             READS,
-            "FETCH: what the connection read, by partition and span of 5 s, and apart where it went back or paused. `position`, `reached`: the offset from which it read on first and last. `end`: that of the log, as an answer told last; -2: the position is none of the log. Times in ms since `received_at`.",
+            "FETCH: what the connection read, by partition and span of 5 s, and apart where it went back or paused; LIST_OFFSETS: ends that it asked for. `position`, `reached`: the offset from which it read on first and last. `end`: that of the log, as an answer told last; -2: the position is none of the log. Times in ms since `received_at`.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
-from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start
-from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS, Read, span_of
+from coordinator_model.offsets.ledger import Ledger, Seen, Start, Topics
+from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS, End, Read, span_of
 from coordinator_model.view.rows import Row
 
 WAIT_MS: Final = 600_000
@@ -28,12 +28,12 @@ def explain(
     unwritten_ms: int | None,
     not_read_ms: int,
     ended: bool,
-    topics: Mapping[str, tuple[int, str]],
+    topics: Topics,
 ) -> list[Row]:
     """Takes what was seen before a time; returns the rows that follow.
 
     `rebalances`: rows of the group that are new. `unwritten_ms`: when the first rebalance began whose row is not written yet. `ended`:
-    nothing more comes. `topics`: by their id, when their name was told first, and the name.
+    nothing more comes.
     """
     if ended:
         until_ms = max([until_ms, *(one.at_ms + SPAN_MS for one in ledger.waiting)])  # what other brokers tell later, its own does not
@@ -49,34 +49,32 @@ def explain(
         if ledger.open:
             rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
         if isinstance(seen, Read):
-            rows += _position(ledger, seen, not_read_ms, topics)
+            _position(ledger, seen, topics)
+        elif isinstance(seen, End):
+            rows += _end(ledger, seen, not_read_ms, topics)
         else:
-            rows += _read(ledger, seen, not_read_ms)
+            rows += _read(ledger, seen, not_read_ms, topics)
     while ahead and (ended or ahead[0]["ended_at"] < until_ms):
         rows += handovers.begin(ledger, ahead.pop(0))
     ledger.rebalances = ahead
     return rows + handovers.overdue(ledger, None if ended else until_ms - WAIT_MS)
 
 
-def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
+def _read(ledger: Ledger, seen: Seen, not_read_ms: int, topics: Topics) -> list[Row]:
     offsets = seen.offsets
     if seen.shares:
         ledger.share(seen)
     if offsets is None:
         return []
-    if offsets.topic_ids:
-        ledger.learn(offsets)
     if seen.generation >= 0 and seen.is_commit:
         ledger.member_commit_ms = seen.at_ms
     elif seen.kind == kinds.OFFSET_FETCH and ledger.rebalanced_ms >= 0:
         ledger.starts_seen = True
     rows: list[Row] = []
-    ends = offsets.ends or repeat(-1)
-    for named, offset, end in zip(offsets.partitions, offsets.committed, ends, strict=False):
-        name = ledger.names.get(named, named)
-        partition = ledger.partitions.get(name)
-        if partition is None:
-            partition = ledger.partitions[name] = Partition()
+    ends, ids = offsets.ends or repeat(-1), offsets.topic_ids or repeat("")
+    for named, offset, end, topic_id in zip(offsets.partitions, offsets.committed, ends, ids, strict=False):
+        name, partition = ledger.find(named, seen.at_ms, topics, topic_id)
+        ledger.partitions[name] = partition
         if seen.kind == kinds.OFFSETS_POLLED:
             rows += _polled(ledger, name, offset, end, seen)
             rows += troubles.standing_still(ledger, name, seen.at_ms, seen.sign, not_read_ms)
@@ -91,27 +89,25 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int) -> list[Row]:
     return rows
 
 
-def _position(ledger: Ledger, read: Read, not_read_ms: int, topics: Mapping[str, tuple[int, str]]) -> list[Row]:
+def _position(ledger: Ledger, read: Read, topics: Topics) -> None:
     """A client reads on."""
-    name = ledger.names.get(read.partition, read.partition)
+    name, partition = ledger.find(read.partition, read.last_ms, topics)
     if name not in ledger.partitions:
-        topic_id, _, number = name.rpartition("-")
-        told_ms, topic = topics.get(topic_id, (read.last_ms, topic_id))
-        name = f"{topic}-{number}" if told_ms <= read.last_ms else name
-    partition = ledger.partitions.get(name)
-    if partition is None:
-        return []  # of another group
+        return  # of another group
     if read.end == OUT_OF_RANGE:
         partition.lose()
         partition.runs = [run for run in partition.runs if run.connection != read.connection]  # it begins anew
-        return []
-    if read.position >= 0:
-        partition.read(read)
-        handovers.read(ledger, name, read)
-    if read.end < 0:
-        return []
-    partition.ends.add(read.end_ms, read.end, -1)
-    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, read.at_ms, read.sign, not_read_ms)]
+        return
+    partition.read(read)
+    handovers.read(ledger, name, read)
+
+
+def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Row]:
+    name, partition = ledger.find(told.partition, told.at_ms, topics)
+    if name not in ledger.partitions:
+        return []  # of another group
+    partition.ends.add(told.at_ms, told.end, -1)
+    return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, told.at_ms, told.sign, not_read_ms)]
 
 
 def _committed(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:

@@ -118,7 +118,7 @@ def start(ledger: Ledger, name: str) -> None:
 
 
 def _resume(one: HandOver, partition: Partition, start: Start) -> None:
-    one.start = start
+    one.start, partition.reached = start, start.offset
     _note_reader(one, partition, start.client)
 
 
@@ -168,7 +168,7 @@ def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> li
     if one.after is None:  # its owner still commits while it gives the partition up: nobody else has begun
         partition, one.start = ledger.partitions[name], None
         one.end_before = one.lag_before = one.lag_usual = -1
-        one.before, one.reached, one.recent = replace(partition.stretches[-1]), max(partition.reached, offset), list(partition.recent)
+        one.before, one.reached, one.recent = replace(partition.stretches[-1]), max(one.reached, offset), list(partition.recent)
     return []
 
 
@@ -179,6 +179,7 @@ def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: Clie
             del ledger.open[one.partition]  # its owner kept it
             return []
         one.after, one.heir = (at_ms, offset), client
+        ledger.partitions[one.partition].reached = max(_begins(one), offset) if one.start is not None else offset
         if one.start is None:
             _note_reader(one, ledger.partitions[one.partition], client)
     one.unjudged.append((at_ms, offset))
@@ -265,8 +266,6 @@ def _close(ledger: Ledger, one: HandOver) -> list[Row]:
     _measure(one, partition)
     if one.reads_on:
         _judge_itself(one, partition)
-    if one.resumed_ms >= 0:
-        partition.reached = max(_begins(one), -1 if one.after is None else one.after[1])
     return [_row(one), *troubles.behind(ledger, one, reread(one)[1])]
 
 

@@ -7,16 +7,18 @@ first and the last. A rebalance, which is written some time after it happened, f
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field, msgpack
+from msgspec.structs import replace
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
-from coordinator_model.offsets.reads import Read
+from coordinator_model.offsets.reads import END_ALONE, End, Read
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.rows import Ref, ref
 
 RECENT: Final = 8
@@ -31,6 +33,9 @@ _COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds
 
 Client = tuple[str, str, str]
 """Member id, client id and host."""
+Topics = Mapping[str, tuple[int, str]]
+"""By the id of a topic: when its name was told first, and the name."""
+_Waits = TypeVar("_Waits", "Seen", Read)
 
 
 class Seen(Struct, array_like=True, frozen=True, gc=False):
@@ -161,6 +166,7 @@ class Partition(Struct, array_like=True):
     runs: list[Run] = []  # what was read, the last one that began last
     read_ms: int = -1  # when a position was a new one last
     begun: int = -1  # the position at which a client began that had no place
+    topic_id: str = ""  # if that was told
 
     @property
     def last(self) -> Stretch | None:
@@ -261,8 +267,6 @@ class Ledger(Struct, array_like=True):
     member_commit_ms: int = -1  # the last commit of a member
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 
-    names: dict[str, str] = {}  # partitions as they are called where a line has no name of the topic: as they are called elsewhere
-
     owners: dict[str, str] = {}  # of each partition that somebody has, as far as shares were seen: a member id
     owners_of: int = -1  # in this generation
     owners_ms: int = -1  # when the last share was seen
@@ -286,52 +290,72 @@ class Ledger(Struct, array_like=True):
         if of.kind != kinds.SYNC_GROUP or of.generation != self.owners_of:
             self.owners.clear()
         self.owners_of, self.owners_ms = of.generation, of.at_ms
-        self.owners.update({self.names.get(p, p): one.member_id for one in of.shares for p in one.partitions or ()})
+        self.owners.update({p: one.member_id for one in of.shares for p in one.partitions or ()})
 
-    def learn(self, offsets: Offsets) -> None:
-        """Takes the names of topics that are told beside their ids. A topic that was made anew has another id; its offsets begin anew."""
-        for name, topic_id in zip(offsets.partitions, offsets.topic_ids, strict=False):
-            other = f"{topic_id}-{name.rpartition('-')[2]}"
-            if not topic_id or self.names.get(other) == name:
-                continue
-            known = [old for old, known_as in self.names.items() if known_as == name]
-            for old in known:
-                del self.names[old]
-            self.names[other] = name
-            if known:
-                self.partitions.pop(name, None)
-                self.open.pop(name, None)
-            if other in self.partitions and name not in self.partitions:
-                self.partitions[name] = self.partitions.pop(other)
-                if other in self.open:
-                    self.open[name] = self.open.pop(other)
-                    self.open[name].partition = name
+    def find(self, named: str, at_ms: int, topics: Topics, topic_id: str = "") -> tuple[str, Partition]:
+        """A partition, and its name if that was told by then. One that was not known is not kept.
 
-    def due(self, until_ms: int) -> Iterator[Seen | Read]:
+        `named`: with the name of its topic or, in newer requests, the id. A topic that was made anew has another id, and its offsets begin
+        anew.
+        """
+        topic, _, number = named.rpartition("-")
+        told_ms, name = topics.get(topic, (NEVER, ""))
+        if told_ms <= at_ms:
+            topic_id, named = topic, f"{name}-{number}"
+        partition = self.partitions.get(named)
+        if not topic_id:
+            return named, Partition() if partition is None else partition
+        if partition is not None and partition.topic_id and topics[topic_id] > topics[partition.topic_id]:
+            partition = None
+            del self.partitions[named]
+            self.open.pop(named, None)
+        by_id = f"{topic_id}-{number}"
+        before, one = self.partitions.pop(by_id, None), self.open.pop(by_id, None)
+        if partition is None and before is not None:
+            partition = self.partitions[named] = before
+            if one is not None:
+                self.open[named] = replace(one, partition=named)
+        if partition is None:
+            return named, Partition(topic_id=topic_id)
+        partition.topic_id = partition.topic_id or topic_id
+        return named, partition
+
+    def due(self, until_ms: int) -> list[Seen | Read | End]:
         """What was seen before a time, in its order; it does not wait any more. What was read in a span comes before all else in it."""
-        found: list[Seen | Read] = [*_merged(one for one in self.reads if one.at_ms < until_ms)]
-        found += sorted((one for one in self.waiting if one.at_ms < until_ms), key=attrgetter("at_ms", "sign"))
-        self.waiting = [one for one in self.waiting if one.at_ms >= until_ms]
-        self.reads = [one for one in self.reads if one.at_ms >= until_ms]
+        reads, self.reads = _divided(self.reads, until_ms)
+        waiting, self.waiting = _divided(self.waiting, until_ms)
         self.explained_ms = max(self.explained_ms, until_ms)
-        yield from sorted(found, key=attrgetter("at_ms"))
+        found: list[Seen | Read | End] = [*_merged(reads), *_ends(reads), *sorted(waiting, key=attrgetter("at_ms", "sign"))]
+        return sorted(found, key=attrgetter("at_ms"))
 
 
-def _merged(reads: Iterable[Read]) -> Iterator[Read]:
-    """What was read in each span, whichever batches it came in: without going back it is one, and of a log one end is told in a span."""
+def _divided(waiting: Iterable[_Waits], until_ms: int) -> tuple[list[_Waits], list[_Waits]]:
+    """Those before a time, and the others."""
+    before, others = list[_Waits](), list[_Waits]()
+    for one in waiting:
+        (before if one.at_ms < until_ms else others).append(one)
+    return before, others
+
+
+def _merged(reads: Iterable[Read]) -> list[Read]:
+    """What was read in each span, whichever batches it came in: without going back it is one."""
     merged: list[Read] = []
-    last_told: dict[tuple[int, str], int] = {}
-    for one in sorted(reads):
-        if one.end >= 0:
-            log = one.at_ms, one.partition
-            last_told[log] = max(last_told.get(log, -1), one.end_ms)
+    for one in sorted(read for read in reads if read.kind != END_ALONE):
         if merged and merged[-1].goes_on(one):
             merged[-1] = merged[-1].and_then(one)
         else:
             merged.append(one)
-    for one in merged:
-        is_old = one.end >= 0 and one.end_ms < last_told[one.at_ms, one.partition]
-        yield one._replace(end=-1, end_ms=-1) if is_old else one
+    return merged
+
+
+def _ends(reads: Iterable[Read]) -> list[End]:
+    """The end of each log that was told last in each span."""
+    last: dict[tuple[int, str], End] = {}
+    for one in reads:
+        if one.end >= 0:
+            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition)
+            last[log] = max(last.get(log, told), told)
+    return [end for _, end in sorted(last.items())]
 
 
 def encode(ledger: Ledger) -> bytes:

@@ -1,7 +1,7 @@
-"""What connections read, as FETCH requests tell it, of one log and column by column: the tracker gets it instead of events.
+"""What FETCH and LIST_OFFSETS tell, of one log and column by column: the tracker gets it instead of events.
 
-FETCH names no group. Whose it is only the shard knows that has a group with a member of this client id and host, so every shard can look
-into all, and takes what it can use.
+They name no group. Whose a FETCH is only the shard knows that has a group with a member of this client id and host, and the end of a log
+concerns all groups that read it. So every shard can look into all, and takes what it can use.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from coordinator_model.view.rows import Ref
 NOT_TOLD: Final = -1
 OUT_OF_RANGE: Final = -2
 """In the place of an end: the position was none of the log (Errors.OFFSET_OUT_OF_RANGE)."""
+END_ALONE: Final = 1
+"""A kind of read."""
 SPAN_MS: Final = 5_000
 """What is read is told by spans of time, each a multiple of this."""
 PAUSE_MS: Final = 2_000
@@ -35,8 +37,8 @@ def span_of(at_ms: Any) -> Any:
 
 
 def kind_of(position: Any, end: Any) -> Any:
-    """0: the position is none of the log. 1: only the end is told. 2: where it reads. Of numbers, or of arrays of them."""
-    return (end != OUT_OF_RANGE) * (1 + (position != NOT_TOLD))
+    """0: the position is none of the log. END_ALONE: no position is told. 2: where it reads. Of numbers, or of arrays of them."""
+    return (end != OUT_OF_RANGE) * (END_ALONE + (position != NOT_TOLD))
 
 
 class Read(NamedTuple):
@@ -52,7 +54,7 @@ class Read(NamedTuple):
     reached: int  # ... and last
     end_ms: int  # when `end` was told
     end: int  # of the log, as an answer told last
-    client: str  # `client_key`
+    client: str  # `client_key`; of LIST_OFFSETS: the partition
     sign: Ref  # a request at the end
 
     def follows(self, last_ms: int, reached: int) -> bool:
@@ -69,33 +71,42 @@ class Read(NamedTuple):
         return later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, sign=max(self.sign, later.sign))
 
 
+class End(NamedTuple):
+    """How long the log of a partition was, as an answer tells."""
+
+    at_ms: int
+    end: int
+    sign: Ref
+    partition: str
+
+
 @dataclass(frozen=True)
 class Reads:
-    """FETCH requests of a log, by connection and column by column."""
+    """What requests of a log tell, column by column: FETCH by connection, the ends in LIST_OFFSETS one by one."""
 
     origin: str
-    connections: list[int]  # a checksum for each
-    clients: list[str]  # `client_key`, likewise
+    connections: list[int]  # of each part: a checksum
+    keys: list[str]  # whom it concerns: the client (`client_key`), or all that read a partition
     positions: list[int]  # of its last line
     counts: list[int]  # of its reads
     partitions: list[str]
     numbers: Sequence[Sequence[int]]
     """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `end`."""
 
-    def of_clients(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
-        """What was read on each connection of these clients."""
-        for place in sorted(place for client in wanted for place in self._places.get(client, ())):
-            client, end = self.clients[place], self._ends[place]
+    def of(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
+        """Each part that concerns one of these, and whom."""
+        for place in sorted(place for key in wanted for place in self._places.get(key, ())):
+            key, end = self.keys[place], self._ends[place]
             sign = Ref(REQUEST_SOURCE, self.origin, self.positions[place])
             ats, kinds, of, *rest = (column[end - self.counts[place] : end] for column in self.numbers)
             names = map(self.partitions.__getitem__, of)
-            yield client, [*map(Read, ats, repeat(self.connections[place]), kinds, names, *rest, repeat(client), repeat(sign))]
+            yield key, [*map(Read, ats, repeat(self.connections[place]), kinds, names, *rest, repeat(key), repeat(sign))]
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
         places: dict[str, list[int]] = {}
-        for place, client in enumerate(self.clients):
-            places.setdefault(client, []).append(place)
+        for place, key in enumerate(self.keys):
+            places.setdefault(key, []).append(place)
         return places
 
     @cached_property

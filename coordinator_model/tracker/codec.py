@@ -19,7 +19,7 @@ from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 20
+MODEL_VERSION: Final = 21
 """State of another version is refused: `rebalance replay` makes it anew of the events."""
 
 
@@ -97,7 +97,7 @@ class ShardState(Struct, array_like=True):
     offsets: dict[str, bytes] = {}  # group: its Ledger (coordinator_model/offsets)
     unexplained: list[str] = []  # groups in whose Ledger something waits
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
-    clients: dict[str, dict[str, tuple[int, int]]] = {}  # client (reads.client_key): the groups in which it was heard, when first and last
+    concerned: dict[str, dict[str, tuple[int, int]]] = {}  # client (reads.client_key), partition: its groups, when heard of first and last
     topics: dict[str, tuple[int, str]] = {}  # topic id: when its name was told first, and the name
 
 

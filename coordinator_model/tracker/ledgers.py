@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.offsets.explain import explain
 from coordinator_model.offsets.ledger import Ledger, decode, encode, seen
 from coordinator_model.offsets.reads import Read, Reads, client_key
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.view.rows import REBALANCES, Row
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-CLIENT_MS: Final = 24 * 3_600_000
-"""So long a client is known after its last request about offsets."""
+CONCERNED_MS: Final = 24 * 3_600_000
+"""So long a group is known to have to do with a client, or a partition, after the last word about its offsets there."""
 
 
 class Ledgers:
@@ -93,42 +95,60 @@ class Ledgers:
 
 
 class Readings:
-    """The clients of a shard, and what they read: brings it from FETCH requests, which name no group, to the ledgers of their groups.
+    """The clients and partitions of a shard: brings FETCH and LIST_OFFSETS, which name no group, to the ledgers of the groups concerned.
 
     A client is known by its id and its host, as of its requests about offsets. These come before its first FETCH, so they are in the same
-    batch or in an earlier one: the logs of all brokers are read side by side, in the order of time.
+    batch or in an earlier one: the logs of all brokers are read side by side, in the order of time. What the end of a log is concerns every
+    group that has offsets in it, whoever asked.
     """
 
     def __init__(self, state: ShardState, ledgers: Ledgers) -> None:
-        self._clients = state.clients
+        self._concerned = state.concerned
         self._topics = state.topics
         self._ledgers = ledgers
 
     def know(self, event: Event) -> None:
-        """Takes the client of an event about offsets."""
-        if event.offsets is not None and (client := client_key(event.client_id, event.client_host)):
-            groups = self._clients.setdefault(client, {})
+        """Takes the client and the partitions of an event about offsets."""
+        if event.offsets is None:
+            return
+        self.learn(event)
+        for key in filter(None, (client_key(event.client_id, event.client_host), *event.offsets.partitions)):
+            groups = self._concerned.setdefault(key, {})
             since_ms, heard_ms = groups.get(event.group_id, (event.at_ms, event.at_ms))
             groups[event.group_id] = min(since_ms, event.at_ms), max(heard_ms, event.at_ms)
 
     def learn(self, event: Event) -> None:
         """Takes the names of topics that are told beside their ids."""
-        for name, topic_id in zip(event.offsets.partitions, event.offsets.topic_ids, strict=True) if event.offsets is not None else ():
-            told = (event.at_ms, name)
-            self._topics[topic_id] = min(self._topics.get(topic_id, told), told)
+        for named, topic_id in zip(event.offsets.partitions, event.offsets.topic_ids, strict=False) if event.offsets is not None else ():
+            told = event.at_ms, named if event.kind == kinds.TOPIC_NAMED else named.rpartition("-")[0]
+            if topic_id:
+                self._topics[topic_id] = min(self._topics.get(topic_id, told), told)
 
     def take(self, logs: Iterable[Reads]) -> None:
-        """Takes the FETCH requests of logs, after all events of the batch."""
+        """Takes the requests of logs, after all events of the batch."""
+        concerned: dict[str, dict[str, int]] = {}
         for reads in logs:
-            for client, own in reads.of_clients(self._clients):
-                for group_id, (since_ms, _) in sorted(self._clients[client].items()):
+            concerned = concerned or self._concerned_by_name()
+            for key, own in reads.of(concerned):
+                for group_id, since_ms in sorted(concerned[key].items()):
                     self._ledgers.take_reads(group_id, (read for read in own if read.last_ms >= since_ms))
 
+    def _concerned_by_name(self) -> dict[str, dict[str, int]]:
+        """The groups of each client and of each partition, and since when. Partitions have the names of their topics, if they were told."""
+        found: dict[str, dict[str, int]] = {}
+        for key, groups in self._concerned.items():
+            topic, _, number = key.rpartition("-")
+            told_ms, name = self._topics.get(topic, (-1, ""))
+            own = found.setdefault(f"{name}-{number}" if name else key, {})
+            for group_id, (since_ms, _) in groups.items():
+                own[group_id] = min(own.get(group_id, NEVER), max(since_ms, told_ms))
+        return found
+
     def forget_before(self, at_ms: int) -> None:
-        """Forgets clients that were not heard for long before a time, and groups that are forgotten."""
-        for client, groups in list(self._clients.items()):
-            kept = {group_id: told for group_id, told in groups.items() if told[1] + CLIENT_MS >= at_ms}
+        """Forgets clients and partitions that were not heard of for long before a time."""
+        for key, groups in list(self._concerned.items()):
+            kept = {group_id: told for group_id, told in groups.items() if told[1] + CONCERNED_MS >= at_ms}
             if kept:
-                self._clients[client] = kept
+                self._concerned[key] = kept
             else:
-                del self._clients[client]
+                del self._concerned[key]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.events import BROKER_SOURCE, FETCH, REQUEST_SOURCE
+from coordinator_model.events import BROKER_SOURCE, REQUEST_SOURCE
 from jobs.answers.coverage import BROKER_SOURCES, missing
 from jobs.logs.faults import as_written
 from jobs.logs.fetches.rows import Fetches
@@ -168,8 +168,8 @@ class Inspector(SurveyedSlicer):
             row += rows
         for stream in slice_.sources.values():
             fetched = kept.fetches.of(stream.reader) if kept.fetches is not None else None
-            if fetched is not None and fetched.lines:
-                self._logs[id(stream)].kinds[REQUEST_SOURCE, FETCH] += fetched.lines
+            for api, lines in fetched.lines.items() if fetched is not None else ():
+                self._logs[id(stream)].kinds[REQUEST_SOURCE, api] += lines
 
     def _look_into(self, log: SeenLog, stream: Stream, broker: str, kept: KeptLines, index: int) -> None:
         text = kept.texts[index].decode("utf-8", "replace")

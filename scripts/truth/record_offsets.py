@@ -31,7 +31,7 @@ from scripts.truth.offset_scenes import PARTITIONS, PARTS, Part, ReadingStage, p
 from scripts.truth.offset_truth import SILENT_MS, Processed, Produced, after_actions, hand_overs
 from scripts.truth.record import RELEASES, wait
 
-ALSO_LOGGED: Final = ("FETCH", "METADATA")
+ALSO_LOGGED: Final = ("FETCH", "LIST_OFFSETS", "METADATA")
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",
@@ -93,7 +93,7 @@ def record(version: str, folder: Path, only: str = "") -> Iterator[str]:
         version=version,
         tick_ms=round(TICK_SECONDS * 1000),
         partitions=PARTITIONS,
-        also=" and ".join(ALSO_LOGGED),
+        also=", ".join(ALSO_LOGGED),
         poll=POLL_SECONDS,
         silent=SILENT_MS / 1000,
         settings=", ".join(f"{name}={value}" for name, value in settings.items()),

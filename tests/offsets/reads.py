@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coordinator_model.events import FETCH
 from coordinator_model.offsets.reads import Reads
 from jobs.logs.fetches.lines import Fetched, Sender, encoded
 from jobs.parsing.event_rows import finished, laid_out
@@ -24,7 +25,7 @@ HOST = "10.0.0.7"
 
 
 class Asked(NamedTuple):
-    """A FETCH of one partition, by the time of its answer, ms since the start of the story. `client`: its id."""
+    """A request about one partition, by the time of its answer, ms since the start of the story. `client`: its id."""
 
     at_ms: int
     client: str
@@ -32,17 +33,18 @@ class Asked(NamedTuple):
     position: int
     end: int = -1
     number: int = 1  # of the client's connection
+    api: str = FETCH
 
 
 def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | None = None) -> pa.Table:
     """The rows of group_events."""
-    senders = sorted({(one.client, one.number) for one in asked})
+    senders = sorted({(one.api, one.client, one.number) for one in asked})
     partitions = sorted({one.partition for one in asked})
     cells = array("q")
     for line, one in enumerate(asked, 1):
-        place = senders.index((one.client, one.number)), partitions.index(one.partition)
+        place = senders.index((one.api, one.client, one.number)), partitions.index(one.partition)
         cells.extend((*place, START_MS + one.at_ms, one.position, one.end, line))
-    told = [Sender(f"10.0.0.1:9092-{HOST}:{4_000 + number}-{ord(client[0])}", client, "java 4.2.0") for client, number in senders]
+    told = [Sender(api, f"10.0.0.1:9092-{HOST}:{4_000 + number}-{ord(client[0])}", client, "java 4.2.0") for api, client, number in senders]
     fetched = Fetched(told, partitions, cells.tobytes(), topics or {}, len(asked))
     row = {"cluster": "c", "broker": "broker-1", "origin": "request", "position": len(asked), "repeated": encoded(fetched)}
     return finished(laid_out(fetch_rows(pa.Table.from_pylist([row]))), 0)

@@ -9,9 +9,9 @@ import random
 
 import pytest
 
-from coordinator_model.events import Offsets
+from coordinator_model.events import LIST_OFFSETS, TOPIC_NAMED, Offsets
 from coordinator_model.offsets.ledger import Ledger
-from coordinator_model.offsets.reads import OUT_OF_RANGE, Read, client_key
+from coordinator_model.offsets.reads import OUT_OF_RANGE, End, Read, client_key
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, Ref
 from tests.offsets.reads import Asked, logs
 from tests.offsets.test_offsets import INTERVAL, P0, P1, A, B, OffsetStory, end, killed
@@ -48,6 +48,7 @@ def reread(row: dict) -> tuple[int | None, int | None]:
 
 OF_A = reading("a", P0, 200, 60_000)
 OF_B = reading("b", P1, 200, 21_000)
+OF_X = reading("x", P1, 200, 60_000)
 HEIR = reading("a", P1, 33_600, 60_000, begin=200)
 
 
@@ -76,8 +77,7 @@ def test_clients_of_other_groups_that_are_called_alike_decide_nothing():
 
 
 def test_a_client_that_is_no_member_decides_nothing():
-    other = reading("x", P1, 200, 60_000)
-    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, *HEIR, *other]), P1)
+    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, *HEIR, *OF_X]), P1)
     assert reread(row) == (0, 2), "it asked for more soon after its last commit, and may not have processed that"
 
 
@@ -135,11 +135,39 @@ def test_answers_to_fetch_tell_the_lag_where_nobody_polls():
     assert row["caught_up_at"] is not None
 
 
+def listings(*partitions: str, client: str = "watcher") -> list[Asked]:
+    """A tool asks for the ends of logs every two seconds."""
+    return [Asked(ms, client, name, -1, end(ms), api=LIST_OFFSETS) for ms in range(0, 62_000, 2_000) for name in partitions]
+
+
+def test_a_tool_that_asks_for_ends_tells_the_lag():
+    polled, listed = (of(rows(*given), P1) for given in ((killed().polls(62_000), OF_X), (killed(), listings(P0, P1))))
+    assert listed["lag_added"] == pytest.approx(polled["lag_added"], abs=2)
+    assert listed["lag_before"] is not None is not listed["caught_up_at"]
+    assert of(rows(killed(), listings("other-0", P0)), P1)["lag_added"] is None
+
+
+def test_a_group_that_commits_by_id_is_told_by_name():
+    """As Java clients do since 4.1. The name of the topic comes with an answer to METADATA."""
+    story = killed()
+    ids = {f"orders-{number}": f"topic-id-{number}" for number in (0, 1)}
+    by_id = [
+        e if e.offsets is None else e._replace(offsets=e.offsets._replace(partitions=tuple(ids[p] for p in e.offsets.partitions)))
+        for e in story.events
+    ]
+    story.at(150).add("request", TOPIC_NAMED, offsets=Offsets(("orders",), (-1,), (), ("topic-id",)), group_id="")
+    whole = rows(killed(), listings(P0, P1))
+    story.events[:] = [*by_id, *story.events[len(by_id) :]]
+    assert [row["partition"] for row in rows(story, listings(P0, P1))] == [row["partition"] for row in whole]
+    assert [row["lag_added"] for row in rows(story, listings(P0, P1))] == [row["lag_added"] for row in whole]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rows_do_not_depend_on_batches(seed):
     """What was read comes with the other lines of its time, or after them."""
     chance = random.Random(seed)
-    story, asked = killed().polls(62_000), [*OF_A, *OF_B, Asked(21_400, "b", P1, 207, end(21_400)), *HEIR]
+    asked = sorted([*OF_A, *OF_B, Asked(21_400, "b", P1, 207, end(21_400)), *HEIR, *listings(P0, P1)])
+    story = killed() if seed % 2 else killed().polls(62_000)
     whole = {name: rows(story, asked, name) for name in (REBALANCE_OFFSETS, FINDINGS)}
     cuts = sorted(chance.sample(range(62_000), chance.randrange(1, 30)))
     spans = list(zip([-10_000, *cuts], [*cuts, 90_000], strict=True))
@@ -165,10 +193,10 @@ def test_what_was_read_is_the_same_however_it_is_cut(seed):
     assert merged([asked[begin:until] for begin, until in zip([0, *places], [*places, len(asked)], strict=True)]) == whole
 
 
-def merged(pieces: list[list[Asked]]) -> list[Read]:
+def merged(pieces: list[list[Asked]]) -> list[Read | End]:
     ledger = Ledger()
     for piece in pieces:
         for reads in logs(piece):
-            for _, own in reads.of_clients({client_key("a", "10.0.0.7")}):
+            for _, own in reads.of({client_key("a", "10.0.0.7")}):
                 ledger.take_reads(own)
-    return [read._replace(sign=Ref("request", "r", 1)) for read in ledger.due(START_MS + 10_000_000)]
+    return [one._replace(sign=Ref("request", "r", 1)) for one in ledger.due(START_MS + 10_000_000)]

@@ -1,4 +1,4 @@
-"""The FETCH requests of a slice, and the records that carry them."""
+"""The FETCH and LIST_OFFSETS requests of a slice, and the records that carry them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coordinator_model.events import FETCH
+from coordinator_model.events import FETCH, LIST_OFFSETS
 from jobs.logs.blocks import Block, Numbers
 from jobs.logs.fetches.lines import WIDTH, Fetched, LogFetches, Sender, encoded
 from jobs.logs.times import LENGTH, NEVER
@@ -16,19 +16,21 @@ from schemas.names import FETCHES
 
 
 class Fetches:
-    """The FETCH requests of a slice, by log."""
+    """The requests of a slice that became numbers, by log."""
 
     def __init__(self) -> None:
         self._logs: dict[object, LogFetches] = {}
         self.count = 0  # lines that became numbers
 
     def take(self, log: object, api: str, line: bytes, position: int, at_ms: int) -> None:
-        """Takes a line of a log, which is one of FETCH or of METADATA, with its number and its time."""
+        """Takes a line of a log, which is one of BY_NUMBERS, with its number and its time."""
         own = self._logs.get(log)
         if own is None:
             own = self._logs[log] = LogFetches()
         if api == FETCH:
-            self.count += own.take(line, position, at_ms)
+            self.count += own.take_fetch(line, position, at_ms)
+        elif api == LIST_OFFSETS:
+            self.count += own.take_ends(line, position, at_ms)
         else:
             own.learn(line, position, at_ms)
 
@@ -41,7 +43,7 @@ class Fetches:
         starts, ends = block.starts[index], block.ends[index]
         begins = (ats[index] != NEVER) & block.own[index] & (ends - starts > LENGTH + len(own.header))
         begins[begins] = block.windows(len(own.header), starts[begins] + LENGTH) == own.header
-        text, take, left = block.text, own.take, []
+        text, take, left = block.text, own.take_fetch, []
         found = np.flatnonzero(begins)
         places = zip(*(column[found].tolist() for column in (starts, ends, index + first_position, ats[index])), strict=True)
         for place, (start, end, position, at_ms) in zip(found.tolist(), places, strict=True):

@@ -1,8 +1,8 @@
-"""FETCH requests, which the log reader took as numbers (jobs/logs/fetches), as rows of group_events.
+"""FETCH and LIST_OFFSETS, which the log reader took as numbers (jobs/logs/fetches), as rows of group_events.
 
-A row has what one connection read, by spans of some seconds. Of a span and a partition stay the first and the last position, and the end
-of the log that was told last; where the client goes back, or pauses, it is told apart. Whichever slices and batches lines come in, together
-their rows say the same.
+A row has what one connection read, or the ends that it asked for, by spans of some seconds. Of a span and a partition stay the first and
+the last position, and the end of the log that was told last; where the client goes back, or pauses, it is told apart. Whichever slices and
+batches lines come in, together their rows say the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_model.events import FETCH, REQUEST_SOURCE, TOPIC_NAMED
+from coordinator_model.events import REQUEST_SOURCE, TOPIC_NAMED
 from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE, PAUSE_MS, SPAN_MS
 from jobs.logs.blocks import Numbers
 from jobs.logs.fetches.lines import WIDTH, Fetched, Sender, decoded
@@ -28,7 +28,7 @@ _US: Final = 1_000  # in a millisecond
 
 
 def fetch_rows(rows: pa.Table) -> pa.Table:
-    """Rows of PARSED with FETCH requests as rows of group_events: one for each connection of a log, and for each topic that is named."""
+    """Rows of PARSED with such requests as rows of group_events: one for each connection of a log, and for each topic that is named."""
     made: list[pa.Table] = []
     logs: dict[tuple[str, str, str], list[tuple[int, Fetched]]] = {}
     for row in rows.select(["cluster", "broker", "origin", "position", "repeated"]).to_pylist():
@@ -66,7 +66,7 @@ class _Cells(NamedTuple):
 
 
 def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
-    """A row for each connection."""
+    """A row for each connection and API."""
     if not len(cells.numbers):
         return pa.table({})
     connection, partition, at, position, end, line = cells.numbers.T
@@ -94,7 +94,8 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
     values = pa.StructArray.from_arrays([fields[field.name] for field in _READS.value_type], fields=list(_READS.value_type))
     senders = [cells.connections[number] for number in of[rows].tolist()]
     columns = {
-        **{name: pa.repeat(pa.scalar(value), len(rows)) for name, value in {**log, "kind": FETCH}.items()},
+        **{name: pa.repeat(pa.scalar(value), len(rows)) for name, value in log.items()},
+        "kind": pa.array([sender.api for sender in senders], pa.string()),
         "position": pa.array(np.maximum.reduceat(line, begins)),
         "received_at": _times(first_ms),
         "occurred_at": _times(np.maximum.reduceat(at, begins)),

@@ -25,7 +25,6 @@ from coordinator_model.events import (
     CLOCK,
     COORDINATOR_ELECTED,
     END,
-    FETCH,
     FOLLOWED,
     GROUPS_CLEANED,
     INSTANCE_FENCED,
@@ -41,6 +40,7 @@ from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place, readable
 from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
+from jobs.pipeline.tracking.read_files import have_reads
 from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 """Fields of Event with another name than their column: times, in milliseconds."""
 
-COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms", "reads")
+COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
 """The columns of group_events that events are made of."""
 _SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
@@ -82,7 +82,7 @@ class ShardInput(NamedTuple):
 
     events: list[Event]
     beats: list[GroupBeats]
-    files: tuple[str, ...]  # that have rows of FETCH
+    files: tuple[str, ...]  # that have `reads`
     rows: int
 
 
@@ -130,7 +130,7 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch], file: str) -> Iter
 
     A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Every shard of a cluster gets its
     clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
-    group. Other lines about brokers go to one shard, which counts them. Of rows of FETCH every shard gets the name of their file
+    group. Other lines about brokers go to one shard, which counts them. Of rows with `reads` every shard gets the name of their file
     (read_files.py). The tracker has no use for other rows without a group.
     """
     with_reads = set[str]()  # clusters
@@ -149,12 +149,12 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch], file: str) -> Iter
         is_plain = plain_beats.are_plain(batch, senders)
         for cluster, beats in plain_beats.by_group(batch, senders, is_plain):
             packet(cluster, shard_of(beats.shared.group_id))[1].append(beats)
-        is_fetch = pc.equal(batch["kind"], FETCH)
-        for cluster in sorted({*batch["cluster"].filter(is_fetch).unique().to_pylist()} - with_reads):
+        has_reads = have_reads(batch)
+        for cluster in sorted({*batch["cluster"].filter(has_reads).unique().to_pylist()} - with_reads):
             with_reads.add(cluster)
             for shard in range(spread.shards):
                 packet(cluster, shard)[2].append(file)
-        others = batch.filter(pc.invert(pc.or_(is_plain, is_fetch)))
+        others = batch.filter(pc.invert(pc.or_(is_plain, has_reads)))
         names = zip(*(others[name].to_pylist() for name in ("cluster", "group_id", "kind", "source")), strict=True)
         for (cluster, group_id, kind, source), event in zip(names, _fields(others), strict=True):
             if group_id is not None:

@@ -1,4 +1,4 @@
-"""What clients read (FETCH), for the shards that a process tracks: the first of them reads the files, the others find it there.
+"""What clients read (FETCH) and ends of logs (LIST_OFFSETS), for the shards that a process tracks: the first of them reads the files.
 
 Every shard may need any of it. In packets it would pass through Spark once for each: of 2 million lines, 375 of 444 MB.
 """
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from coordinator_model.events import FETCH
+from coordinator_model.events import FETCH, LIST_OFFSETS
 from coordinator_model.offsets.reads import NOT_TOLD, Reads, client_key, kind_of, span_of
 from jobs.common.stores import place_of, readable
 from jobs.pipeline.tracking.plain_beats import ms_of
@@ -23,7 +23,13 @@ from jobs.pipeline.tracking.plain_beats import ms_of
 _COLUMNS: Final = ("cluster", "kind", "origin", "connection", "client_id", "client_host", "position", "received_at", "reads")
 _TIMES: Final = ("first_ms", "last_ms", "end_ms")
 _OFFSETS: Final = ("position", "reached", "end")
+_KINDS: Final = pa.array([FETCH, LIST_OFFSETS])
 _ROWS: Final = 64 << 10  # at a time
+
+
+def have_reads(rows: pa.RecordBatch) -> pa.BooleanArray:
+    """Whether rows of `group_events` are of the kinds with `reads`."""
+    return pc.is_in(rows["kind"], _KINDS)
 
 
 @lru_cache(maxsize=1)
@@ -33,15 +39,14 @@ def reads_of(files: tuple[str, ...]) -> Mapping[str, list[Reads]]:
     for name in files:
         with pq.ParquetFile(readable(place_of(name))) as file:
             batches = file.iter_batches(_ROWS, columns=list(_COLUMNS), use_threads=False)
-            rows = pa.Table.from_batches([rows.filter(pc.equal(rows["kind"], FETCH)) for rows in batches])
+            rows = pa.Table.from_batches([rows.filter(have_reads(rows)) for rows in batches])
         for cluster, reads in _by_log(rows):
             found.setdefault(cluster, []).append(reads)
     return found
 
 
 def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
-    """What the connections of each log read, and its cluster."""
-    rows = rows.filter(pc.and_(pc.is_valid(rows["client_id"]), pc.is_valid(rows["client_host"])))
+    """What the connections of each log tell, and its cluster."""
     for log in rows.group_by(["cluster", "origin"]).aggregate([]).sort_by([("cluster", "ascending"), ("origin", "ascending")]).to_pylist():
         own = rows.filter(pc.and_(pc.equal(rows["cluster"], log["cluster"]), pc.equal(rows["origin"], log["origin"]))).combine_chunks()
         counts, reads = pc.list_value_length(own["reads"]).to_numpy(), own["reads"].combine_chunks().flatten()
@@ -49,18 +54,25 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
         first, last, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() + np.repeat(begins, counts) for name in _TIMES)
         position, reached, end = (pc.fill_null(reads.field(name), NOT_TOLD).to_numpy() for name in _OFFSETS)
         end_at = np.where(end == NOT_TOLD, NOT_TOLD, end_at)
-        partitions = reads.field("partition").dictionary_encode()
-        kinds, of = kind_of(position, end), partitions.indices.to_numpy()
-        columns = span_of(first), kinds, of, first, position, last, reached, end_at, end
+        encoded = reads.field("partition").dictionary_encode()
+        partitions, of = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        columns = span_of(first), kind_of(position, end), of, first, position, last, reached, end_at, end
+        is_list = pc.equal(own["kind"], LIST_OFFSETS).combine_chunks().to_numpy(zero_copy_only=False)
+        row = np.repeat(np.arange(len(counts)), np.where(is_list, counts, 1))  # of each part: each end concerns others
+        counts = np.where(is_list[row], 1, counts[row])
+        parts = own.take(pa.array(row))
+        clients = map(client_key, parts["client_id"].to_pylist(), parts["client_host"].to_pylist())
+        named = of[np.cumsum(counts) - counts].tolist()
+        keys = [partitions[place] if ends else client for client, place, ends in zip(clients, named, is_list[row].tolist(), strict=True)]
         yield (
             log["cluster"],
             Reads(
                 origin=log["origin"],
-                connections=[zlib.crc32(name.encode()) for name in own["connection"].to_pylist()],
-                clients=list(map(client_key, own["client_id"].to_pylist(), own["client_host"].to_pylist())),
-                positions=own["position"].to_pylist(),
+                connections=[zlib.crc32(name.encode()) for name in parts["connection"].to_pylist()],
+                keys=keys,
+                positions=parts["position"].to_pylist(),
                 counts=counts.tolist(),
-                partitions=partitions.dictionary.to_pylist(),
+                partitions=partitions,
                 numbers=[np.asarray(column, np.int64).data for column in columns],
             ),
         )

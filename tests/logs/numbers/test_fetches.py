@@ -1,4 +1,4 @@
-"""FETCH requests as numbers: what is taken of a line, and that a log says the same however it is read."""
+"""FETCH and LIST_OFFSETS as numbers: what is taken of a line, and that a log says the same however it is read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def line(request, response, *, client="app-1", version=12, ms=0, api="FETCH", co
 def taken(*lines):
     """Per line that is taken: connection's number, partition, position, end."""
     own = LogFetches()
-    assert [own.take(text, number, 1_000) for number, text in enumerate(lines, 1)] == [True] * len(lines)
+    assert [own.take_fetch(text, number, 1_000) for number, text in enumerate(lines, 1)] == [True] * len(lines)
     cells = [own.cells[start : start + WIDTH].tolist() for start in range(0, len(own.cells), WIDTH)]
     return [(connection, own.partitions[place], position, end) for connection, place, _, position, end, _ in cells], own
 
@@ -57,7 +57,7 @@ def test_positions_and_ends():
         line([{"topicId": "id", "partitions": [asked(0, 9)]}], [{"topicId": "id", "partitions": []}], version=17, connection="other"),
     )
     assert cells == [(0, "t-0", 5, 9), (0, "t-1", 8, 8), (1, "id-0", 9, NOT_TOLD)]
-    assert own.senders == [Sender(ADDRESS, "app-1", "apache-kafka-java 3.9.1"), Sender("other", "app-1", "apache-kafka-java 3.9.1")]
+    assert own.senders == [Sender("FETCH", address, "app-1", "apache-kafka-java 3.9.1") for address in (ADDRESS, "other")]
 
 
 def test_an_answer_may_tell_the_end_of_a_partition_that_was_asked_for_before():
@@ -96,7 +96,7 @@ GOOD = line([{"topic": "t", "partitions": [asked(0, 5)]}], [{"topic": "t", "part
 )
 def test_what_tells_nothing_is_left_out(text):
     own = LogFetches()
-    assert not own.take(text, 1, 1_000)
+    assert not own.take_fetch(text, 1, 1_000)
     assert not own
 
 
@@ -104,7 +104,42 @@ def test_what_tells_nothing_is_left_out(text):
 def test_no_damage_of_a_line_raises(data):
     begin = data.draw(st.integers(0, len(GOOD)))
     damaged = GOOD[:begin] + data.draw(st.binary(max_size=9)) + GOOD[data.draw(st.integers(begin, len(GOOD))) :]
-    LogFetches().take(damaged, 1, 1_000)
+    LogFetches().take_fetch(damaged, 1, 1_000)
+
+
+LISTED = {
+    (0, -1): 10,  # the end
+    (1, -2): 3,  # the first offset
+    (2, 1_795_851_509_722): 4,  # the first one since then
+    (3, -1): -1,  # not known
+}
+
+
+def listing(isolation=0, replica=-1):
+    """A line as librdkafka 2.16 and a broker of 4.2.0 make it."""
+    asked_for = [{"partitionIndex": partition, "currentLeaderEpoch": 0, "timestamp": at} for partition, at in LISTED]
+    answers = [
+        {"partitionIndex": partition, "errorCode": 0, "timestamp": -1, "offset": offset, "leaderEpoch": 0}
+        for (partition, _), offset in LISTED.items()
+    ]
+    answer = {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": [*answers, {"partitionIndex": 9, "errorCode": 6, "offset": -1}]}]}
+    text = line([{"name": "t", "partitions": asked_for}], [], api="LIST_OFFSETS", version=7, isolationLevel=isolation, replicaId=replica)
+    return text.replace(b'"response":{"throttleTimeMs":0,"errorCode":0,"responses":[]}', b'"response":' + json.dumps(answer).encode())
+
+
+def test_list_offsets_tells_ends():
+    own = LogFetches()
+    assert own.take_ends(listing(), 4, 1_000)
+    assert (own.cells.tolist(), own.partitions, own.lines) == ([0, 0, 1_000, NOT_TOLD, 10, 4], ["t-0"], {"LIST_OFFSETS": 1})
+    assert own.senders[0].api == "LIST_OFFSETS"
+
+
+@pytest.mark.parametrize("text", [listing(isolation=1), listing(replica=2), listing()[:-40]])
+def test_what_tells_no_end_is_left_out(text):
+    """Where transactions are open, what a client may read by then ends before the log."""
+    own = LogFetches()
+    assert not own.take_ends(text, 1, 1_000)
+    assert not own
 
 
 def test_answers_to_metadata_name_topics():
