@@ -14,7 +14,6 @@ from msgspec import Meta, MsgspecError, Struct, json, msgpack
 
 from coordinator_model.events import FETCH, LIST_OFFSETS
 from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE
-from jobs.logs.times import LENGTH
 
 METADATA: Final = "METADATA"
 BY_NUMBERS: Final = (FETCH, LIST_OFFSETS, METADATA)
@@ -27,7 +26,6 @@ _LATEST: Final = -1
 """ListOffsetsRequest.LATEST_TIMESTAMP."""
 _READ_UNCOMMITTED: Final = 0
 """IsolationLevel: the end of a log is that of all its records, not of those whose transactions have ended."""
-_VERSION: Final = b'"requestApiVersion":'
 
 _TELLING: Final = frozenset({0, 1})
 """Errors.NONE and Errors.OFFSET_OUT_OF_RANGE."""
@@ -113,12 +111,6 @@ class _Line(Struct, Generic[_Asks, _Answers], gc=False, rename="camel"):
     client_information: _Software = _Software()
 
 
-_Fetch = _Line[_Request, _Response]
-"""What is read of a FETCH: FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
-_ListOffsets = _Line[_ListRequest, _ListResponse]
-"""What is read of a LIST_OFFSETS: ListOffsetsRequest.json and ListOffsetsResponse.json, v1 to v11."""
-
-
 class _Named(Struct, gc=False, rename="camel"):
     error_code: int
     name: str | None = None
@@ -135,9 +127,11 @@ class _Metadata(Struct, gc=False, rename="camel"):
     response: _Topics
 
 
-_FETCH_LINE: Final = json.Decoder(_Fetch)
-_LIST_LINE: Final = json.Decoder(_ListOffsets)
-_METADATA_LINE: Final = json.Decoder(_Metadata)
+_FETCH: Final = json.Decoder(_Line[_Request, _Response])
+"""FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
+_LIST_OFFSETS: Final = json.Decoder(_Line[_ListRequest, _ListResponse])
+"""ListOffsetsRequest.json and ListOffsetsResponse.json, v1 to v11."""
+_METADATA: Final = json.Decoder(_Metadata)
 
 
 class Sender(NamedTuple):
@@ -167,91 +161,100 @@ class LogFetches:
 
     def __init__(self) -> None:
         self.senders: list[Sender] = []
+        self.partitions: list[str] = []  # the topic, or its id, and the number of each
         self.cells = array("q")  # WIDTH numbers each
         self.topics: dict[str, tuple[str, int, int]] = {}  # as of Fetched
         self.lines = Counter[str]()  # that were taken, by API
-        self.header = b""  # what stands in a FETCH between the time and the version of the request
-        self._connections: dict[tuple[str, str], int] = {}
-        self._partitions: dict[tuple[str, int], int] = {}
+        self._connections: dict[str, dict[str, int]] = {FETCH: {}, LIST_OFFSETS: {}}  # by API
+        self._places: dict[str, dict[int, int]] = {}  # in `partitions`: by topic and number
 
-    def take_fetch(self, line: bytes, position: int, at_ms: int) -> bool:
-        """Takes a line with its number and its time. False: it tells nothing."""
-        told = _read(_FETCH_LINE, line)
+    def take_fetch(self, request: bytes, position: int, at_ms: int) -> bool:
+        """Takes a FETCH, as JSON, with the number of its line and its time. False: it tells nothing."""
+        told = _read(_FETCH, request)
         if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
-        if not self.header:
-            self.header = line[LENGTH : line.find(_VERSION, LENGTH)]
-        connection, partitions, cells = self._connection(FETCH, told), self._partitions, self.cells
-        before = len(cells)
-        ends = {
-            (topic.topic_id or topic.topic, part.partition_index): part.high_watermark if part.error_code == 0 else OUT_OF_RANGE
-            for topic in told.response.responses
-            for part in topic.partitions
-            if part.error_code in _TELLING
-        }
-        for topic in told.request.topics:
+        connection = self._connections[FETCH].get(told.connection)
+        if connection is None:
+            connection = self._connection(FETCH, told)
+        known, ends, cells = self._places, dict[int, int](), list[int]()
+        for topic in told.response.responses:
+            places = known.setdefault(topic.topic_id or topic.topic, {})
             for part in topic.partitions:
-                key = topic.topic_id or topic.topic, part.partition
-                place = partitions.setdefault(key, len(partitions))
-                cells.extend((connection, place, at_ms, part.fetch_offset, ends.pop(key, NOT_TOLD), position))
-        for key, end in ends.items():
+                if part.error_code in _TELLING:
+                    place = places.get(part.partition_index)
+                    if place is None:
+                        place = self._place(topic.topic_id or topic.topic, part.partition_index)
+                    ends[place] = part.high_watermark if part.error_code == 0 else OUT_OF_RANGE
+        for wanted in told.request.topics:
+            places = known.setdefault(wanted.topic_id or wanted.topic, {})
+            for asked in wanted.partitions:
+                place = places.get(asked.partition)
+                if place is None:
+                    place = self._place(wanted.topic_id or wanted.topic, asked.partition)
+                cells += (connection, place, at_ms, asked.fetch_offset, ends.pop(place, NOT_TOLD), position)
+        for place, end in ends.items():
             if end >= 0:
-                cells.extend((connection, partitions.setdefault(key, len(partitions)), at_ms, NOT_TOLD, end, position))
-        if len(cells) == before:
-            return False
-        self.lines[FETCH] += 1
-        return True
+                cells += (connection, place, at_ms, NOT_TOLD, end, position)
+        return self._take(FETCH, cells)
 
-    def take_ends(self, line: bytes, position: int, at_ms: int) -> bool:
-        """Takes the ends of logs from a LIST_OFFSETS with its number and its time. False: it tells none."""
-        told = _read(_LIST_LINE, line)
+    def take_ends(self, request: bytes, position: int, at_ms: int) -> bool:
+        """Takes the ends of logs from a LIST_OFFSETS, as JSON, with the number of its line and its time. False: it tells none."""
+        told = _read(_LIST_OFFSETS, request)
         if told is None or told.request.replica_id != _CONSUMER or told.request.isolation_level != _READ_UNCOMMITTED:
             return False
-        topics = told.request.topics
+        topics, cells = told.request.topics, list[int]()
         latest = {(topic.name, part.partition_index) for topic in topics for part in topic.partitions if part.timestamp == _LATEST}
-        ends = [
-            (key, part.offset)
-            for topic in told.response.topics
-            for part in topic.partitions
-            if (key := (topic.name, part.partition_index)) in latest and part.error_code == 0 <= part.offset
-        ]
-        for key, end in ends:
-            place = self._partitions.setdefault(key, len(self._partitions))
-            self.cells.extend((self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, end, position))
-        if not ends:
-            return False
-        self.lines[LIST_OFFSETS] += 1
-        return True
+        for topic in told.response.topics:
+            for part in topic.partitions:
+                if (topic.name, part.partition_index) in latest and part.error_code == 0 <= part.offset:
+                    place = self._place(topic.name, part.partition_index)
+                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, part.offset, position)
+        return self._take(LIST_OFFSETS, cells)
 
-    def learn(self, line: bytes, position: int, at_ms: int) -> None:
+    def learn(self, request: bytes, position: int, at_ms: int) -> None:
         """Takes the ids of topics from an answer to METADATA."""
-        told = _read(_METADATA_LINE, line)
+        told = _read(_METADATA, request)
         for topic in told.response.topics if told is not None else ():
             if topic.error_code == 0 and topic.name and topic.topic_id:
                 self.topics.setdefault(topic.topic_id, (topic.name, at_ms, position))
 
+    def _take(self, api: str, cells: list[int]) -> bool:
+        if not cells:
+            return False
+        self.cells.fromlist(cells)
+        self.lines[api] += 1
+        return True
+
+    def _place(self, topic: str, number: int) -> int:
+        """Where a partition stands."""
+        places = self._places.setdefault(topic, {})
+        if number not in places:
+            places[number] = len(self.partitions)
+            self.partitions.append(f"{topic}-{number}")
+        return places[number]
+
     def _connection(self, api: str, told: _Line[Any, Any]) -> int:
         """The number of the line's connection among those with requests of this API."""
-        number = self._connections.get((api, told.connection))
-        if number is None:
-            number = self._connections[api, told.connection] = len(self.senders)
+        numbers = self._connections[api]
+        if told.connection not in numbers:
+            numbers[told.connection] = len(self.senders)
             client, software = told.request_header.client_id or "", told.client_information
             self.senders.append(Sender(api, told.connection, client, f"{software.software_name} {software.software_version}"))
-        return number
+        return numbers[told.connection]
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.topics)
 
-    @property
-    def partitions(self) -> list[str]:
-        """The topic, or its id, and the number of each partition."""
-        return [f"{topic}-{number}" for topic, number in self._partitions]
+
+def json_in(text: bytes, begin: int, end: int) -> bytes:
+    """The JSON in a line, which begins and ends there in a text."""
+    return text[text.find(b"{", begin, end) : text.rfind(b"}", begin, end) + 1]
 
 
-def _read(decoder: json.Decoder[_Read], line: bytes) -> _Read | None:
-    """What is in the JSON of a line; None if it is none, or not of this kind."""
+def _read(decoder: json.Decoder[_Read], request: bytes) -> _Read | None:
+    """A request that was completed. None: it is not JSON, or not of this kind."""
     try:
-        return decoder.decode(line[line.find(b"{") : line.rfind(b"}") + 1])
+        return decoder.decode(request)
     except (MsgspecError, UnicodeDecodeError):
         return None
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from coordinator_model.events import FETCH, LIST_OFFSETS
+from coordinator_model.events import FETCH
 from jobs.logs.blocks import Block, Numbers
-from jobs.logs.fetches.lines import WIDTH, Fetched, LogFetches, Sender, encoded
+from jobs.logs.fetches.lines import METADATA, WIDTH, Fetched, LogFetches, Sender, encoded, json_in
 from jobs.logs.times import LENGTH, NEVER
 from schemas.names import FETCHES
+
+_VERSION: Final = b'"requestApiVersion":'
 
 
 class Fetches:
@@ -20,6 +22,7 @@ class Fetches:
 
     def __init__(self) -> None:
         self._logs: dict[object, LogFetches] = {}
+        self._headers: dict[object, bytes] = {}  # of each log: what stands in a FETCH between the time and the version of the request
         self.count = 0  # lines that became numbers
 
     def take(self, log: object, api: str, line: bytes, position: int, at_ms: int) -> None:
@@ -27,27 +30,29 @@ class Fetches:
         own = self._logs.get(log)
         if own is None:
             own = self._logs[log] = LogFetches()
-        if api == FETCH:
-            self.count += own.take_fetch(line, position, at_ms)
-        elif api == LIST_OFFSETS:
-            self.count += own.take_ends(line, position, at_ms)
-        else:
-            own.learn(line, position, at_ms)
+        request = json_in(line, 0, len(line))
+        if api == METADATA:
+            own.learn(request, position, at_ms)
+            return
+        is_taken = (own.take_fetch if api == FETCH else own.take_ends)(request, position, at_ms)
+        self.count += is_taken
+        if is_taken and api == FETCH and log not in self._headers:
+            self._headers[log] = line[LENGTH : line.find(_VERSION, LENGTH)]
 
     def take_block(self, log: object, block: Block, ats: Numbers, first_position: int, lines: Sequence[int]) -> Sequence[int]:
         """Takes those of some lines of a block that begin as a FETCH of the log did; returns the others. `ats`: the times of all lines."""
-        own = self._logs.get(log)
-        if own is None or not own.header or not len(lines):
+        header = self._headers.get(log)
+        if not header or not len(lines):
             return lines
         index = np.asarray(lines, np.int64)
         starts, ends = block.starts[index], block.ends[index]
-        begins = (ats[index] != NEVER) & block.own[index] & (ends - starts > LENGTH + len(own.header))
-        begins[begins] = block.windows(len(own.header), starts[begins] + LENGTH) == own.header
-        text, take, left = block.text, own.take_fetch, []
+        begins = (ats[index] != NEVER) & block.own[index] & (ends - starts > LENGTH + len(header))
+        begins[begins] = block.windows(len(header), starts[begins] + LENGTH) == header
+        text, take, left = block.text, self._logs[log].take_fetch, []
         found = np.flatnonzero(begins)
         places = zip(*(column[found].tolist() for column in (starts, ends, index + first_position, ats[index])), strict=True)
         for place, (start, end, position, at_ms) in zip(found.tolist(), places, strict=True):
-            if not take(text[start:end], position, at_ms):
+            if not take(json_in(text, start, end), position, at_ms):
                 left.append(place)
         self.count += len(found) - len(left)
         begins[left] = False

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE
-from jobs.logs.fetches.lines import WIDTH, LogFetches, Sender, decoded
+from jobs.logs.fetches.lines import WIDTH, LogFetches, Sender, decoded, json_in
 from jobs.logs.fetches.rows import Fetches, fetch_rows
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
@@ -30,12 +30,12 @@ def told(partition, end, error=0):
     return {"partitionIndex": partition, "errorCode": error, "highWatermark": end, "lastStableOffset": end, "abortedTransactions": None}
 
 
-def line(request, response, *, client="app-1", version=12, ms=0, api="FETCH", connection=ADDRESS, **fields):
+def line(topics, response, *, client="app-1", version=12, ms=0, api="FETCH", connection=ADDRESS, **fields):
     """A line as the broker writes it; `fields` are further ones of the request."""
     header = {"requestApiKey": 1, "requestApiVersion": version, "correlationId": 7, "clientId": client, "requestApiKeyName": api}
     software = {"softwareName": "apache-kafka-java", "softwareVersion": "3.9.1"}
     whole = {
-        "requestHeader": header, "request": {**fields, "topics": request, "forgottenTopicsData": []},
+        "requestHeader": header, "request": {**fields, "topics": topics, "forgottenTopicsData": []},
         "response": {"throttleTimeMs": 0, "errorCode": 0, "responses": response}, "connection": connection,
         "totalTimeMs": 502.1, "clientInformation": software,
     }  # fmt: skip
@@ -43,10 +43,14 @@ def line(request, response, *, client="app-1", version=12, ms=0, api="FETCH", co
     return f"{stamp(ms)} DEBUG Completed request:{text} (kafka.request.logger)".encode()
 
 
+def request(text):
+    return json_in(text, 0, len(text))
+
+
 def taken(*lines):
     """Per line that is taken: connection's number, partition, position, end."""
     own = LogFetches()
-    assert [own.take_fetch(text, number, 1_000) for number, text in enumerate(lines, 1)] == [True] * len(lines)
+    assert [own.take_fetch(request(text), number, 1_000) for number, text in enumerate(lines, 1)] == [True] * len(lines)
     cells = [own.cells[start : start + WIDTH].tolist() for start in range(0, len(own.cells), WIDTH)]
     return [(connection, own.partitions[place], position, end) for connection, place, _, position, end, _ in cells], own
 
@@ -96,7 +100,7 @@ GOOD = line([{"topic": "t", "partitions": [asked(0, 5)]}], [{"topic": "t", "part
 )
 def test_what_tells_nothing_is_left_out(text):
     own = LogFetches()
-    assert not own.take_fetch(text, 1, 1_000)
+    assert not own.take_fetch(request(text), 1, 1_000)
     assert not own
 
 
@@ -104,7 +108,7 @@ def test_what_tells_nothing_is_left_out(text):
 def test_no_damage_of_a_line_raises(data):
     begin = data.draw(st.integers(0, len(GOOD)))
     damaged = GOOD[:begin] + data.draw(st.binary(max_size=9)) + GOOD[data.draw(st.integers(begin, len(GOOD))) :]
-    LogFetches().take_fetch(damaged, 1, 1_000)
+    LogFetches().take_fetch(request(damaged), 1, 1_000)
 
 
 LISTED = {
@@ -129,7 +133,7 @@ def listing(isolation=0, replica=-1):
 
 def test_list_offsets_tells_ends():
     own = LogFetches()
-    assert own.take_ends(listing(), 4, 1_000)
+    assert own.take_ends(request(listing()), 4, 1_000)
     assert (own.cells.tolist(), own.partitions, own.lines) == ([0, 0, 1_000, NOT_TOLD, 10, 4], ["t-0"], {"LIST_OFFSETS": 1})
     assert own.senders[0].api == "LIST_OFFSETS"
 
@@ -138,7 +142,7 @@ def test_list_offsets_tells_ends():
 def test_what_tells_no_end_is_left_out(text):
     """Where transactions are open, what a client may read by then ends before the log."""
     own = LogFetches()
-    assert not own.take_ends(text, 1, 1_000)
+    assert not own.take_ends(request(text), 1, 1_000)
     assert not own
 
 
@@ -146,8 +150,8 @@ def test_answers_to_metadata_name_topics():
     own = LogFetches()
     named = [{"errorCode": 0, "name": "t", "topicId": "id"}, {"errorCode": 3, "name": "u", "topicId": "x"}, {"errorCode": 0, "name": "old"}]
     text = line([], []).replace(b'"responses":[]', b'"topics":' + json.dumps(named).encode())
-    own.learn(text, 4, 1_000)
-    own.learn(text, 5, 2_000)
+    own.learn(request(text), 4, 1_000)
+    own.learn(request(text), 5, 2_000)
     assert own.topics == {"id": ("t", 1_000, 4)}
 
 
