@@ -49,8 +49,8 @@ SCHEMA: Final = StructType(
         column(
             "caught_up_at",
             TimestampType(),
-            "The first commit after at which the lag was no larger than at any of the last eight commits before; null if none was within ten "
-            "minutes, or before the next rebalance, or no line shows the ends.",
+            "The first commit after at which the lag was no larger than at one of the last eight commits before, give or take one record; null if "
+            "none was within ten minutes, or before the next rebalance, or no line shows the ends.",
         ),
         column(
             "reread_min",

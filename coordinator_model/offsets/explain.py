@@ -46,7 +46,7 @@ def explain(
     for seen in ledger.due(until_ms):
         while ahead and ahead[0]["ended_at"] < seen.at_ms:
             rows += handovers.begin(ledger, ahead.pop(0))
-        if ledger.open:
+        if ledger.open or ledger.closed:
             rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
         if isinstance(seen, Read):
             _position(ledger, seen, topics)

@@ -23,7 +23,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Start, Stretch, intervals
+from coordinator_model.offsets.ledger import Client, Ends, HandOver, Ledger, Partition, Seen, Start, Stretch, intervals
 from coordinator_model.offsets.reads import Read, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
@@ -33,6 +33,8 @@ COLUMNS: Final = (
     "started_at", "ended_at", "generation", "first_epoch", "group_protocol", "protocol", "cause", "left", "members_before", "members_after",
 )  # fmt: skip
 """What is needed of a row of `rebalances`."""
+NEAR: Final = 1
+"""Records: a lag is what it was if it is no more than that above. Between two ends the end of a log is known no better."""
 INTERVALS: Final = 2
 """A client commits again after one interval, if it lives; its last answer may be lost."""
 ANSWERED_MS: Final = 1_000
@@ -190,20 +192,16 @@ def _follow(ledger: Ledger, one: HandOver, at_ms: int, offset: int, client: Clie
 
 def know_end(ledger: Ledger, name: str) -> list[Row]:
     """The end of a partition's log became known: judges the lag at the commits before."""
-    one, ends = ledger.open.get(name), ledger.partitions[name].ends
-    if one is None:
-        return []
-    _measure(one, ledger.partitions[name])
-    while one.unjudged and one.caught_up_ms < 0 and (end := ends.at(one.unjudged[0][0])) is not None:
-        at_ms, offset = one.unjudged.pop(0)
-        if one.lag_usual >= 0 and end - offset <= one.lag_usual:
-            one.caught_up_ms = at_ms
-    return _close(ledger, one) if one.caught_up_ms >= 0 else []
+    one, rows = ledger.open.get(name), list[Row]()
+    if one is not None:
+        _measure(one, ledger.partitions[name].ends)
+        if one.caught_up_ms >= 0:
+            rows = _close(ledger, one)
+    return rows + [row for closed in list(ledger.closed) if closed.partition == name for row in _written(ledger, closed)]
 
 
-def _measure(one: HandOver, partition: Partition) -> None:
+def _measure(one: HandOver, ends: Ends) -> None:
     """Takes from the ends of the log what they show by now."""
-    ends = partition.ends
     if one.end_before < 0 and (end := ends.at(one.before.last_ms)) is not None:
         one.end_before = max(end, one.before.last)  # a log is as long as what was read of it
         one.lag_before = one.end_before - one.before.last
@@ -212,14 +210,18 @@ def _measure(one: HandOver, partition: Partition) -> None:
     if one.end_resumed < 0 <= one.resumed_ms and (end := ends.at(one.resumed_ms)) is not None:
         one.end_resumed = max(end, one.end_before)
         one.end_stopped = ends.at(_stopped_ms(one)) or -1
+    while one.unjudged and one.caught_up_ms < 0 and (end := ends.at(one.unjudged[0][0])) is not None:
+        at_ms, offset = one.unjudged.pop(0)
+        if one.lag_usual >= 0 and end - offset <= one.lag_usual + NEAR:
+            one.caught_up_ms = at_ms
 
 
 def overdue(ledger: Ledger, ended_before_ms: int | None) -> list[Row]:
     """Writes hand-overs of rebalances that ended before a time; all if it is None."""
     rows: list[Row] = []
-    for one in list(ledger.open.values()):
+    for one in [*ledger.open.values(), *ledger.closed]:
         if ended_before_ms is None or one.ended_ms < ended_before_ms:
-            rows += _close(ledger, one)
+            rows += (_written if one in ledger.closed else _close)(ledger, one, at_once=True)
     return rows
 
 
@@ -259,13 +261,22 @@ def _read_after_commit(one: HandOver) -> int:
     return ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
 
 
-def _close(ledger: Ledger, one: HandOver) -> list[Row]:
-    """Writes a hand-over."""
-    partition = ledger.partitions[one.partition]
-    del ledger.open[one.partition]
-    _measure(one, partition)
+def _close(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Row]:
+    """Ends a hand-over: no later commit belongs to it."""
     if one.reads_on:
-        _judge_itself(one, partition)
+        _judge_itself(one, ledger.partitions[one.partition])
+    ledger.closed.append(ledger.open.pop(one.partition))
+    return _written(ledger, one, at_once=at_once)
+
+
+def _written(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Row]:
+    """Writes a hand-over that has ended, once the end of the log is known at its last commit, if it is ever known."""
+    ends = ledger.partitions[one.partition].ends
+    _measure(one, ends)
+    last_ms = max([one.resumed_ms, *(at_ms for at_ms, _ in one.unjudged)])
+    if not at_once and one.caught_up_ms < 0 and ends.times and ends.times[-1] < last_ms:
+        return []
+    ledger.closed.remove(one)
     return [_row(one), *troubles.behind(ledger, one, reread(one)[1])]
 
 

@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field, msgpack
-from msgspec.structs import replace
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
@@ -256,6 +255,7 @@ class Ledger(Struct, array_like=True):
 
     partitions: dict[str, Partition] = {}
     open: dict[str, HandOver] = {}  # by partition
+    closed: list[HandOver] = []  # that wait for the end of the log at their last commit alone
     waiting: list[Seen] = []  # what was seen and not explained yet
     reads: list[Read] = []  # likewise
     rebalances: list[dict[str, Any]] = []  # likewise: of their rows what hand-overs need (handovers.COLUMNS)
@@ -274,7 +274,7 @@ class Ledger(Struct, array_like=True):
     @property
     def waits(self) -> bool:
         """Whether time alone may add rows."""
-        return bool(self.waiting or self.reads or self.rebalances or self.open)
+        return bool(self.waiting or self.reads or self.rebalances or self.open or self.closed)
 
     def take(self, event: Seen) -> None:
         """Takes what an event shows, if it is not late."""
@@ -309,12 +309,14 @@ class Ledger(Struct, array_like=True):
             partition = None
             del self.partitions[named]
             self.open.pop(named, None)
+            self.closed = [one for one in self.closed if one.partition != named]
         by_id = f"{topic_id}-{number}"
-        before, one = self.partitions.pop(by_id, None), self.open.pop(by_id, None)
-        if partition is None and before is not None:
-            partition = self.partitions[named] = before
-            if one is not None:
-                self.open[named] = replace(one, partition=named)
+        if (before := self.partitions.pop(by_id, None)) is not None:
+            partition = self.partitions[named] = partition or before
+            if by_id in self.open:
+                self.open.setdefault(named, self.open.pop(by_id)).partition = named
+            for one in self.closed:
+                one.partition = named if one.partition == by_id else one.partition
         if partition is None:
             return named, Partition(topic_id=topic_id)
         partition.topic_id = partition.topic_id or topic_id

@@ -127,7 +127,7 @@ def _begun(partition: Partition, commit: Seen) -> int:
 def behind(ledger: Ledger, one: HandOver, most: int | None) -> list[Row]:
     """COMMIT_BEHIND: commits are so seldom that the next owner reads much again. One for each rebalance: its first such partition."""
     took = intervals(one.recent)
-    if (most or 0) < MANY or ledger.told_behind_ms == one.started_ms or median(took or [0]) < SELDOM_MS:
+    if (most or 0) < MANY or ledger.told_behind_ms >= one.started_ms or median(took or [0]) < SELDOM_MS:
         return []
     ledger.told_behind_ms = one.started_ms
     interval_ms = round(median(took))

@@ -14,17 +14,20 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_model.offsets.handovers import NEAR
+from coordinator_model.offsets.ledger import RECENT
 from jobs.common.settings import Settings
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
-from schemas.names import FINDINGS, REBALANCE_OFFSETS
+from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCE_OFFSETS
 
 pytestmark = pytest.mark.slow
 
 SCENES = sorted((Path(__file__).parents[1] / "data" / "offset-scenes").iterdir())
 (WITH_LISTS,) = [scenes for scenes in SCENES if scenes.name == "kafka-4.2.0"]
 NOT_READ_MS = 20_000
+POLL_MS = 2_000
 BEGINS_WITHIN_MS = 15_000  # a client that took several partitions over reads them one after the other
 NO_REBALANCE = {"is-killed-and-comes-back-eager-librdkafka"}  # a static member came back in time
 NOTHING_COMMITTED = {("commits-itself-cooperative-librdkafka", "joins")}
@@ -169,6 +172,35 @@ def test_lag_that_was_added_is_what_was_written_meanwhile(of):
                 assert abs(row["lag_added"] - came) <= 1 + 0.05 * came, row
                 told += 1
     assert told > 100
+
+
+def test_when_the_lag_was_back(of):
+    """By the records that the producer wrote: the first commit after at which no more were left than at one of the last ones before."""
+    written, commits = defaultdict(list), defaultdict(list)
+    for line in of.lines("produced.jsonl.gz"):
+        written[line["topic"], line["partition"]].append(line["at"])
+    for row in table_rows(of.lake / GROUP_EVENTS):
+        for told in row["offsets"] or () if row["kind"] in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT") else ():
+            place = row["group_id"], int(told["partition"].rpartition("-")[2])
+            commits[place].append((epoch_ms(row["occurred_at"]), told["offset"]))
+    same = other = missing = 0
+    for place, rows in of.handed_over.items():
+        times = sorted(written[place])
+        lags = [(at, max(bisect_right(times, at) - offset, 0)) for at, offset in sorted(commits[place])]
+        for row in rows:
+            if row["lag_before"] is None or row["next_commit_at"] is None or "idle" in place[0]:
+                continue
+            usual = max(lag for at, lag in [one for one in lags if one[0] <= epoch_ms(row["committed_at"])][-RECENT:])
+            back = next((at for at, lag in lags if at >= epoch_ms(row["next_commit_at"]) and lag <= usual + NEAR), None)
+            if row["caught_up_at"] is None:
+                missing += back is not None
+            elif epoch_ms(row["caught_up_at"]) == back:
+                same += 1
+            else:
+                other += 1
+                assert "behind" in place[0] or abs(epoch_ms(row["caught_up_at"]) - back) <= POLL_MS, (row, back)
+    assert same > 120
+    assert other + missing < same / 20, (same, other, missing)
 
 
 def test_what_is_found_is_what_was_done(of):

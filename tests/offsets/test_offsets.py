@@ -15,7 +15,7 @@ from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, REBALANCES
 from jobs.laws import offset_laws
 from jobs.laws.group_rows import by_group
 from tests.tracker.batching import batches
-from tests.tracker.story import EXPIRED, JOINED, Story, play, table
+from tests.tracker.story import EXPIRED, JOINED, START_MS, Story, play, table
 
 A, B = "a-1", "b-1"
 P0, P1 = "orders-0", "orders-1"
@@ -83,6 +83,30 @@ def test_a_client_is_killed_and_what_it_had_read_since_its_last_commit_is_read_a
     assert row["unread_ms"] == 13_520
     assert (row["lag_before"], row["lag_added"]) == (0, 135)
     assert row["caught_up_at"] == 38_000
+
+
+def joins_again(at: int, commits: int, begins: int) -> OffsetStory:
+    """After `killed`, A commits a while and joins again; it begins P1 anew at an offset."""
+    story = OffsetStory().begin().second_dies().beats([A], 2, 35_000, at).commits(A, 2, P0, 38_000, at).commits(A, 2, P1, 38_000, at)
+    story.at(at).log_preparing(2, "Leader a-1 re-joining group during Stable").at(at + 500).log_stabilized(3, members=1)
+    story.at(at + 500).join(A, 3, A, [A], waited=400)
+    story.at(at + 510).log_assignment(3, leader=A, members=1).sync(A, 3, {A: (P0, P1)})
+    story.at(at + 520).fetch(A, P0, end(commits)).fetch(A, P1, begins)
+    return story.beats([A], 3, at + 1_000, 80_000).commits(A, 3, P0, at + 5_000, 80_000).commits(A, 3, P1, at + 5_000, 80_000)
+
+
+def test_a_lag_that_was_back_before_the_next_rebalance_is_known_after_that_began():
+    rows = table(joins_again(39_000, 38_000, end(38_000)).polls(80_000, step=10_000).rows(), REBALANCE_OFFSETS)
+    assert [(row["generation"], row["caught_up_at"]) for row in rows if row["partition"] == P1] == [(2, 38_000), (3, 44_000)]
+
+
+def test_what_was_read_before_a_rewind_is_read_again_however_long_the_hand_over_before_took():
+    """What the lag was before is not known, so the first hand-over waits for it until the next rebalance."""
+    story = joins_again(59_000, 58_000, end(58_000) - 50).polls(80_000)
+    story.events = [event for event in story.events if event.kind != kinds.OFFSETS_POLLED or event.at_ms > START_MS + 35_000]
+    story.at(58_600).commit("", -1, offsets=Offsets((P1,), (end(58_000) - 50,)))
+    row = next(row for row in table(story.rows(), REBALANCE_OFFSETS) if (row["partition"], row["generation"]) == (P1, 3))
+    assert row["reread_min"] == 50
 
 
 def test_without_the_ends_of_logs_there_is_no_lag_and_without_starts_the_first_commit_counts():
