@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
-from coordinator_model.offsets.ledger import Ledger, Seen, Start, Topics
+from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start, Topics
 from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS, End, Read, span_of
 from coordinator_model.view.rows import Row
 
@@ -73,7 +73,10 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int, topics: Topics) -> list[
     rows: list[Row] = []
     ends, ids = offsets.ends or repeat(-1), offsets.topic_ids or repeat("")
     for named, offset, end, topic_id in zip(offsets.partitions, offsets.committed, ends, ids, strict=False):
-        name, partition = ledger.find(named, seen.at_ms, topics, topic_id)
+        if topics:
+            name, partition = ledger.find(named, seen.at_ms, topics, topic_id)
+        else:
+            name, partition = named, ledger.partitions.get(named) or Partition()
         ledger.partitions[name] = partition
         if seen.kind == kinds.OFFSETS_POLLED:
             rows += _polled(ledger, name, offset, end, seen)
@@ -85,7 +88,7 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int, topics: Topics) -> list[
         elif offset < 0:
             partition.lose()
         else:
-            rows += _committed(ledger, name, offset, seen)
+            rows += _committed(ledger, partition, name, offset, seen)
     return rows
 
 
@@ -110,9 +113,8 @@ def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Ro
     return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, told.at_ms, told.sign, not_read_ms)]
 
 
-def _committed(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:
+def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
     rows: list[Row] = []
-    partition = ledger.partitions[name]
     last = partition.last
     if last is not None and (offset < last.last or partition.lost >= 0):
         rows = troubles.moved(partition, name, offset, seen)
@@ -130,7 +132,7 @@ def _polled(ledger: Ledger, name: str, offset: int, end: int, seen: Seen) -> lis
     last = partition.last
     if last is None or offset > last.last or last.last_ms < seen.since_ms:
         if offset >= 0 and (last is None or offset != last.last):
-            rows += _committed(ledger, name, offset, seen)
+            rows += _committed(ledger, partition, name, offset, seen)
         elif offset < 0:
             partition.lose()
     return rows

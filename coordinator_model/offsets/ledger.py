@@ -7,7 +7,7 @@ first and the last. A rebalance, which is written some time after it happened, f
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -202,8 +202,8 @@ class Partition(Struct, array_like=True):
         else:
             last.last_ms, last.last, last.in_transaction = at_ms, offset, in_transaction
             last.sign, last.broker = of.sign, of.broker
-        for run in self.runs[-1:]:
-            run.is_ahead = offset < run.before
+        if self.runs:
+            self.runs[-1].is_ahead = offset < self.runs[-1].before
         self.reached = max(self.reached, offset)
         if not recent or offset != recent[-1][1]:
             self.moved_ms = at_ms
@@ -322,13 +322,13 @@ class Ledger(Struct, array_like=True):
         partition.topic_id = partition.topic_id or topic_id
         return named, partition
 
-    def due(self, until_ms: int) -> list[Seen | Read | End]:
+    def due(self, until_ms: int) -> Sequence[Seen | Read | End]:
         """What was seen before a time, in its order; it does not wait any more. What was read in a span comes before all else in it."""
         reads, self.reads = _divided(self.reads, until_ms)
         waiting, self.waiting = _divided(self.waiting, until_ms)
         self.explained_ms = max(self.explained_ms, until_ms)
-        found: list[Seen | Read | End] = [*_merged(reads), *_ends(reads), *sorted(waiting, key=attrgetter("at_ms", "sign"))]
-        return sorted(found, key=attrgetter("at_ms"))
+        waiting.sort(key=attrgetter("at_ms", "sign"))
+        return sorted([*_merged(reads), *_ends(reads), *waiting], key=attrgetter("at_ms")) if reads else waiting
 
 
 def _divided(waiting: Iterable[_Waits], until_ms: int) -> tuple[list[_Waits], list[_Waits]]:

@@ -20,7 +20,9 @@ from coordinator_model.view.rows import REBALANCES, Row
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-CONCERNED_MS: Final = 24 * 3_600_000
+HEARD_MS: Final = 3_600_000
+"""When a group was heard of last is known to so much."""
+CONCERNED_MS: Final = 24 * HEARD_MS
 """So long a group is known to have to do with a client, or a partition, after the last word about its offsets there."""
 
 
@@ -111,11 +113,14 @@ class Readings:
         """Takes the client and the partitions of an event about offsets."""
         if event.offsets is None:
             return
-        self.learn(event)
-        for key in filter(None, (client_key(event.client_id, event.client_host), *event.offsets.partitions)):
-            groups = self._concerned.setdefault(key, {})
-            since_ms, heard_ms = groups.get(event.group_id, (event.at_ms, event.at_ms))
-            groups[event.group_id] = min(since_ms, event.at_ms), max(heard_ms, event.at_ms)
+        if event.offsets.topic_ids:
+            self.learn(event)
+        group_id, at_ms = event.group_id, event.at_ms
+        for key in (client_key(event.client_id, event.client_host), *event.offsets.partitions):
+            groups = self._concerned.setdefault(key, {}) if key else {}
+            since_ms, heard_ms = groups.get(group_id, (NEVER, -1))
+            if not since_ms <= at_ms < heard_ms + HEARD_MS:
+                groups[group_id] = min(since_ms, at_ms), max(heard_ms, at_ms)
 
     def learn(self, event: Event) -> None:
         """Takes the names of topics that are told beside their ids."""

@@ -30,5 +30,5 @@ if __name__ == "__main__":
 
     # The rows of a task live until it ends and form no cycles: by default the collector goes through all of them again and again.
     gc.freeze()
-    gc.set_threshold(20_000, 50, 100)
+    gc.set_threshold(500_000, 50, 100)
     manager()  # type: ignore[no-untyped-call]
