@@ -73,10 +73,7 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int, topics: Topics) -> list[
     rows: list[Row] = []
     ends, ids = offsets.ends or repeat(-1), offsets.topic_ids or repeat("")
     for named, offset, end, topic_id in zip(offsets.partitions, offsets.committed, ends, ids, strict=False):
-        if topics:
-            name, partition = ledger.find(named, seen.at_ms, topics, topic_id)
-        else:
-            name, partition = named, ledger.partitions.get(named) or Partition()
+        name, partition = ledger.find(named, seen.at_ms, topics, topic_id)
         ledger.partitions[name] = partition
         if seen.kind == kinds.OFFSETS_POLLED:
             rows += _polled(ledger, name, offset, end, seen)

@@ -173,9 +173,7 @@ class LogFetches:
         told = _read(_FETCH, request)
         if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
-        connection = self._connections[FETCH].get(told.connection)
-        if connection is None:
-            connection = self._connection(FETCH, told)
+        connection = self._connection(FETCH, told)
         known, ends, cells = self._places, dict[int, int](), list[int]()
         for topic in told.response.responses:
             places = known.setdefault(topic.topic_id or topic.topic, {})

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec import msgpack
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
@@ -37,10 +36,10 @@ from coordinator_model.events import (
 )
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.common.stores import Place, readable
+from jobs.common.stores import Place
 from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
-from jobs.pipeline.tracking.read_files import have_reads
+from jobs.pipeline.tracking.read_files import batches_of, have_reads
 from jobs.pipeline.tracking.spread import Spread
 from schemas import group_events
 
@@ -110,9 +109,8 @@ def packets_of(spread: Spread, files: Iterable[Place]) -> Iterator[pa.RecordBatc
 
 def rows_of(path: Place) -> Iterator[pa.RecordBatch]:
     """All rows of a file of `group_events`, with the columns that events have."""
-    with pq.ParquetFile(readable(path)) as file:
-        for rows in file.iter_batches(_ROWS, columns=_SCHEMA.names, use_threads=False):
-            yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
+    for rows in batches_of(path, _SCHEMA.names, _ROWS):
+        yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
 
 
 def packets_by_shard(shards: int, files: Iterable[Place]) -> dict[tuple[str, int], list[bytes]]:

@@ -6,7 +6,7 @@ Every shard may need any of it. In packets it would pass through Spark once for 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from coordinator_model.events import FETCH, LIST_OFFSETS
 from coordinator_model.offsets.reads import NOT_TOLD, Reads, client_key, kind_of, span_of
-from jobs.common.stores import place_of, readable
+from jobs.common.stores import Place, place_of, readable
 from jobs.pipeline.tracking.plain_beats import ms_of
 
 _COLUMNS: Final = ("cluster", "kind", "origin", "connection", "client_id", "client_host", "position", "received_at", "reads")
@@ -31,14 +31,18 @@ def have_reads(rows: pa.RecordBatch) -> pa.BooleanArray:
     return pc.or_(pc.equal(rows["kind"], FETCH), pc.equal(rows["kind"], LIST_OFFSETS))
 
 
+def batches_of(path: Place, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    """These columns of a file, so many rows at a time."""
+    with pq.ParquetFile(readable(path)) as file:
+        yield from file.iter_batches(rows, columns=list(columns), use_threads=False)
+
+
 @lru_cache(maxsize=1)
 def reads_of(files: tuple[str, ...]) -> Mapping[str, list[Reads]]:
     """What rows of these files of `group_events` tell, by cluster. Keeps the last answer: shards of a micro-batch have the same files."""
     found: dict[str, list[Reads]] = {}
     for name in files:
-        with pq.ParquetFile(readable(place_of(name))) as file:
-            batches = file.iter_batches(_ROWS, columns=list(_COLUMNS), use_threads=False)
-            rows = pa.Table.from_batches([rows.filter(have_reads(rows)) for rows in batches])
+        rows = pa.Table.from_batches([rows.filter(have_reads(rows)) for rows in batches_of(place_of(name), _COLUMNS, _ROWS)])
         for cluster, reads in _by_log(rows):
             found.setdefault(cluster, []).append(reads)
     return found
