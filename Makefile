@@ -21,7 +21,7 @@ SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 DEBIAN_PACKAGES := chromium prometheus prometheus-alertmanager
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
-ifneq (,$(filter demo demo-live test docs screenshots conformance score bench bench-scale archive chaos record,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test docs screenshots conformance score test-long bench bench-scale archive chaos record,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -45,11 +45,15 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 
 .PHONY: test
 test: test-fast $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that end at once
-	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "spark or slow"
+	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "(spark or slow) and not long"
 
 .PHONY: test-fast
 test-fast: $(VENV) ## run the tests that end at once and need no Java
-	@$(BIN)/pytest -n 2 $(SIDE_BY_SIDE) -m "not spark and not slow"
+	@$(BIN)/pytest -n 2 $(SIDE_BY_SIDE) -m "not spark and not slow and not long"
+
+.PHONY: test-long
+test-long: $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) ## before a release: thousands of cases of each property, and what `make test` leaves out (an hour)
+	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -n 2 -m "long or hypothesis"
 
 .PHONY: lint
 lint: $(VENV) ## run ruff and mypy

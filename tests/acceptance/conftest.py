@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
 
 @pytest.fixture(scope="session")
-def lakehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lakehouse(recorded_lakehouse: Callable[[str], Path]) -> Path:
     """Its folder. Nothing writes to it."""
-    from jobs.common.settings import Settings  # tests that need no Spark load none of this
-    from jobs.pipeline import run
-    from scripts.docs import questions as page
-
-    folder = tmp_path_factory.mktemp("recorded") / "lake"
-    run.run(page.RECORDING, folder, settings=Settings(shards=8), once=True, spark=spark)
-    return folder
+    return recorded_lakehouse("recordings/kafka-4.2.0")

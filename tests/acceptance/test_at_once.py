@@ -16,6 +16,7 @@ from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once, feeder
 from jobs.pipeline.run import run
 from schemas.names import READABLE, REBALANCES_PROVISIONAL
+from tests.security import hostile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -43,6 +44,7 @@ def lakes(spark, tmp_path_factory) -> tuple[Path, Path]:
     for name, place in inputs().items():
         shutil.copytree(place, folder / "input" / name, ignore=shutil.ignore_patterns("*.md", "truth.jsonl"))
     shutil.copytree(DATA / "offsets", folder / "input" / "records" / "offsets")
+    hostile.write_logs(folder / "input", list(hostile.NAMES))
     run(folder / "input", folder / "run", settings=SETTINGS, once=True, spark=spark)
     result = at_once.process(folder / "input", folder / "at-once", settings=SETTINGS, most_lines=1 << 30)
     assert result is not None

@@ -6,28 +6,28 @@ import pytest
 
 from jobs.common.settings import Settings
 from jobs.lakehouse.reader import table_rows
-from jobs.pipeline.run import run
+from jobs.pipeline import at_once
 from tests.acceptance.test_same_tables import rows
 from tests.laws.kept import assert_laws_are_kept
 from tests.logs.log_makers import write
 from tests.logs.survey.mixing import shuffled
 from tests.parsing.test_mixed_recordings import FEW, ZONE, boxes, compose
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
-def tables(spark, source, folder, **settings):
-    run(source, folder, settings=Settings(timezone=ZONE, shards=8, **settings), once=True, spark=spark)
+def tables(source, folder, **settings):
+    assert at_once.process(source, folder, settings=Settings(timezone=ZONE, shards=8, **settings), most_lines=1 << 30)
     return folder
 
 
-def test_a_mixed_recording_gives_the_tables_of_the_plain_one(spark, tmp_path):
+def test_a_mixed_recording_gives_the_tables_of_the_plain_one(tmp_path):
     for name, log in FEW.items():
         write(tmp_path / "plain/c" / name, [log], b"")
-    plain = tables(spark, tmp_path / "plain", tmp_path / "one")
+    plain = tables(tmp_path / "plain", tmp_path / "one")
     lines = {box: [compose(box) + line for line in lines] for box, lines in boxes({"broker": 0, "clients": 9}).items()}
     write(tmp_path / "mixed/c/host/out.txt", shuffled(lines, 9, 200))
-    mixed = tables(spark, tmp_path / "mixed", tmp_path / "two", slice_lines=6_000)
+    mixed = tables(tmp_path / "mixed", tmp_path / "two", slice_lines=6_000)
     assert_laws_are_kept(mixed, tmp_path / "mixed")
     assert rows(mixed, evidence=False) == rows(plain, evidence=False)
     assert sum(row["lines_read"] for row in table_rows(mixed / "input_lines")) == sum(map(len, lines.values()))

@@ -23,10 +23,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HEALTHY = "ledger-archive"  # the control group, and what may be said of it
 ABOUT_ALL = {"groups", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats", "culprits-by"}
 ABOUT_ALL |= {"incidents", "first-join", "stuck", "subscriptions", "phases", "activity", "assignments", "members", "states"}
+MEMBER = {"client": "parcel-tracker-1", "member": "b8aec112", "since": "06:12", "until": "06:15"}
 GIVEN = {
     "defaults": {},
+    "all": {"cluster": "kafka-4.2.0", "group": "parcel-tracker", "limit": "500", "by": "member", **MEMBER},
     "group": {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
-    "member": {"client": "parcel-tracker-1", "member": "b8aec112", "since": "06:12", "until": "06:15"},
+    "member": MEMBER,
     "by day": {"by": "day"},
     "by member": {"by": "member"},
     "by software": {"by": "software"},
@@ -41,7 +43,7 @@ def taken(name, given):
 
 
 ASKED = [
-    pytest.param(name, own, id=f"{name} {kind}")
+    pytest.param(name, own, id=f"{name} {kind}", marks=[] if kind in {"defaults", "all"} or name == "why" else pytest.mark.long)
     for name in questions.names()
     for kind, given in GIVEN.items()
     for own in [taken(name, given)]

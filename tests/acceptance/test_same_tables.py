@@ -21,7 +21,7 @@ from jobs.common.settings import Settings
 from jobs.lakehouse.reader import table_rows
 from jobs.logs.lines import LineLimits
 from jobs.logs.spool import SpoolSettings
-from jobs.pipeline import feeder
+from jobs.pipeline import at_once, feeder
 from jobs.pipeline.run import run
 from tests.acceptance.damage import mixed_in
 from tests.laws.kept import assert_laws_are_kept
@@ -35,9 +35,12 @@ ONE_BATCH = 1_000_000
 
 
 def track(spark, source, folder, *, slice_lines=ONE_BATCH):
-    """Runs the pipeline to the end of the input; returns the lakehouse."""
+    """Runs the pipeline to the end of the input; returns the lakehouse. Without `spark`: in this process."""
     settings = Settings(timezone=ZONE, shards=8, slice_lines=slice_lines)
-    run(source, folder, settings=settings, once=True, spark=spark)
+    if spark is None:
+        assert at_once.process(source, folder, settings=settings, most_lines=1 << 30)
+    else:
+        run(source, folder, settings=settings, once=True, spark=spark)
     assert_laws_are_kept(folder, source)
     return folder
 
@@ -114,7 +117,7 @@ def test_one_brokers_files_arrive_a_minute_of_event_time_later(spark, plain, ref
     assert of_these(rows(delayed)) == of_these(rows(reference))
 
 
-def test_lines_shuffled_within_the_lateness(spark, reference, tmp_path):
+def test_lines_shuffled_within_the_lateness(reference, tmp_path):
     chance = random.Random(3)
 
     def shuffle(_, lines):
@@ -128,7 +131,7 @@ def test_lines_shuffled_within_the_lateness(spark, reference, tmp_path):
                 arrivals.append((clock, number, line))
         return [line for _, _, line in sorted(arrivals)]
 
-    shuffled = track(spark, copy(tmp_path / "input", shuffle), tmp_path / "lakehouse", slice_lines=3_000)
+    shuffled = track(None, copy(tmp_path / "input", shuffle), tmp_path / "lakehouse", slice_lines=3_000)
     assert rows(shuffled, evidence=False) == rows(reference, evidence=False)
 
 
@@ -154,14 +157,14 @@ def test_a_thousand_damaged_lines_change_nothing_for_the_intact_ones(spark, refe
     assert intact == rows(reference, evidence=False)
 
 
-def test_a_log_cut_short_expires_nobody_after_the_cut(spark, tmp_path):
+def test_a_log_cut_short_expires_nobody_after_the_cut(tmp_path):
     """Broker 1's logs end in the middle of the recording; its groups' members live on, unseen."""
     half = b"01:27:40"
 
     def cut(name, lines):
         return [line for line in lines if line[12:20] < half or line[:1] != b"["] if "broker-1" in name else lines
 
-    lakehouse = track(spark, copy(tmp_path / "input", cut), tmp_path / "lakehouse")
+    lakehouse = track(None, copy(tmp_path / "input", cut), tmp_path / "lakehouse")
     only_here = {group for group, names in spoken_for(lakehouse).items() if names == {"broker-1"}}
     assert len(only_here) > 5
     for row in rows(lakehouse):

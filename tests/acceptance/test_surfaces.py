@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import re
-import shutil
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,10 +18,8 @@ from jobs.alerts.queue import past_findings
 from jobs.answers.news import News
 from jobs.answers.report import read_overview
 from jobs.cli import entry
-from jobs.common.settings import Settings
 from jobs.dashboard.first_page import first_page
 from jobs.dashboard.store import Store
-from jobs.pipeline import at_once
 from tests.dashboard.saved_page import Page
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
@@ -47,12 +44,8 @@ def words(text: str) -> str:
 
 
 @pytest.fixture(scope="module", params=sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir()))
-def shown(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("surfaces")
-    shutil.copytree(RECORDINGS / request.param, folder / "logs" / "c", ignore=shutil.ignore_patterns("*.md", "*.jsonl", "*.json"))
-    lake = folder / "lake"
-    settings = Settings(timezone="America/New_York", shards=8)
-    assert at_once.process(folder / "logs", lake, settings=settings, most_lines=1 << 30) is not None
+def shown(request, recorded_lakehouse):
+    lake = recorded_lakehouse(f"recordings/{request.param}")
     said = {form: command("report", "--lakehouse", lake, "--format", form, *ALL) for form in ("json", "text")}
     entries = len(json.loads(said["json"])["attention"])
     said["html"] = command("report", "--lakehouse", lake, "--format", "html", "--limit", entries)  # not a page of each rebalance

@@ -348,15 +348,12 @@ def test_sigterm_removes_what_the_command_made_for_itself(tmp_path):
     assert (ended.value.code, list(tmp_path.glob("tmp*"))) == (128 + signal.SIGTERM, [])
 
 
-def test_thousands_of_lines_take_a_second_or_two():
-    """Of processor time, most of it for imports: so nothing is imported that only `run` needs."""
+def test_nothing_is_imported_that_only_a_run_needs():
+    """Imports are most of the two seconds that thousands of lines take."""
     script = (
-        "import resource, sys; from jobs.cli import main; code = main(['explain', sys.argv[1]]);"
-        "used = resource.getrusage(resource.RUSAGE_SELF);"
-        "print(code, used.ru_utime + used.ru_stime, [name for name in ('pandas', 'confluent_kafka', 'asyncio') if name in sys.modules])"
+        "import sys; from jobs.cli import main; code = main(['explain', sys.argv[1]]);"
+        "print(code, [name for name in ('pandas', 'confluent_kafka', 'asyncio') if name in sys.modules])"
     )
     log = PROJECT / "tests" / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
     done = subprocess.run([sys.executable, "-c", script, log], capture_output=True, text=True, check=True)
-    code, seconds, loaded = done.stdout.splitlines()[-1].split(maxsplit=2)
-    assert (code, loaded) == ("0", "[]")
-    assert float(seconds) < 3
+    assert done.stdout.splitlines()[-1] == "0 []"

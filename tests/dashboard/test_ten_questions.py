@@ -6,41 +6,27 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
-from pathlib import Path
 
 import pytest
 
 from jobs.answers.attention_words import OVER, STILL_ON
-from jobs.common.settings import Settings
-from jobs.lakehouse.folder import Lakehouse, remember_input
-from jobs.pipeline import at_once
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
-DATA = Path(__file__).parents[1] / "data"
 NAMES = (
     "recordings/kafka-3.9.1",
     "recordings/kafka-4.2.0",
-    "staged/kafka-3.9.1",
-    "staged/kafka-4.2.0-to-4.4.0",
-    "staged/kafka-4.4.0-consumer",
+    *(pytest.param(f"staged/{name}", marks=pytest.mark.long) for name in ("kafka-3.9.1", "kafka-4.2.0-to-4.4.0", "kafka-4.4.0-consumer")),
 )
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def recorded(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ten")
-    shutil.copytree(DATA / request.param, folder / "logs" / "c", ignore=shutil.ignore_patterns("*.md", "*.jsonl"))
-    zone = "America/New_York" if request.param == "recordings/kafka-3.9.1" else "UTC"
-    assert at_once.process(folder / "logs", folder / "lake", settings=Settings(timezone=zone, shards=8), most_lines=1 << 30)
-    house = Lakehouse(folder / "lake")
-    house.inputs.parent.mkdir(exist_ok=True)
-    remember_input(house, folder / "logs")
-    with serving(folder / "lake") as served:
+def recorded(request, recorded_lakehouse):
+    with serving(recorded_lakehouse(request.param)) as served:
+        served.cluster = request.param.rpartition("/")[2]
         yield served
 
 
@@ -78,7 +64,7 @@ def test_ten_questions_are_answered_with_one_click_at_most(browser, recorded, re
     )
     happened = asking.ask("what happened at that time", lambda page: page.locator(".wf-mark").evaluate_all(script, minute))
     assert happened
-    who = first["clients"].split(",")[0].partition(" (")[0] or first["subject"].partition(",")[0].removeprefix("c/")
+    who = first["clients"].split(",")[0].partition(" (")[0] or first["subject"].partition(",")[0].removeprefix(f"{recorded.cluster}/")
     assert who in asking.ask("who did it", lambda page: page.locator(card).inner_text().partition("\n\n")[0])
     groups = asking.ask(
         "which groups",

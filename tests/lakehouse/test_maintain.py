@@ -314,7 +314,7 @@ def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     killed = batch = 0
-    for moment in range(1, 9):
+    for moment in (1, 3, 5, 8):
         for _ in range(3):
             write(lake, rebalance(start=batch), finding(occurred_at=DAY + batch), batch=20 + batch)
             batch += 1

@@ -60,9 +60,9 @@ def stern(box: str) -> bytes:
     ("prefix", "chunk", "hours"),
     [
         (compose, 40, {"broker": 0, "clients": 9}),
-        (compose, 5_000, {"broker": 0, "clients": -4}),
+        pytest.param(compose, 5_000, {"broker": 0, "clients": -4}, marks=pytest.mark.long),
         (kubectl, 300, {"broker": 0, "clients": 0, "payments-core-1": 5, "web-clicks-2": 9}),
-        (stern, 1_000, {"broker": 5, "clients": 9}),
+        pytest.param(stern, 1_000, {"broker": 5, "clients": 9}, marks=pytest.mark.long),
     ],
 )
 def test_shuffled_by_container(plain, tmp_path, prefix, chunk, hours):

@@ -177,12 +177,12 @@ def test_nothing_is_open_once_the_log_shows_the_ends_and_nothing_counts_twice(ru
 def test_the_same_log_in_one_run_and_in_many_batches_shows_the_same(spark, runs, tmp_path):
     from jobs.answers.duckdb_views import QuestionReader
     from jobs.common.settings import Settings
-    from jobs.pipeline import run
+    from jobs.pipeline import at_once, run
 
     shown = "SELECT * EXCLUDE (batch_id) FROM rebalances_open ORDER BY cluster, group_id"
     logs = runs.lakehouse.parent / "logs"
-    for name, slice_lines in (("once", 1_000_000), ("cut", 300)):
-        run.run(logs, tmp_path / name, settings=Settings(shards=2, slice_lines=slice_lines), once=True, spark=spark)
+    assert at_once.process(logs, tmp_path / "once", settings=Settings(shards=2), most_lines=1 << 30)
+    run.run(logs, tmp_path / "cut", settings=Settings(shards=2, slice_lines=300), once=True, spark=spark)
     once, cut, two = (QuestionReader(folder).ask(shown, {}).rows for folder in (tmp_path / "once", tmp_path / "cut", runs.lakehouse))
     assert once == cut == two
     assert len(once) == 1
@@ -196,6 +196,7 @@ def spark_with_views(spark, told):
         yield spark
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stuck", "rebalances", "groups"])
 def test_duckdb_and_spark_give_the_same_rows(spark_with_views, told, name):
     from jobs.answers import ask, questions

@@ -124,7 +124,7 @@ def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, le
 
 
 @pytest.mark.parametrize(("logged", "least"), [(True, 0.55), (False, 0.5)], ids=["both logs", "request log"])
-@pytest.mark.parametrize("is_named", [True, False], ids=["release named", "release not named"])
+@pytest.mark.parametrize("is_named", [True, pytest.param(False, marks=pytest.mark.long)], ids=["release named", "release not named"])
 def test_nor_do_those_of_newer_releases_differ(logged, is_named, least):
     """Targets wait for the assignment interval, whose length no line shows."""
     answers = agreed = 0

@@ -1,0 +1,12 @@
+"""How much of many equal cases `make test` tries. `make test-long` tries the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+
+def every(step: int, cases: Iterable[object]) -> list[object]:
+    """All cases: every `step`th, from the first on, for `make test`, and the others for `make test-long`."""
+    return [case if number % step == 0 else pytest.param(case, marks=pytest.mark.long) for number, case in enumerate(cases)]
