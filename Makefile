@@ -21,7 +21,7 @@ SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 DEBIAN_PACKAGES := chromium prometheus prometheus-alertmanager
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
-ifneq (,$(filter demo demo-live test docs screenshots conformance score test-long bench bench-scale archive chaos record,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test conformance score test-long bench bench-scale archive chaos record,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -67,18 +67,11 @@ format: $(VENV) ## format the code
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, findings.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
-	@$(BIN)/python -m scripts.docs.tables
-	@$(BIN)/python -m scripts.docs.findings
-	@$(BIN)/python -m scripts.docs.claims
-	@$(BIN)/python -m scripts.docs.state_diagram
-	@$(BIN)/python -m scripts.docs.exit_codes
-	@$(BIN)/python -m scripts.docs.questions
-	@$(BIN)/python -m scripts.docs.tour
-	@$(BIN)/python -m scripts.docs.floors
+docs: $(VENV) ## write the generated parts of the pages, the numbers that they name, and the examples of the questions
+	@$(BIN)/python -m scripts.docs.pages
 
 .PHONY: screenshots
-screenshots: $(SPARK) $(CLASSES) ## take the pictures of the docs from a recording, with the Chromium of this machine
+screenshots: $(VENV) ## take the pictures of the docs from a recording, with the Chromium of this machine
 	@$(BIN)/python -m scripts.docs.screenshots
 
 .PHONY: conformance

@@ -21,6 +21,8 @@ from jobs.laws.laws import LAWS, breaches
 from schemas.names import FINDINGS, REBALANCE_OFFSETS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
+ALL_LAWS: Final = len(LAWS) + 1
+"""How many there are, with the one that opens the logs."""
 
 _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
 _LISTS: Final = ("joined", "left")
@@ -83,14 +85,14 @@ def check(folder: Place, inputs: Sequence[Path]) -> Checked:
     wrong = breaches({**tables, **beside, REPORTED: read_report(reader, limit=1).groups})
     rows = {name: len(tables[name]) for name in TABLES}
     if not inputs:
-        return Checked(rows, len(LAWS), wrong)
+        return Checked(rows, ALL_LAWS - 1, wrong)
     refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
     texts = {place: text for place, (_, text) in places_of(reader, refs, files_of(inputs)).items()}
     nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}
     for name in (REBALANCES, FINDINGS):
         for row in tables[name]:
             wrong += _strangers(name, row, texts, nameless)
-    return Checked(rows, len(LAWS) + 1, wrong, len(refs), len(refs - texts.keys()))
+    return Checked(rows, ALL_LAWS, wrong, len(refs), len(refs - texts.keys()))
 
 
 def _rows(reader: QuestionReader, text: str) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.errors import QuestionError
@@ -71,6 +72,11 @@ class Parameter:
     name: str
     default: str | None
     meaning: str
+
+    @property
+    def flag(self) -> str:
+        """How `rebalance ask` takes it."""
+        return f"--{self.name}" if self.name in OPTIONS else f"--set {self.name}="
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,11 @@ def parse(name: str, text: str) -> Question:
     if unknown:
         raise ValueError(f"{name}: parameters declared and not used, or used and not declared: {', '.join(sorted(unknown))}")
     return Question(name, " ".join(question.split()), " ".join(answer.split()), parameters, text)
+
+
+def example_file(name: str) -> Path:
+    """A command that asks this question, what it printed, and what that shows."""
+    return SQL / "examples" / f"{name}.txt"
 
 
 @cache

@@ -42,6 +42,7 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     "rebalance ask worst --lakehouse lake/ --since 7d",
     "rebalance ask changes --lakehouse lake/ --at 2026-11-21T06:16 --around 5m",
     "rebalance ask storms --lakehouse lake/ --set least=10 --format json",
+    "rebalance ask why --help                                  what a question answers and takes, and an example",
     "rebalance ask why --show                                  prints the SQL, for DuckDB and for Spark",
 )
 @click.argument("name", required=False, shell_complete=_names)
@@ -50,11 +51,26 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 @click.option("--set", "others", metavar="NAME=VALUE", multiple=True, help="Another parameter of the question. Repeatable.")
 @options.output_format("table", "csv", "json", text="For people, spreadsheets or programs.")
 @click.option("--show", is_flag=True, help="Print the SQL of the question instead of the answer.")
-def ask(name: str | None, *, lakehouse: Place | None, others: Sequence[str], form: str, show: bool, **typed: str | None) -> int:
+@click.option("-h", "--help", "explain", is_flag=True, help="Show this message, or that of the question, and exit.")
+@click.pass_context
+def ask(
+    context: click.Context,
+    name: str | None,
+    *,
+    lakehouse: Place | None,
+    others: Sequence[str],
+    form: str,
+    show: bool,
+    explain: bool,
+    **typed: str | None,
+) -> int:
     """Answer a question from the tables, or list the questions.
 
     Every question is a file of SQL, which DuckDB and Spark both run. Times are UTC.
     """
+    if explain:
+        click.echo(context.get_help() if name is None else _help(questions.load(name), context))
+        return 0
     if name is None:
         tell("without the NAME of a question", but={"name"})
         _list_questions(stdout())
@@ -68,6 +84,21 @@ def ask(name: str | None, *, lakehouse: Place | None, others: Sequence[str], for
         raise QuestionError(f"give --lakehouse DIR to ask {name}, or --show to see its SQL")
     _answer(question, lakehouse, typed | _assignments(others), form)
     return 0
+
+
+def _help(question: Question, context: click.Context) -> str:
+    """What a question answers, what may be given, and an example."""
+    formatter = context.make_formatter()
+    formatter.write_usage(f"{context.command_path} {question.name}", "[OPTIONS]")
+    for text in (question.question, question.answer):
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text)
+    with formatter.section("Options"):
+        defaults = {one: f" [default: {one.default}]" if one.default else "" for one in question.parameters}
+        formatter.write_dl([(one.flag, one.meaning + default) for one, default in defaults.items()])
+    example = questions.example_file(question.name).read_text(encoding="utf-8")
+    return f"{formatter.getvalue()}\nExample, from a recording of Kafka 4.2.0:\n\n{example}".rstrip()
 
 
 def _answer(question: Question, lakehouse: Place, given: Mapping[str, str | None], form: str) -> None:
@@ -136,7 +167,7 @@ def _list_questions(console: Console) -> None:
         write(console, title, "bold")
         columns.write(indent="  ", names=False)
         write(console)
-    write(console, "rebalance ask NAME --lakehouse DIR answers one; rebalance ask NAME --show prints its SQL and parameters")
+    write(console, "rebalance ask NAME --lakehouse DIR answers one; rebalance ask NAME --help says what may be given, with an example")
 
 
 def _sql(question: Question) -> str:

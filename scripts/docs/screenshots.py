@@ -1,9 +1,4 @@
-"""Takes the pictures of docs/pictures from a lakehouse of the bundled recording, with the Chromium that is installed.
-
-    python -m scripts.docs.screenshots [--lakehouse DIR]
-
-Without a lakehouse of the recording, one is made first (half a minute, and Java).
-"""
+"""Takes the pictures of docs/pictures from a lakehouse of the bundled recording, with the Chromium that is installed."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ from PIL import Image
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.cli import entry
 from jobs.common.places import PROJECT
-from scripts.docs.recorded import RECORDING, chosen_lakehouse
+from scripts.docs.recorded import RECORDING, lakehouse
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect, ViewportSize
@@ -148,8 +143,8 @@ def _taken(browser: Browser, picture: Picture, address: str) -> bytes:
 
 def main() -> int:
     """Writes the files."""
-    with chosen_lakehouse(__doc__) as lakehouse:
-        taken = take(lakehouse)
+    with lakehouse() as folder:
+        taken = take(folder)
     TARGET.mkdir(exist_ok=True)
     for old in TARGET.glob("*.png"):
         old.unlink()

@@ -1,8 +1,7 @@
-"""What the pages of docs/ show is what the recording gives: examples, notebook, pictures, SQL, and sums that were worked out by hand."""
+"""What docs/ and `ask --help` show is what the recording gives: examples, pictures, SQL, and sums that were worked out by hand."""
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 
@@ -10,26 +9,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jobs.answers import questions
 from jobs.answers.spark_views import create_views
+from jobs.common.places import PROJECT
 from jobs.lakehouse.reader import TableReader
 from schemas.names import PIPELINE_HEALTH
 from scripts.docs import questions as page
-from scripts.docs import screenshots, tour
+from scripts.docs import screenshots
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_the_page_of_examples_is_up_to_date(lakehouse):
-    assert page.TARGET.read_text(encoding="utf-8") == page.page(lakehouse), "run `make docs`"
-
-
-def test_the_notebook_shows_what_it_computes(lakehouse):
-    stored, new = shown_by(tour.read()), shown_by(tour.executed(lakehouse))
-    assert [kind for kind, _ in new].count("image/png") == 3
-    assert [text for kind, text in new if kind != "image/png"] == [text for kind, text in stored if kind != "image/png"], "run `make docs`"
-    for ours, theirs in zip(*([pixels(data) for kind, data in outputs if kind == "image/png"] for outputs in (new, stored)), strict=True):
-        assert ours.shape == theirs.shape
-        assert abs(ours - theirs).mean() < 3  # of 255; not all machines draw letters alike
+@pytest.mark.parametrize("name", questions.names())
+def test_the_example_of_a_question_is_true(lakehouse, name):
+    assert questions.example_file(name).read_text(encoding="utf-8") == page.example(name, lakehouse), "run `make docs`"
 
 
 @pytest.mark.skipif(screenshots.CHROMIUM is None, reason="no Chromium is installed: the pictures of the docs are not compared")
@@ -41,17 +34,7 @@ def test_the_pictures_show_the_pages_of_today(lakehouse):
         assert abs(ours - theirs).mean() < 5, f"{name}: run `make screenshots`"  # of 255; not all machines draw letters alike
 
 
-def shown_by(notebook):
-    """The kind and content of all that the cells show."""
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return [one for output in outputs for one in sorted(output.get("data", {"text/plain": output.get("text")}).items())]
-
-
-def pixels(png):
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("L"), float)
-
-
-PAGES = [page.PROJECT / "README.md", *sorted((page.PROJECT / "docs").glob("*.md"))]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 SNIPPETS = [
     (path.name, statement)
     for path in PAGES
@@ -76,7 +59,7 @@ def test_sql_of_the_pages_runs_in_duckdb_and_spark(spark, lakehouse, statement):
 
 # docs/cost.md has three rebalances by hand: they are those of the tables.
 
-COST = (page.PROJECT / "docs" / "cost.md").read_text(encoding="utf-8")
+COST = (PROJECT / "docs" / "cost.md").read_text(encoding="utf-8")
 SUM = re.compile(r"(\d+)(?: partitions[a-z ]*)? \u00d7 \(([\d ]+) \u2212 ([\d ]+)\) = ([\d,]+)")
 DIFFERENCE = re.compile(r"orders-\d: ([\d ]+) \u2212 ([\d ]+) = ([\d,]+)")
 

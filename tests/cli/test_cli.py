@@ -43,6 +43,20 @@ def test_help_shows_examples():
     assert "Europe/Berlin" in CliRunner().invoke(entry.cli, ["run", "--help"]).output
 
 
+def test_the_help_of_a_question_is_its_own():
+    shown = CliRunner().invoke(entry.cli, ["ask", "bill", "--help"], prog_name="rebalance").output
+    for said in (
+        "Usage: rebalance ask bill [OPTIONS]",
+        "What did rebalances cost",
+        "--set by=",
+        "[default: 20]",
+        "$ rebalance ask bill --",
+    ):
+        assert said in shown
+
+    assert "NAME" in CliRunner().invoke(entry.cli, ["ask", "-h"], prog_name="rebalance").output
+
+
 def test_version(capsys):
     assert entry.main(["--version"]) == 0
     assert "rebalance" in capsys.readouterr().out

@@ -21,7 +21,6 @@ from jobs.lakehouse.folder import Lakehouse, opened
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.pipeline import feeder
 from jobs.pipeline import run as pipeline
-from scripts.docs import exit_codes as page
 from tests.cli.saying import lines_of_the_command
 from tests.logs.log_makers import other, write
 
@@ -221,10 +220,6 @@ def test_other_errors_are_not_taken_for_a_full_disk(tmp_path):
 
 
 # Exit codes.
-
-
-def test_the_page_of_exit_codes_is_up_to_date():
-    assert page.TARGET.read_text(encoding="utf-8") == page.page(), "run `make docs`"
 
 
 @pytest.mark.parametrize("command", exit_codes.SPECIAL)

@@ -52,11 +52,6 @@ def test_modules_stay_small():
     assert {str(path.relative_to(PROJECT)): size for path, size in sizes.items() if size > MOST_LINES} == {}
 
 
-def test_the_picture_of_the_floors_is_up_to_date():
-    text = floors.TARGET.read_text(encoding="utf-8")
-    assert text == floors.page(text), "run `make docs`"
-
-
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [

@@ -10,8 +10,9 @@ import pytest
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from coordinator_model.diagnosis.figures import FIGURES, RULES
+from jobs.answers import questions
 from jobs.common import settings
-from scripts.docs import findings, screenshots, tables
+from scripts.docs import pages, screenshots
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -62,13 +63,13 @@ def test_every_picture_is_shown_and_small() -> None:
     assert max(path.stat().st_size for path in pictures.values()) < screenshots.MOST_BYTES
 
 
-def test_docs_of_tables_are_up_to_date() -> None:
-    assert tables.TARGET.read_text(encoding="utf-8") == tables.page(), "run `make docs`"
+@pytest.mark.parametrize("name", [*pages.PARTS, *pages.COUNTED])
+def test_what_is_generated_in_the_pages_is_up_to_date(name: str) -> None:
+    assert (PROJECT / name).read_text(encoding="utf-8") == pages.page(name), "run `make docs`"
 
 
-def test_docs_of_findings_are_up_to_date() -> None:
-    text = findings.TARGET.read_text(encoding="utf-8")
-    assert text == findings.page(text), "run `make docs`"
+def test_every_question_has_an_example() -> None:
+    assert {path.stem for path in (questions.SQL / "examples").iterdir()} == set(questions.names())
 
 
 def test_every_code_of_a_finding_is_documented_with_its_figures() -> None:
