@@ -55,6 +55,7 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 @click.pass_context
 def ask(
     context: click.Context,
+    /,
     name: str | None,
     *,
     lakehouse: Place | None,
