@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import datetime, timezone
 
 from pyspark.sql.functions import rand
 
@@ -28,8 +27,3 @@ def _kept(rows):
     stand in the same one.
     """
     return rows.coalesce(1).sortWithinPartitions(rand(1)).localCheckpoint()
-
-
-def in_utc(value):
-    """Spark collects times as local ones without a zone."""
-    return value.astimezone(timezone.utc) if isinstance(value, datetime) else value

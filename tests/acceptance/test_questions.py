@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from chispa import assert_df_equality
 from deltalake import DeltaTable
 
 from jobs.answers import ask, evidence, questions
@@ -15,8 +16,9 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
 from scripts.docs.recorded import RECORDING
-from tests.acceptance.in_spark import in_utc, views_in_memory
+from tests.acceptance.in_spark import views_in_memory
 from tests.answers.asking import asked
+from tests.frames import expected
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -70,10 +72,8 @@ def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(in_spark, reader,
     question_asked = ask.BoundQuestion(reader, question, given)
     ours = question_asked.answer()
     theirs = in_spark.sql(question.text, args=question_asked.values)
-    rows = [tuple(map(in_utc, row)) for row in theirs.collect()]
-    assert theirs.columns == list(ours.columns)
-    assert rows == ours.rows
-    assert rows or given or name in {"quarantine", "unread"}  # nothing is damaged in the recording, and no line has the end of a log
+    assert_df_equality(theirs, expected(theirs, ours.rows, ours.columns))
+    assert ours.rows or given or name in {"quarantine", "unread"}  # nothing is damaged in the recording, and no line has the end of a log
 
 
 @pytest.mark.parametrize("name", questions.FIFTEEN)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from chispa.rows_comparer import assert_basic_rows_equality
 from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
@@ -19,13 +20,12 @@ from jobs.lakehouse.event_copy import CopyLimits
 from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.followers import files_after, tracked
 from jobs.lakehouse.maintain import Policy, maintain
-from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.alone import ingest_files
 from jobs.pipeline.replay import replay
 from jobs.pipeline.tracking import track
 from schemas.names import GROUP_EVENTS, INGEST, INGEST_TOPIC, TRACK
-from schemas.tables import TRACK_TABLES
+from tests.frames import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -63,15 +63,6 @@ def logs(folder, halves, part):
 
 def run(spark, source, lake):
     return pipeline.run(source, lake, settings=SETTINGS, once=True, spark=spark)
-
-
-def tables(lake, names=tuple(TRACK_TABLES)):
-    """Rows of the tables without their batch, as sorted texts: doubled rows stay doubled."""
-    found = {}
-    for name in names:
-        rows = [{**row, "batch_id": None} for row in table_rows(lake / name)]
-        found[name] = sorted(map(repr, rows))
-    return found
 
 
 def last_batches(lake):
@@ -119,7 +110,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     outcome = replay(lake, new, settings=SETTINGS, spark=spark, copy_limits=CopyLimits(300, 700))
     assert (outcome.before, outcome.without_events, outcome.events) == (None, 0, DeltaTable(str(events)).count())
     assert len(DeltaTable(str(new / GROUP_EVENTS)).file_uris()) > 1
-    assert tables(new) == tables(lake)
+    assert_basic_rows_equality(rows_of(new), rows_of(lake))
     with pytest.raises(UserError, match="being made by `rebalance replay`"):
         run(spark, tmp_path / "logs", new)
 
@@ -134,16 +125,16 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     assert needed <= {Path(uri).name for uri in DeltaTable(str(events)).file_uris()}
     assert last_batches(lake) == last
     run(spark, tmp_path / "logs", lake)
-    assert tables(lake) == tables(undisturbed)
+    assert_basic_rows_equality(rows_of(lake), rows_of(undisturbed))
 
     # The replay takes up what came since, and takes the lakehouse's place.
-    account = tables(lake, ("input_lines", "quarantine"))
+    account = rows_of(lake, ("input_lines", "quarantine"))
     outcome = replay(lake, new, settings=SETTINGS, spark=spark, swap_them=True)
     assert outcome.before == swap.before_of(lake)
     assert not new.exists()
-    assert tables(lake) == tables(undisturbed)
-    assert tables(lake, (GROUP_EVENTS,)) == tables(undisturbed, (GROUP_EVENTS,))
-    assert tables(lake, ("input_lines", "quarantine")) == account
+    assert_basic_rows_equality(rows_of(lake), rows_of(undisturbed))
+    assert_basic_rows_equality(rows_of(lake, (GROUP_EVENTS,)), rows_of(undisturbed, (GROUP_EVENTS,)))
+    assert_basic_rows_equality(rows_of(lake, ("input_lines", "quarantine")), account)
     assert last_batches(lake)[GROUP_EVENTS].items() >= last[GROUP_EVENTS].items()
 
     # No line is read twice, and those that come are read on.
@@ -152,7 +143,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
         file.write(lines[-1])
     (lake / "_checkpoints" / "complete").unlink(missing_ok=True)
     assert run(spark, tmp_path / "logs", lake).added["lines_read"] == 1
-    assert tables(lake)["rebalances"] == tables(undisturbed)["rebalances"]
+    assert_basic_rows_equality(rows_of(lake, ("rebalances",)), rows_of(undisturbed, ("rebalances",)))
 
 
 def test_a_track_that_has_read_nothing_is_sent_to_replay_where_files_were_put_together(spark, undisturbed, tmp_path):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from chispa.rows_comparer import assert_basic_rows_equality
 from deltalake import DeltaTable
 
 from coordinator_model.events import FETCH, TOPIC_NAMED
@@ -27,7 +28,8 @@ from jobs.lakehouse.reader import table_rows
 from jobs.logs.slice_files import SliceFiles
 from jobs.pipeline import run as pipeline
 from schemas.names import INGEST
-from schemas.tables import TABLES, TRACK_TABLES
+from schemas.tables import TABLES
+from tests.frames import rows_of
 from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = pytest.mark.spark
@@ -54,16 +56,6 @@ def run(spark, logs, lakehouse, *, once=True, show=lambda _: None, **settings):
     return pipeline.run(logs, lakehouse, settings=Settings(timezone=ZONE, shards=SHARDS, **settings), once=once, spark=spark, show=show)
 
 
-def tables(lakehouse, names=tuple(TRACK_TABLES), *, without=()):
-    """Rows of the tables without their batch and some columns, as sorted texts: doubled rows stay doubled."""
-    found = {}
-    for name in names:
-        left_out = {"batch_id", *without}
-        rows = [{column: value for column, value in row.items() if column not in left_out} for row in table_rows(lakehouse / name)]
-        found[name] = sorted(map(repr, rows))
-    return found
-
-
 @pytest.fixture(scope="module")
 def reference(spark, logs, tmp_path_factory):
     """The lakehouse that one batch makes."""
@@ -86,8 +78,8 @@ def test_tasks_that_read_and_write_side_by_side_give_the_same_tables(spark, refe
     lakehouse = tmp_path / "lake"
     outcome = run(spark, logs, lakehouse, slice_lines=600, stretch_bytes=1 << 17)
     assert {name: outcome.added[name] for name in ACCOUNT} == {name: reference[1].added[name] for name in ACCOUNT}
-    assert tables(lakehouse) == tables(reference[0])
-    assert tables(lakehouse, ("quarantine",)) == tables(reference[0], ("quarantine",))
+    assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
+    assert_basic_rows_equality(rows_of(lakehouse, ("quarantine",)), rows_of(reference[0], ("quarantine",)))
     assert unfolded(lakehouse) == unfolded(reference[0])
     assert len(list((lakehouse / "group_events").glob(f"{INGEST}-*-0*.parquet"))) > 1  # the driver's own have the last number
 
@@ -105,7 +97,7 @@ def test_processes_that_plan_for_queries_may_be_killed(spark, reference, logs, t
     lakehouse = tmp_path / "lake"
     run(spark, logs, lakehouse, show=kill, slice_lines=600)
     assert killed
-    assert tables(lakehouse) == tables(reference[0])
+    assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
 
 
 def unfolded(lakehouse):
@@ -133,11 +125,11 @@ def test_times_in_the_tables_are_utc(reference):
 
 def test_a_second_run_finds_nothing_new_and_does_not_need_spark(reference, logs, monkeypatch):
     lakehouse, _ = reference
-    before = tables(lakehouse, tuple(TABLES))
+    before = rows_of(lakehouse, tuple(TABLES))
     monkeypatch.setattr(pipeline, "started_spark", None)
     outcome = run(object(), logs, lakehouse)
     assert outcome.nothing_new
-    assert tables(lakehouse, tuple(TABLES)) == before
+    assert_basic_rows_equality(rows_of(lakehouse, tuple(TABLES)), before)
 
 
 def test_a_run_that_may_have_been_cut_short_is_continued_and_adds_nothing(spark, reference, logs):
@@ -173,7 +165,7 @@ def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, referen
         events_from=reference[0],
     )
     finish(query)
-    assert tables(tmp_path / "lake") == tables(reference[0])
+    assert_basic_rows_equality(rows_of(tmp_path / "lake"), rows_of(reference[0]))
 
 
 def test_following_ends_when_it_is_told_to(spark, logs, tmp_path):
@@ -218,7 +210,7 @@ def test_a_full_disk_is_named_and_with_room_the_run_goes_on(spark, reference, lo
         subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
         outcome = run(spark, logs, disk / "lake")
         assert [outcome.after[name] for name in ACCOUNT] == [reference[1].after[name] for name in ACCOUNT]
-        assert tables(disk / "lake") == tables(reference[0])
+        assert_basic_rows_equality(rows_of(disk / "lake"), rows_of(reference[0]))
     finally:
         subprocess.run(["umount", "--lazy", disk], check=True)
 
@@ -250,7 +242,7 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
         (problem,) = verdict(lakehouse)
         assert problem.startswith(f"NOT_RUNNING: not running: process {process.pid} was last heard ")
     assert start().wait(timeout=300) == 0
-    assert tables(lakehouse) == tables(reference[0])
+    assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
 
 
 @pytest.mark.slow

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
+from chispa import assert_df_equality
 
 from jobs.common.java import java_program
 from jobs.common.places import PROJECT
 from jobs.pipeline import session
 from jobs.pipeline.python_daemon import without_archives
+from tests.frames import expected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +99,8 @@ def test_workers_of_a_local_spark_look_into_no_archive(spark):
 def test_delta_round_trip_in_utc(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "table")
     spark.sql("SELECT timestamp'2026-03-01 12:00:00' AS at").write.format("delta").save(table)
-    rows = spark.read.format("delta").load(table).selectExpr("unix_seconds(at) AS s", "current_timezone() AS zone").collect()
-    assert [(row.s, row.zone) for row in rows] == [(1772366400, "UTC")]
+    rows = spark.read.format("delta").load(table).selectExpr("unix_seconds(at) AS s", "current_timezone() AS zone")
+    assert_df_equality(rows, expected(rows, [(1772366400, "UTC")]))
 
 
 @pytest.mark.spark

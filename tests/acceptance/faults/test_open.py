@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from chispa import assert_df_equality
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -201,11 +202,10 @@ def spark_with_views(spark, told):
 def test_duckdb_and_spark_give_the_same_rows(spark_with_views, told, name):
     from jobs.answers import ask, questions
     from jobs.answers.duckdb_views import QuestionReader
-    from tests.acceptance.in_spark import in_utc
+    from tests.frames import expected
 
     question = questions.load(name)
     bound = ask.BoundQuestion(QuestionReader(told.lakehouse), question, {"cluster": "stuck-in-join-coordinator"})
     ours, theirs = bound.answer(), spark_with_views.sql(question.text, args=bound.values)
-    assert theirs.columns == list(ours.columns)
-    assert [tuple(map(in_utc, row)) for row in theirs.collect()] == ours.rows
+    assert_df_equality(theirs, expected(theirs, ours.rows, ours.columns))
     assert ours.rows

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from chispa import assert_df_equality
 from pyspark.sql import functions as f
 
 from coordinator_model.events import CLOCK
@@ -15,6 +16,7 @@ from jobs.pipeline.queries import finish
 from jobs.pipeline.tracking.spread import PARTITIONS, Spread, hash_of_ints, hash_of_text, spread_of
 from jobs.pipeline.tracking.track import start_track
 from schemas.names import INGEST, TRACK
+from tests.frames import expected
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, write
 
 CLUSTERS = ("", "a", "ab", "abc", "abcd", "berlin-1", "straße", "\N{GRINNING FACE}!", "a name of some length, with blanks")
@@ -39,9 +41,9 @@ def test_a_key_is_the_same_in_every_process():
 @pytest.mark.spark
 def test_the_hashes_are_those_of_spark(spark):
     rows = spark.createDataFrame([(cluster, number) for cluster in CLUSTERS for number in NUMBERS], "cluster string, number int")
-    found = rows.select(f.hash("cluster"), f.hash("cluster", "number")).collect()
+    found = rows.select(f.hash("cluster"), f.hash("cluster", "number"))
     own = [(hash_of_text(name), number) for name in CLUSTERS for number in hash_of_ints(np.array(NUMBERS), hash_of_text(name)).tolist()]
-    assert [tuple(row) for row in found] == own
+    assert_df_equality(found, expected(found, own))
 
 
 @pytest.mark.spark
@@ -69,9 +71,10 @@ def test_states_lie_evenly_and_stay_where_they_are_in_the_next_run(spark, tmp_pa
         checkpoint = lake / "_checkpoints" / "track"
         finish(start_track(spark, lakehouse=lake, checkpoint=checkpoint, settings=Settings(shards=10)))
         spark.conf.set(PARTITIONS, 7)  # as if the machine of the next run had other cores
-        states = spark.read.format("statestore").load(str(checkpoint)).select("partition_id", "key.key").collect()
-        assert sorted(Spread(10, 2).shard(state.key) for state in states) == list(range(10))
-        assert Counter(state.partition_id for state in states) == {0: 5, 1: 5}
+        states = spark.read.format("statestore").load(str(checkpoint)).select("partition_id", "key.key").localCheckpoint()
+        keys, counts = states.select("key"), states.groupBy("partition_id").count()
+        assert_df_equality(keys, expected(keys, [(Spread(10, 2).key("c", shard),) for shard in range(10)]), ignore_row_order=True)
+        assert_df_equality(counts, expected(counts, [(0, 5), (1, 5)]), ignore_row_order=True)
 
 
 @pytest.fixture(autouse=True)
