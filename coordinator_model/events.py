@@ -24,7 +24,7 @@ FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only 
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
 HEARTBEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 
-# Kinds of lines in a coordinator's log, with the fields that they fill. Their templates are in jobs/parsing/templates.
+# Kinds of lines in a coordinator's log, with the fields that they fill. Their templates are in jobs/sentences.
 PREPARING_REBALANCE: Final = "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one
 STABILIZED: Final = "STABILIZED"  # generation: the new one; member_count
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"  # generation; leader_id (3.0+); member_count
@@ -91,7 +91,7 @@ BROKER_UNCLEAN: Final = "BROKER_UNCLEAN"  # it starts, and had not
 BROKER_UNREACHABLE: Final = "BROKER_UNREACHABLE"  # another broker's follower lost its connection to the node
 BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
 
-# Kinds of lines in a client's log. The templates are in jobs/parsing/templates. connection: the client's name in librdkafka's log, or the
+# Kinds of lines in a client's log. The templates are in jobs/sentences. connection: the client's name in librdkafka's log, or the
 # library that writes no name of a client. software: CONNECT of a worker of Connect.
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason

@@ -62,7 +62,7 @@ _LIFE: Final = {
     b"KafkaController": re.compile(rb" deleted brokers: \d"),
     b"ReplicaStateMachine$BrokerChangeListener": re.compile(rb" deleted brokers: \d"),
 }
-"""How lines about a broker's coming, going and release look, by the last part of the logger's name (jobs/parsing/templates/broker.py)."""
+"""How lines about a broker's coming, going and release look, by the last part of the logger's name (jobs/sentences/broker.py)."""
 _REQUEST_LOGGER: Final = b"kafka.request.logger"
 _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'"errorCode"', b'"clientInformation"')
 

@@ -1,4 +1,4 @@
-"""Lines of a broker or controller that say how a broker comes and goes, as rows. The sentences are in templates/broker.py.
+"""Lines of a broker or controller that say how a broker comes and goes, as rows. The sentences are in jobs/sentences/broker.py.
 
 Where a log has no line of the broker's start, its answers to ApiVersions tell which release it runs: they name the levels of
 metadata.version that it supports. The highest one is `LATEST_PRODUCTION` of `org.apache.kafka.server.common.MetadataVersion`, which each
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from coordinator_model.events import BROKER_RELEASE, BROKER_SOURCE, REQUEST_SOURCE
 from jobs.parsing.rows import EVENT, int32, skipped
-from jobs.parsing.templates.broker import BROKER
-from jobs.parsing.templates.language import Templates
+from jobs.sentences.broker import BROKER
+from jobs.sentences.language import Templates
 
 _LOGGERS: Final = (
     r"(?:[\w.]*\.)?(?:BrokerServer|KafkaServer|LogManager|LoggingSignalHandler|Kafka\$|ZooKeeperClient|FetchSessionHandler"

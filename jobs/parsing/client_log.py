@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.events import CLIENT_NOTE, CLIENT_SOURCE, CONNECT
 from jobs.common.trouble import tells_of_trouble
 from jobs.parsing.rows import EVENT, Refusal, damage, int32, refused, skipped
-from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
-from jobs.parsing.templates.language import LONG_WORD, Templates
-from jobs.parsing.templates.other_clients import OTHERS
+from jobs.sentences.client import JAVA, LIBRDKAFKA, NOTES
+from jobs.sentences.language import LONG_WORD, Templates
+from jobs.sentences.other_clients import OTHERS
 
 _MAX_LENGTH: Final = 1 << 16
 _MAX_WORDS: Final = 1 << 12  # characters besides long words

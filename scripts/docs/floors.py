@@ -21,7 +21,7 @@ FLOORS: Final = (
     ("jobs.parsing", "jobs.alerts", "jobs.demo"),
     ("jobs.kafka", "jobs.answers", "jobs.health"),
     ("jobs.logs", "jobs.lakehouse", "jobs.laws", "jobs.generate"),
-    ("jobs.common",),
+    ("jobs.common", "jobs.sentences"),
     ("coordinator_model.tracker",),
     ("coordinator_model.offsets",),
     ("coordinator_model.diagnosis",),
@@ -30,7 +30,7 @@ FLOORS: Final = (
     ("coordinator_model",),  # events, states and errors: the words that all of the model shares
     ("schemas",),
 )
-"""From the top. A folder inside of a room, such as jobs/parsing/templates, belongs to the room."""
+"""From the top. A folder inside of a room, such as jobs/logs/clients, belongs to the room."""
 
 APART: Final = (("coordinator_model", "schemas"),)
 """Rooms of the first package never import rooms of the second, although they are lower."""

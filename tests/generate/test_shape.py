@@ -14,7 +14,7 @@ import pytest
 from jobs.generate.cluster import Cluster
 from jobs.generate.sizes import Size
 from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
-from jobs.parsing.templates.reason import REASONS
+from jobs.sentences.reason import REASONS
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from coordinator_model import events
 from jobs.parsing.coordinator_log import TEMPLATES
-from jobs.parsing.templates.broker import BROKER
-from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
-from jobs.parsing.templates.other_clients import OTHERS
-from jobs.parsing.templates.reason import REASONS
+from jobs.sentences.broker import BROKER
+from jobs.sentences.client import JAVA, LIBRDKAFKA, NOTES
+from jobs.sentences.other_clients import OTHERS
+from jobs.sentences.reason import REASONS
 from tests.parsing.template_examples import EXAMPLES as SENTENCES
 
 MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"

@@ -1,6 +1,6 @@
 """Lines of the coordinator about groups of the consumer protocol. The line with a cause is followed by the line with the epoch.
 
-Source: org.apache.kafka.coordinator.group.GroupMetadataManager (3.7 to 4.4). Their templates: jobs/parsing/templates/consumer.py.
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager (3.7 to 4.4). Their templates: jobs/sentences/consumer.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What clients other than Java's and librdkafka say about their group: the beginnings of their sentences, and which library says them.
 
-The templates (jobs/parsing/templates/other_clients.py) read the sentences whole, and name the source of each.
+The templates (jobs/sentences/other_clients.py) read the sentences whole, and name the source of each.
 """
 
 from __future__ import annotations

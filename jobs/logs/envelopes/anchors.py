@@ -41,7 +41,7 @@ ANCHOR: Final = re.compile(
     rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id |(?:(?<=L)oaded|(?<=S)tatic) member MemberMetadata\()",
     re.DOTALL,
 )
-"""How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
+"""How messages begin that a broker's templates know (jobs/sentences), and nobody else writes."""
 
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512

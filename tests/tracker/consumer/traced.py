@@ -15,8 +15,8 @@ from coordinator_model.specification.consumer.traces.trace import episodes_of_tr
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
-from jobs.parsing.templates.consumer import CONSUMER
-from jobs.parsing.templates.language import Templates
+from jobs.sentences.consumer import CONSUMER
+from jobs.sentences.language import Templates
 
 TRACES = Path(__file__).parents[2] / "data" / "traces-consumer"
 START_MS = 1_800_000_000_000

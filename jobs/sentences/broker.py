@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as e
-from jobs.parsing.templates.language import Template
+from jobs.sentences.language import Template
 
 _FETCH: Final = "[ReplicaFetcher replicaId={number}, leaderId={number}, fetcherId={number}] Error sending fetch request"
 _CHANGED: Final = "Newly added brokers: {text}, deleted brokers: {nodes}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as e
-from jobs.parsing.templates.language import Template
+from jobs.sentences.language import Template
 
 _UNKNOWN: Final = {"state": e.UNKNOWN_MEMBER_ID}
 _OLD: Final = {"state": e.ILLEGAL_GENERATION}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as e
-from jobs.parsing.templates.language import Template
+from jobs.sentences.language import Template
 
 _TP: Final = "__consumer_offsets-{partition}"
 

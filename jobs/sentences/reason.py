@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jobs.parsing.templates.language import Template
+from jobs.sentences.language import Template
 
 
 def _reason(text: str) -> Template:

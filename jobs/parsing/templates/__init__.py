@@ -1,1 +1,0 @@
-"""The sentences that brokers and clients log, as data."""
