@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.specification.partition import coordinator_partition
+from jobs.generate.book import Book
 from jobs.generate.episode import Episode
-from jobs.generate.expected import SOON_MS, Expected
 from jobs.generate.fetches import Fetching
 from jobs.generate.groups import Group, Member
-from jobs.generate.incidents import FEW, MIXTURE, Plan, choose, visit
+from jobs.generate.incidents import FEW, MIXTURE, SOON_MS, Expected, Plan, choose, visit
 from jobs.generate.moves import Move, Moves
-from jobs.generate.sentences import words_of
-from jobs.generate.site import Site
 from jobs.generate.sizes import Size
 from jobs.generate.steady import HEARTBEAT_MS, Steady
 
@@ -38,12 +36,10 @@ class Cluster:
 
     def __init__(self, size: Size, *, release: str, brokers: int, start_ms: int, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._site = Site(brokers, start_ms, release, random.Random(seed + 1))
-        self.book = self._site.book
-        self._fetching = Fetching(self._site, release, random.Random(seed + 3)) if size.fetches else None
-        self._steady = Steady(self.book, self._site.times, random.Random(seed + 2), self._site.tail, self._fetching)
+        self.book = Book(brokers, start_ms, release, random.Random(seed + 1))
+        self._fetching = Fetching(self.book, random.Random(seed + 3)) if size.fetches else None
+        self._steady = Steady(self.book, random.Random(seed + 2), self._fetching)
         self._size = size
-        self._release = release
         self._salt = f"{seed}/"
         self.rebalances = 0
         self._expected = Expected()
@@ -54,12 +50,12 @@ class Cluster:
         self._episodes: dict[str, Episode] = {}
         self.now_ms = 0
         self.groups = [self._group(number, members) for number, members in enumerate(size.sizes(self._chance))]
-        self._moves = Moves(self._site, words_of(release))
+        self._moves = Moves(self.book)
         self._by_name = {group.name: group for group in self.groups}
         for group in self.groups:
             self._steady.add(group, 0)
             if self._fetching is not None:
-                self._fetching.open(group)
+                self._fetching.begin(group)
 
     def _group(self, number: int, members: int) -> Group:
         chance = self._chance
@@ -71,10 +67,10 @@ class Cluster:
         group.generation = chance.randint(1, 60)
         static = chance.random() < _STATIC
         for index in range(members):
-            member = Member(f"{name}-{index}", f"{name}-{index}" if static else None, self._site.new_host())
+            member = Member(f"{name}-{index}", f"{name}-{index}" if static else None, self.book.new_host())
             member.member_id = f"{member.client_id}-{uuid.UUID(int=chance.getrandbits(128), version=4)}"
             member.broker = group.broker
-            member.connection = self._site.connection(member, group.broker)
+            member.connection = self.book.connection(member, group.broker)
             member.correlation_id = chance.randrange(100, 100_000)
             member.last_ms = -1 - chance.randrange(HEARTBEAT_MS)
             member.commit_due_ms = chance.randrange(5_000)
@@ -110,10 +106,9 @@ class Cluster:
 
     def _start_incidents(self, now_ms: int) -> None:
         """Start as many incidents as it takes to have the wanted number of rebalances soon."""
-        wanted, expected = self._size.rebalances, self._expected
-        expected.pass_to(now_ms)
+        wanted = self._size.rebalances
         for _ in range(_TRIES):
-            enough = self.rebalances + expected.soon(self.rebalances) >= wanted * (now_ms + SOON_MS) / 1_000
+            enough = self.rebalances + self._expected.soon(now_ms, self.rebalances) >= wanted * (now_ms + SOON_MS) / 1_000
             if enough or self._incidents > wanted * now_ms / 1_000:
                 return
             group = self._chance.choice(self.groups)
@@ -130,11 +125,11 @@ class Cluster:
         for number in plan.dead:
             group.members[number].due_ms = -1
             if self._fetching is not None:
-                self._fetching.kill(group.members[number])
+                self._fetching.stop(group.members[number])
 
     def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
         self._episodes[group.name] = Episode(
-            self._site, self._release, group, plan, now_ms, salt=self._salt, on_rebalance=self._count, fetching=self._fetching
+            self.book, group, plan, now_ms, salt=self._salt, on_rebalance=self._count, fetching=self._fetching
         )
         self._steady.remove(group)
 
@@ -143,7 +138,7 @@ class Cluster:
 
     def _move(self, move: Move, now_ms: int) -> None:
         groups = [group for group in self.groups if group.partition == move.partition]
-        left_ms = self._moves.write(move, now_ms, len(groups))
+        left_ms = self._moves.write(move, now_ms)
         for group in groups:
             if group.name not in self._episodes:
                 plan = self._plans.pop(group.name) if group.busy else visit(now_ms)

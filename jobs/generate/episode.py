@@ -9,14 +9,13 @@ from typing import Final
 from coordinator_model.clients.client import MemberState
 from coordinator_model.clients.simulation import Application, Beats
 from coordinator_model.states import State
+from jobs.generate.book import Book
 from jobs.generate.consumer_protocol import range_assignor
 from jobs.generate.fetches import Fetching
 from jobs.generate.groups import COMMIT_EVERY_MS, Group, Member
 from jobs.generate.incidents import Fate, Plan
 from jobs.generate.logged_group import LoggedGroup
 from jobs.generate.pen import TextPen
-from jobs.generate.sentences import words_of
-from jobs.generate.site import Site
 
 _POLL_MS: Final = 1_000
 _LARGE: Final = 1_000
@@ -28,36 +27,26 @@ class Episode:
     """A group while something happens to it."""
 
     def __init__(
-        self,
-        site: Site,
-        release: str,
-        group: Group,
-        plan: Plan,
-        now_ms: int,
-        *,
-        salt: str,
-        on_rebalance: Callable[[], None],
-        fetching: Fetching | None = None,
+        self, book: Book, group: Group, plan: Plan, now_ms: int, *, salt: str, on_rebalance: Callable[[], None], fetching: Fetching | None
     ) -> None:
         self.group = group
         self.plan = plan
         self._fetching = fetching
         self._cast = list(group.members)
         applications = [
-            _application(group, release, member, member.last_ms - _POLL_MS, plan.fates.get(number, Fate()))
+            self._application(book.release, member, member.last_ms - _POLL_MS, plan.fates.get(number, Fate()))
             for number, member in enumerate(group.members)
         ]
         for newcomer in plan.newcomers:
             former = group.members[newcomer.place]
-            member = Member(former.client_id, former.instance_id, site.new_host())
-            member.offset = former.offset
-            member.fetcher = former.fetcher.successor() if former.fetcher is not None else None
+            member = Member(former.client_id, former.instance_id, book.new_host(), former.offset)
+            member.committed = former.committed
             self._cast.append(member)
-            applications.append(_application(group, release, member, newcomer.starts_ms, newcomer.fate))
+            applications.append(self._application(book.release, member, newcomer.starts_ms, newcomer.fate))
         configs = [application.config for application in applications]
-        self._pen = TextPen(site, words_of(release), group, self._cast, configs, on_rebalance)
+        self._pen = TextPen(book, group, self._cast, configs, on_rebalance, fetching)
         self._simulation = LoggedGroup(
-            release,
+            book.release,
             applications,
             self._pen,
             group_id=group.name,
@@ -68,6 +57,16 @@ class Episode:
         beats = [Beats(number, member.last_ms, max(member.due_ms, now_ms + 1)) for number, member in enumerate(group.members)]
         self._simulation.resume(group.stored(), beats)
 
+    def _application(self, release: str, member: Member, starts_ms: int, fate: Fate) -> Application:
+        return Application(
+            self.group.config(release, member),
+            starts_ms,
+            poll_every_ms=_POLL_MS if len(self.group.members) <= _LARGE else _LARGE_POLL_MS,
+            stalls=(fate.stall,) if fate.stall else (),
+            dies_ms=fate.dies_ms,
+            closes_ms=fate.closes_ms,
+        )
+
     def move(self, target: int, at_ms: int, away_ms: int) -> None:
         """The group moves to another broker."""
         self._pen.target = target
@@ -77,38 +76,23 @@ class Episode:
     def run_until(self, end_ms: int) -> None:
         """Simulate what happens up to a time."""
         if self.group.commits:
-            self._commit(end_ms)
+            for number, member in enumerate(self._cast):
+                if member.commit_due_ms < end_ms and self._has_partitions(number):
+                    member.commit_due_ms = end_ms + COMMIT_EVERY_MS
+                    if member.partitions:
+                        self._simulation.commit(number)
         self._simulation.run_until(end_ms)
         if self._fetching is not None:
             for number, member in enumerate(self._cast):
-                self._fetch(self._fetching, number, member, end_ms)
+                stalls = self._simulation.applications[number].stalls
+                fetches = self._has_partitions(number) and not any(begin_ms <= end_ms < until_ms for begin_ms, until_ms in stalls)
+                if fetches and not member.sessions:
+                    self._fetching.open(self.group, member, end_ms)
+                elif member.sessions and not fetches:
+                    self._fetching.stop(member)
 
-    def _fetch(self, fetching: Fetching, number: int, member: Member, now_ms: int) -> None:
-        """Let a consumer fetch as long as it has partitions and calls poll()."""
-        fetcher, client = member.fetcher, self._simulation.clients[number]
-        assert fetcher is not None
-        runs = self._simulation.runs(number)
-        if runs and client.state is MemberState.STABLE and not self._stalled(number, now_ms):
-            if not fetcher.active or fetcher.fresh is not None:
-                fetching.assign(member, now_ms)
-        elif fetcher.active and runs:
-            fetching.pause(member)
-        elif fetcher.sessions and not runs:
-            if client.closed:
-                fetching.close(member, now_ms)
-            else:
-                fetching.kill(member)
-
-    def _stalled(self, number: int, now_ms: int) -> bool:
-        return any(begins_ms <= now_ms < ends_ms for begins_ms, ends_ms in self._simulation.applications[number].stalls)
-
-    def _commit(self, end_ms: int) -> None:
-        simulation = self._simulation
-        for number, member in enumerate(self._cast):
-            if member.commit_due_ms < end_ms and simulation.runs(number) and simulation.clients[number].state is MemberState.STABLE:
-                member.commit_due_ms = end_ms + COMMIT_EVERY_MS
-                if member.partitions:
-                    simulation.commit(number)
+    def _has_partitions(self, number: int) -> bool:
+        return self._simulation.runs(number) and self._simulation.clients[number].state is MemberState.STABLE
 
     def is_over(self, now_ms: int) -> bool:
         """Whether the group is steady again."""
@@ -129,14 +113,3 @@ class Episode:
         for number in numbers:
             self._cast[number].member_id = simulation.clients[number].member_id
         group.busy = False
-
-
-def _application(group: Group, release: str, member: Member, starts_ms: int, fate: Fate) -> Application:
-    return Application(
-        group.config(release, member),
-        starts_ms,
-        poll_every_ms=_POLL_MS if len(group.members) <= _LARGE else _LARGE_POLL_MS,
-        stalls=(fate.stall,) if fate.stall else (),
-        dies_ms=fate.dies_ms,
-        closes_ms=fate.closes_ms,
-    )

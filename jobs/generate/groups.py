@@ -4,31 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.clients.client import ClientConfig
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_subscription
 from coordinator_model.specification.member import StoredGroup, StoredMember
-from coordinator_model.specification.requests import OffsetCommit
-from jobs.generate.consumer_protocol import assignment, shares, subscription
-from jobs.generate.request_text import commit_bodies, quoted
-from jobs.generate.sessions import Fetcher
+from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, OffsetCommit
+from jobs.generate.consumer_protocol import assignment, shares
+from jobs.generate.request_text import BLANK, HEARTBEAT, OFFSET_COMMIT, bodies, commit_bodies, parts, pieces
 
 PROTOCOL: Final = "range"
 COMMIT_EVERY_MS: Final = 5_000
 """`auto.commit.interval.ms`."""
+IDLE_EVERY_MS: Final = 20_000
+_BUSY_MS: Final = 19_000
+"""Of each such span; nothing is written in the rest, so that some fetches find nothing."""
+
+
+class Topic(NamedTuple):
+    """A topic. Its producers give each partition as many records."""
+
+    topic_id: str
+    metadata: dict[str, Any]
+    """A request for it, and the answer."""
+    rate: int
+    """Records a second in each partition, while producers are busy."""
+    base: int
+    shift_ms: int
+
+    def end(self, at_ms: int) -> int:
+        """The high watermark of its partitions. It depends on nothing but the time, so all groups that read the topic agree."""
+        spans, rest_ms = divmod(at_ms + self.shift_ms, IDLE_EVERY_MS)
+        return self.base + (spans * _BUSY_MS + min(rest_ms, _BUSY_MS)) * self.rate // 1_000
 
 
 class Member:
     """A consumer, its connection to its coordinator, and what its lines have in common."""
 
     __slots__ = (
-        "beat", "broker", "client_id", "commit", "commit_due_ms", "connection", "correlation_id", "due_ms", "fetcher", "host",
-        "instance_id", "last_ms", "member_id", "offset", "partitions",
+        "beat", "broker", "client_id", "commit", "commit_due_ms", "committed", "connection", "correlation_id", "due_ms", "host",
+        "instance_id", "last_ms", "member_id", "offset", "partitions", "sessions",
     )  # fmt: skip
 
-    def __init__(self, client_id: str, instance_id: str | None, host: str) -> None:
+    def __init__(self, client_id: str, instance_id: str | None, host: str, offset: int = 0) -> None:
         self.client_id = client_id
         self.instance_id = instance_id
         self.host = host
@@ -38,29 +58,85 @@ class Member:
         self.broker = 0
         """The number of the broker that it is connected to, from 0."""
         self.beat = ""
-        """Its heartbeats from the client id to the connection."""
+        """Its heartbeats between the correlation id and the times."""
         self.due_ms = -1
         """When its coordinator hears from it next; -1: it is not steady."""
         self.last_ms = 0
-        self.commit: tuple[str, str] | None = None
+        self.commit: list[str] = []
+        """Pieces of its commits; offsets come between them."""
         self.commit_due_ms = -1
-        self.offset = 0
+        self.offset = offset
         """Of its commits, if it does not fetch."""
-        self.fetcher: Fetcher | None = None
         self.partitions: Sequence[int] = ()
+        self.sessions: list[Session] = []
+        """Its fetches."""
+        self.committed: list[int] | None = None
+        """By partition, what its group has committed, if it fetches."""
+
+    def offsets(self) -> dict[int, int]:
+        """How far it is in each partition."""
+        if self.committed is None:
+            return dict.fromkeys(self.partitions, self.offset)
+        read = {
+            partition: offset for session in self.sessions for partition, offset in zip(session.partitions, session.offsets, strict=True)
+        }
+        return {partition: read.get(partition, self.committed[partition]) for partition in self.partitions}
+
+    def commits(self, *, is_accepted: bool = True) -> dict[int, int]:
+        """It commits how far it is."""
+        self.offset += 7
+        offsets = self.offsets()
+        if self.committed is not None and is_accepted:
+            for partition, offset in offsets.items():
+                self.committed[partition] = offset
+        return offsets
 
     def settle(self, group: Group) -> None:
         """Make the texts of its lines for the present generation."""
-        name, instance = self.client_id, quoted(self.instance_id)
-        end = f',"connection":"{self.connection}",'
-        self.beat = (
-            f',"clientId":"{name}","requestApiKeyName":"HEARTBEAT"}},"request":{{"groupId":"{group.name}","generationId":{group.generation},'
-            f'"memberId":"{self.member_id}","groupInstanceId":{instance}}},"response":{{"throttleTimeMs":0,"errorCode":0}}{end}'
-        )
+        beat = Heartbeat(self.member_id, group.generation, self.instance_id)
+        (self.beat,) = pieces(self.client_id, HEARTBEAT, bodies(group.name, beat, HeartbeatAnswer(Error.NONE), ""), self.connection)
         if group.commits and self.partitions:
             request = OffsetCommit(self.member_id, group.generation, self.instance_id, 9)
-            before, after = commit_bodies(group.name, request, group.topic, self.partitions, Error.NONE)
-            self.commit = f',"clientId":"{name}","requestApiKeyName":"OFFSET_COMMIT"}},{before}', after + end
+            blank = commit_bodies(group.name, request, group.topic, dict.fromkeys(self.partitions, BLANK), Error.NONE)
+            self.commit = pieces(self.client_id, OFFSET_COMMIT, blank, self.connection)
+
+
+class Session:
+    """A fetch session with the leader of some partitions."""
+
+    __slots__ = (
+        "asked", "broker", "due_ms", "epoch", "every_ms", "member", "moved", "number", "offsets", "partitions", "pieces", "told", "topic",
+    )  # fmt: skip
+
+    def __init__(self, member: Member, topic: Topic, broker: int, offsets: dict[int, int], number: int) -> None:
+        self.member = member
+        self.topic = topic
+        self.broker = broker
+        self.number = number
+        self.partitions = tuple(offsets)
+        self.offsets = list(offsets.values())
+        """Where the next request begins in each partition."""
+        self.moved = True
+        """The request before began elsewhere, or there was none."""
+        self.epoch = 0
+        self.every_ms = 0
+        self.due_ms = -1
+        """When the next request is answered; -1: none follows."""
+        self.pieces: list[str] = []
+        """Of a line. Between them come the session, its epoch, what it asks for, and what it is told."""
+        self.asked, self.told = _shared(topic.topic_id, self.partitions)
+
+
+@lru_cache(4_096)
+def _shared(topic_id: str, partitions: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """What a request asks for and is told, in pieces. Groups of one topic have the same shares."""
+    asked = [
+        {"partition": number, "currentLeaderEpoch": 0, "fetchOffset": BLANK, "lastFetchedEpoch": -1, "logStartOffset": -1}
+        | {"partitionMaxBytes": 1 << 20}
+        for number in partitions
+    ]
+    told = [{"partitionIndex": number, "errorCode": 0, "highWatermark": BLANK} for number in partitions]
+    return parts([{"topicId": topic_id, "partitions": asked}]), parts([{"topicId": topic_id, "partitions": told}])
 
 
 @dataclass(slots=True)
@@ -92,10 +168,13 @@ class Group:
         shared = _settings(release, self.topic, self.session_timeout_ms, self.max_poll_interval_ms)
         return replace(shared, client_id=member.client_id, group_instance_id=member.instance_id)
 
+    def shares(self) -> dict[str, range]:
+        """The partitions of each member, by their ids."""
+        return shares((member.member_id for member in self.members), self.partitions)
+
     def stored(self) -> StoredGroup:
         """The group as its coordinator has it in the log."""
-        metadata = subscription(self.topic)
-        given = {name: assignment(self.topic, share) for name, share in shares((m.member_id for m in self.members), self.partitions)}
+        metadata, given = _subscription(self.topic), self.shares()
         members = tuple(
             StoredMember(
                 m.member_id,
@@ -105,7 +184,7 @@ class Group:
                 self.session_timeout_ms,
                 self.max_poll_interval_ms,
                 metadata,
-                given[m.member_id],
+                assignment(self.topic, given[m.member_id]),
             )
             for m in self.members
         )
@@ -114,7 +193,7 @@ class Group:
     def settle(self) -> None:
         """Make the texts of all members' lines."""
         if self.commits:
-            given = dict(shares((m.member_id for m in self.members), self.partitions))
+            given = self.shares()
             for member in self.members:
                 member.partitions = given[member.member_id]
         for member in self.members:
@@ -123,5 +202,10 @@ class Group:
 
 @cache
 def _settings(release: str, topic: str, session_timeout_ms: int, max_poll_interval_ms: int) -> ClientConfig:
-    default = ClientConfig.of(release, "", ((PROTOCOL, subscription(topic)),))
+    default = ClientConfig.of(release, "", ((PROTOCOL, _subscription(topic)),))
     return replace(default, session_timeout_ms=session_timeout_ms, max_poll_interval_ms=max_poll_interval_ms)
+
+
+def _subscription(topic: str) -> bytes:
+    """A subscription to one topic by a consumer that owns no partitions."""
+    return write_subscription(EmbeddedSubscription((topic,)))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from jobs.generate.groups import Group
 
+SOON_MS: Final = 10_000
 _SETTLING_MS: Final = 3_000
+_MOST_STALL_MS: Final = 60_000
+_GUESSED: Final = 10
 
 
 @dataclass
@@ -34,7 +38,6 @@ class Newcomer(NamedTuple):
 class Plan:
     """An incident of one group."""
 
-    name: str
     begins_ms: int
     """Until then the group is steady, but for members that are dead."""
     ends_ms: int = 0
@@ -60,7 +63,7 @@ class Plan:
 
 def restart(group: Group, now_ms: int, chance: random.Random) -> Plan:
     """A process shuts down and starts again."""
-    plan, place = Plan("restart", now_ms), chance.randrange(len(group.members))
+    plan, place = Plan(now_ms), chance.randrange(len(group.members))
     closes_ms = now_ms + chance.randint(100, 2_000)
     plan.close(place, closes_ms)
     plan.start(place, closes_ms + chance.randint(2_000, 12_000))
@@ -73,7 +76,7 @@ def crash(group: Group, now_ms: int, chance: random.Random) -> Plan:
     soon = chance.random() < 0.3
     starts_ms = now_ms + (chance.randint(2_000, 5_000) if soon else group.session_timeout_ms + chance.randint(3_000, 20_000))
     expires_ms = group.members[place].last_ms + group.session_timeout_ms
-    plan = Plan("crash", starts_ms if soon else max(expires_ms - 500, now_ms), dead=[place])
+    plan = Plan(starts_ms if soon else max(expires_ms - 500, now_ms), dead=[place])
     plan.fates[place] = Fate(dies_ms=now_ms)
     plan.start(place, starts_ms)
     if not soon:
@@ -83,7 +86,7 @@ def crash(group: Group, now_ms: int, chance: random.Random) -> Plan:
 
 def deploy(group: Group, now_ms: int, chance: random.Random) -> Plan:
     """All processes are replaced, a tenth of them at a time."""
-    plan = Plan("deploy", now_ms)
+    plan = Plan(now_ms)
     at_once = max(len(group.members) // 10, 1)
     every_ms = chance.randint(8_000, 15_000)
     for place in range(len(group.members)):
@@ -95,7 +98,7 @@ def deploy(group: Group, now_ms: int, chance: random.Random) -> Plan:
 
 def flap(group: Group, now_ms: int, chance: random.Random) -> Plan:
     """A process starts and ends again and again."""
-    plan, place = Plan("flap", now_ms), chance.randrange(len(group.members))
+    plan, place = Plan(now_ms), chance.randrange(len(group.members))
     at_ms = now_ms + 500
     plan.close(place, at_ms)
     for _ in range(chance.randint(3, 7)):
@@ -110,9 +113,9 @@ def flap(group: Group, now_ms: int, chance: random.Random) -> Plan:
 
 def stall(group: Group, now_ms: int, chance: random.Random) -> Plan:
     """A consumer does not call poll() for longer than `max.poll.interval.ms`. A patient group has a restart instead."""
-    if group.max_poll_interval_ms > MOST_STALL_MS:
+    if group.max_poll_interval_ms > _MOST_STALL_MS:
         return restart(group, now_ms, chance)
-    plan, place = Plan("stall", now_ms), chance.randrange(len(group.members))
+    plan, place = Plan(now_ms), chance.randrange(len(group.members))
     ends_ms = now_ms + group.max_poll_interval_ms
     back_ms = ends_ms + chance.randint(2_000, 15_000)
     plan.fates[place] = Fate(stall=(now_ms, back_ms))
@@ -123,18 +126,40 @@ def stall(group: Group, now_ms: int, chance: random.Random) -> Plan:
 
 def visit(now_ms: int) -> Plan:
     """Nothing happens but what the coordinator does, such as to move."""
-    return Plan("move", now_ms, ends_ms=now_ms + _SETTLING_MS)
+    return Plan(now_ms, ends_ms=now_ms + _SETTLING_MS)
 
-
-MOST_STALL_MS: Final = 60_000
 
 Incident = Callable[[Group, int, random.Random], Plan]
-MIXTURE: Final[tuple[tuple[Incident, int], ...]] = ((restart, 50), (crash, 20), (deploy, 8), (flap, 12), (stall, 10))
+MIXTURE: Final[dict[Incident, int]] = {restart: 50, crash: 20, deploy: 8, flap: 12, stall: 10}
 """How often each of them happens, in percent."""
-FEW: Final[tuple[tuple[Incident, int], ...]] = ((restart, 70), (crash, 30))
+FEW: Final[dict[Incident, int]] = {restart: 70, crash: 30}
 """The same in a very large group, which would not settle in between."""
 
 
-def choose(mixture: tuple[tuple[Incident, int], ...], chance: random.Random) -> Incident:
+def choose(mixture: dict[Incident, int], chance: random.Random) -> Incident:
     """One of them, by chance."""
-    return chance.choices([incident for incident, _ in mixture], [weight for _, weight in mixture])[0]
+    return chance.choices(list(mixture), list(mixture.values()))[0]
+
+
+class Expected:
+    """Rebalances that incidents should cause.
+
+    Some do not come: the group rebalances already, or the member is static. The share that came is expected of the others too.
+    """
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._past = 0
+
+    def add(self, times: Iterable[int]) -> None:
+        """Rebalances of an incident, by the time at which they should begin."""
+        for at_ms in times:
+            insort(self._times, at_ms)
+
+    def soon(self, now_ms: int, came: int) -> float:
+        """How many begin within ten seconds. `came`: how many there were so far."""
+        over = bisect_right(self._times, now_ms)
+        self._past += over
+        del self._times[:over]
+        share = (came + _GUESSED) / (self._past + 2 * _GUESSED)  # a half, until there are figures
+        return share * bisect_right(self._times, now_ms + SOON_MS)

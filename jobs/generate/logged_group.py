@@ -132,7 +132,7 @@ class LoggedGroup(Simulation):
 
     def moves(self) -> None:
         """The group was unloaded just now."""
-        self._say(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation)
+        self._say(Said(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation))
         self._moves += 1
         self.pen.move()
 
@@ -142,7 +142,7 @@ class LoggedGroup(Simulation):
         self.member_count = 0
         if group is not None:
             self._generation, self._state, self.member_count = group.generation, group.state, len(group.members)
-            self._say(self.now_ms, kinds.GROUP_LOADED, generation=group.generation)
+            self._say(Said(self.now_ms, kinds.GROUP_LOADED, generation=group.generation))
 
     # What the simulation does, overheard.
 
@@ -180,7 +180,7 @@ class LoggedGroup(Simulation):
             error = next((e for begin, end, e in self.append_errors if begin <= self.now_ms < end), error)
         outcome = self.coordinator.handle(self.group_id, request, self.now_ms, ticket, append_error=error)
         if isinstance(request, SyncGroup) and any(_of(e, Trigger.ASSIGNMENT_APPEND_FAILED) for _, e in outcome.effects):
-            self._say(self.now_ms, kinds.ASSIGNMENT_RECEIVED, generation=request.generation, member_id=request.member_id)
+            self._say(Said(self.now_ms, kinds.ASSIGNMENT_RECEIVED, generation=request.generation, member_id=request.member_id))
         return outcome
 
     def commit(self, number: int) -> None:
@@ -204,7 +204,7 @@ class LoggedGroup(Simulation):
 
     def _note_join(self, number: int, answer: JoinAnswer, at_ms: int) -> None:
         if answer.error is Error.MEMBER_ID_REQUIRED:
-            self._say(at_ms, kinds.MEMBER_ID_ISSUED, member_id=answer.member_id)
+            self._say(Said(at_ms, kinds.MEMBER_ID_ISSUED, member_id=answer.member_id))
             self._given[number] = answer.member_id
         elif answer.error is Error.NONE:
             self._given.pop(number, None)
@@ -232,14 +232,14 @@ class LoggedGroup(Simulation):
         kept = False
         for effect in effects:
             if not_rejoined and not _is_removal(effect, RemovalCause.JOIN_EXPIRED):
-                self._say(effect.at_ms, kinds.MEMBERS_NOT_REJOINED, member_ids=tuple(not_rejoined))
+                self._say(Said(effect.at_ms, kinds.MEMBERS_NOT_REJOINED, member_ids=tuple(not_rejoined)))
                 not_rejoined.clear()
             if isinstance(effect, MemberAdded):
                 self.member_count += 1
-                self._say(effect.at_ms, kinds.MEMBER_ADDED, member_id=effect.member_id, instance_id=effect.instance_id or "")
+                self._say(Said(effect.at_ms, kinds.MEMBER_ADDED, member_id=effect.member_id, instance_id=effect.instance_id or ""))
             elif isinstance(effect, StaticMemberReplaced):
                 kept = self._state is State.STABLE
-                self._say(effect.at_ms, kinds.STATIC_MEMBER_REPLACED, member_id=effect.old_member_id, instance_id=effect.instance_id)
+                self._say(Said(effect.at_ms, kinds.STATIC_MEMBER_REPLACED, member_id=effect.old_member_id, instance_id=effect.instance_id))
             elif isinstance(effect, MemberRemoved) and not effect.pending:
                 self.member_count -= 1
                 if effect.cause is RemovalCause.JOIN_EXPIRED:
@@ -250,65 +250,54 @@ class LoggedGroup(Simulation):
                 kept = False
                 self._write_transition(effect, not_synced)
         if kept:
-            self._say(effects[-1].at_ms, kinds.STATIC_MEMBER_KEPT)
+            self._say(Said(effects[-1].at_ms, kinds.STATIC_MEMBER_KEPT))
         for said in late:
-            self.pen.say(said)
+            self._say(said)
 
     def _write_removal(self, effect: MemberRemoved, late: list[Said]) -> None:
         if effect.cause is RemovalCause.SESSION_EXPIRED:
-            self._say(effect.at_ms, kinds.MEMBER_FAILED, member_id=effect.member_id)
+            self._say(Said(effect.at_ms, kinds.MEMBER_FAILED, member_id=effect.member_id))
         elif effect.cause is RemovalCause.SYNC_EXPIRED:
-            self._say(effect.at_ms, kinds.MEMBERS_NOT_SYNCED, member_ids=(effect.member_id,))
+            self._say(Said(effect.at_ms, kinds.MEMBERS_NOT_SYNCED, member_ids=(effect.member_id,)))
         elif effect.cause is RemovalCause.LEAVE:
             said = Said(effect.at_ms, kinds.MEMBER_LEFT, member_id=effect.member_id, reason=self._reason)
             if self.scala:
                 late.append(said)
             else:
-                self.pen.say(said)
+                self._say(said)
 
     def _write_transition(self, effect: Transition, not_synced: tuple[str, ...]) -> None:
         self._generation = effect.generation
         if effect.to_state is State.PREPARING_REBALANCE:
             self._write_beginning(effect, not_synced)
         elif effect.to_state is State.COMPLETING_REBALANCE:
-            self._say(effect.at_ms, kinds.STABILIZED, generation=effect.generation)
+            self._say(Said(effect.at_ms, kinds.STABILIZED, generation=effect.generation))
         elif effect.to_state is State.STABLE:
             leader = self.coordinator.groups[self.group_id].leader or ""
-            self._say(effect.at_ms, kinds.ASSIGNMENT_RECEIVED, generation=effect.generation, member_id=leader)
+            self._say(Said(effect.at_ms, kinds.ASSIGNMENT_RECEIVED, generation=effect.generation, member_id=leader))
         elif effect.to_state is State.EMPTY:
-            self._say(effect.at_ms, kinds.GROUP_EMPTY, generation=effect.generation)
+            self._say(Said(effect.at_ms, kinds.GROUP_EMPTY, generation=effect.generation))
         self._state = effect.to_state
 
     def _write_beginning(self, effect: Transition, not_synced: tuple[str, ...]) -> None:
         member = self.coordinator.groups[self.group_id].members.get(effect.member_id)
         self._say(
-            effect.at_ms,
-            kinds.PREPARING_REBALANCE,
-            generation=effect.generation,
-            member_id=effect.member_id,
-            member_ids=not_synced,
-            instance_id=(member.instance_id or "") if member is not None else "",
-            trigger=effect.trigger,
-            reason=self._reason,
+            Said(
+                effect.at_ms,
+                kinds.PREPARING_REBALANCE,
+                generation=effect.generation,
+                member_id=effect.member_id,
+                member_ids=not_synced,
+                instance_id=(member.instance_id or "") if member is not None else "",
+                trigger=effect.trigger,
+                reason=self._reason,
+            )
         )
 
-    def _say(
-        self,
-        at_ms: int,
-        kind: str,
-        *,
-        generation: int = -1,
-        member_id: str = "",
-        member_ids: tuple[str, ...] = (),
-        instance_id: str = "",
-        trigger: Trigger | None = None,
-        reason: str = "",
-    ) -> None:
+    def _say(self, said: Said) -> None:
         group = self.coordinator.groups.get(self.group_id)
         static = len(group.static_members) if group is not None else 0
-        self.pen.say(
-            Said(at_ms, kind, generation, member_id, member_ids, instance_id, trigger, reason, self._state, self.member_count, static)
-        )
+        self.pen.say(said._replace(state=self._state, member_count=self.member_count, static_count=static))
 
 
 def _is_removal(effect: Effect, cause: RemovalCause) -> bool:

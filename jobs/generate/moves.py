@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jobs.generate.sentences import Words
-from jobs.generate.site import Site
+from coordinator_model.events import COORDINATOR_ELECTED, COORDINATOR_RESIGNED
+from jobs.generate.book import Book
 
 PARTITIONS: Final = 50
 _FIRST_MS: Final = 45_000
@@ -26,10 +26,9 @@ class Move(NamedTuple):
 class Moves:
     """Which broker leads which partition, and when that changes: every five minutes a broker gives up all that it has."""
 
-    def __init__(self, site: Site, words: Words) -> None:
-        self._site = site
-        self._words = words
-        self._brokers = len(site.book.requests)
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._brokers = len(book.requests)
         self._leaders = [partition % self._brokers for partition in range(PARTITIONS)]
         self._epochs = [0] * PARTITIONS
         self._next_ms = _FIRST_MS
@@ -52,23 +51,10 @@ class Moves:
         self._leaders[partition] = target
         return Move(partition, source, target, 60 + partition)
 
-    def write(self, move: Move, at_ms: int, groups: int) -> int:
+    def write(self, move: Move, at_ms: int) -> int:
         """Write what both brokers say about a move; when its groups leave the old one."""
         self._epochs[move.partition] += 1
-        values = {
-            "partition": move.partition,
-            "offsets": f"__consumer_offsets-{move.partition}",
-            "epoch": self._epochs[move.partition],
-            "took": move.away_ms,
-            "groups": groups,
-            "count": groups,
-            "bytes": groups * 900,
-        }
-        left_ms, there_ms = at_ms + 1, at_ms + 1 + move.away_ms
-        for broker, times, lines in (
-            (move.source, (at_ms, left_ms + 1), self._words.gives_up),
-            (move.target, (at_ms + 1, there_ms + 1), self._words.takes_over),
-        ):
-            for time_ms, line in zip(times, lines, strict=True):
-                self._site.book.put(time_ms, self._site.book.sayings[broker], f" {line.format_map(values | {'broker': broker + 1})}\n")
-        return left_ms
+        for time_ms, broker, kind in ((at_ms, move.source, COORDINATOR_RESIGNED), (at_ms + 1, move.target, COORDINATOR_ELECTED)):
+            words = self._book.words
+            self._book.say(time_ms, broker, words.line(broker, words.moved(kind, move.partition, self._epochs[move.partition])))
+        return at_ms + 1

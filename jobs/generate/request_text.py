@@ -1,14 +1,16 @@
 """Lines of `kafka.request.logger`, as Kafka 3.9 and 4.2 write them about requests of Java consumers.
 
-Each function returns the JSON of a request and its answer. `line` puts a header before it and the connection and the times after it.
+Each function returns a request and its answer as objects. In those of steady members, BLANK stands for numbers that change.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from itertools import cycle
-from typing import Final, NamedTuple
+from itertools import chain, cycle, zip_longest
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.requests import (
@@ -23,10 +25,8 @@ from coordinator_model.specification.requests import (
     SyncAnswer,
     SyncGroup,
 )
-from jobs.generate.consumer_protocol import text
 
-HEAD: Final = ' DEBUG Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":'
-"""Between the time of a line and the number of its API."""
+BLANK: Final = "@"
 _POOL: Final = 8_191  # variations; a prime, so that they meet other numbers in all combinations
 
 
@@ -37,9 +37,11 @@ class Api(NamedTuple):
     version: int
     name: str
 
+    @property
     def header(self) -> str:
-        """The request's header up to the correlation id."""
-        return f'{HEAD}{self.key},"requestApiVersion":{self.version},"correlationId":'
+        """A line from behind its time up to the correlation id."""
+        request = f'{{"isForwarded":false,"requestHeader":{{"requestApiKey":{self.key},"requestApiVersion":{self.version},'
+        return f' DEBUG Completed request:{request}"correlationId":'
 
 
 HEARTBEAT: Final = Api(12, 4, "HEARTBEAT")
@@ -65,102 +67,124 @@ def metadata_api(release: str) -> Api:
     return Api(3, 13 if release.startswith("4") else 12, "METADATA")
 
 
-def quoted(value: str | None) -> str:
-    """A text or null. Ids that are generated need no escapes."""
-    return "null" if value is None else f'"{value}"'
+def text(value: object) -> str:
+    """JSON as Kafka writes it, bytes in base64."""
+    return msgspec.json.encode(value).decode("ascii")
 
 
-def bodies(group_id: str, request: Request, answer: Answer, reason: str) -> str:
-    """`"request":{…},"response":{…}` of a request to a group; OffsetCommit has `commit_bodies`."""
-    return f'"request":{{"groupId":"{group_id}",{_request(request, reason)}}},"response":{{"throttleTimeMs":0,{_answer(answer)}}}'
+def parts(value: object) -> list[str]:
+    """JSON in pieces: numbers come between them."""
+    return text(value).split(f'"{BLANK}"')
 
 
-def _request(request: Request, reason: str) -> str:
-    if isinstance(request, JoinGroup):
-        protocols = ",".join(f'{{"name":"{name}","metadata":"{text(metadata)}"}}' for name, metadata in request.protocols)
-        return (
-            f'"sessionTimeoutMs":{request.session_timeout_ms},"rebalanceTimeoutMs":{request.rebalance_timeout_ms},'
-            f'"memberId":"{request.member_id}","groupInstanceId":{quoted(request.instance_id)},'
-            f'"protocolType":"{request.protocol_type}","protocols":[{protocols}],"reason":"{reason}"'
-        )
-    if isinstance(request, SyncGroup):
-        given = ",".join(f'{{"memberId":"{name}","assignment":"{text(data)}"}}' for name, data in request.assignments)
-        return (
-            f'"generationId":{request.generation},"memberId":"{request.member_id}","groupInstanceId":{quoted(request.instance_id)},'
-            f'"protocolType":{quoted(request.protocol_type)},"protocolName":{quoted(request.protocol)},"assignments":[{given}]'
-        )
+def pieces(client_id: str, api: Api, bodies: Mapping[str, Any], connection: str) -> list[str]:
+    """A line between its correlation id and its times, in pieces."""
+    whole = {"clientId": client_id, "requestApiKeyName": api.name}
+    first, *others = parts(bodies)
+    first = f",{text(whole)[1:]},{first[1:]}"
+    *others, last = first, *others
+    return [*others, f'{last[:-1]},"connection":"{connection}",']
+
+
+def filled(texts: Iterable[str], between: Iterable[object]) -> str:
+    """Pieces with numbers, or other texts, between them."""
+    return "".join(chain.from_iterable(zip_longest(texts, map(str, between), fillvalue="")))
+
+
+def bodies(group_id: str, request: Request, answer: Answer, reason: str) -> dict[str, Any]:
+    """A request to a group and its answer; OffsetCommit has `commit_bodies`."""
+    asked, told = _request(request, reason), _answer(answer)
+    return {
+        "request": {"groupId": group_id} | asked,
+        "response": {"throttleTimeMs": 0, "errorCode": int(answer.error)} | told,
+    }
+
+
+def _request(request: Request, reason: str) -> dict[str, Any]:
     if isinstance(request, LeaveGroup):
-        leaving = ",".join(
-            f'{{"memberId":"{m.member_id}","groupInstanceId":{quoted(m.instance_id)},"reason":"{reason}"}}' for m in request.members
-        )
-        return f'"members":[{leaving}]'
-    assert isinstance(request, Heartbeat)
-    return f'"generationId":{request.generation},"memberId":"{request.member_id}","groupInstanceId":{quoted(request.instance_id)}'
+        return {"members": [{"memberId": m.member_id, "groupInstanceId": m.instance_id, "reason": reason} for m in request.members]}
+    if isinstance(request, JoinGroup):
+        return {
+            "sessionTimeoutMs": request.session_timeout_ms,
+            "rebalanceTimeoutMs": request.rebalance_timeout_ms,
+            "memberId": request.member_id,
+            "groupInstanceId": request.instance_id,
+            "protocolType": request.protocol_type,
+            "protocols": [{"name": name, "metadata": metadata} for name, metadata in request.protocols],
+            "reason": reason,
+        }
+    assert isinstance(request, Heartbeat | SyncGroup)
+    who = {"generationId": request.generation, "memberId": request.member_id, "groupInstanceId": request.instance_id}
+    if isinstance(request, Heartbeat):
+        return who
+    given = [{"memberId": name, "assignment": data} for name, data in request.assignments]
+    return who | {"protocolType": request.protocol_type, "protocolName": request.protocol, "assignments": given}
 
 
-def _answer(answer: Answer) -> str:
-    told = f'"errorCode":{int(answer.error)}'
+def _answer(answer: Answer) -> dict[str, Any]:
     if isinstance(answer, JoinAnswer):
-        members = ",".join(
-            f'{{"memberId":"{m.member_id}","groupInstanceId":{quoted(m.instance_id)},"metadata":"{text(m.metadata)}"}}'
-            for m in answer.members
-        )
-        return (
-            f'{told},"generationId":{answer.generation},"protocolType":{quoted(answer.protocol_type)},'
-            f'"protocolName":{quoted(answer.protocol)},"leader":"{answer.leader}",'
-            f'"skipAssignment":{"true" if answer.skip_assignment else "false"},"memberId":"{answer.member_id}","members":[{members}]'
-        )
+        return {
+            "generationId": answer.generation,
+            "protocolType": answer.protocol_type,
+            "protocolName": answer.protocol,
+            "leader": answer.leader,
+            "skipAssignment": answer.skip_assignment,
+            "memberId": answer.member_id,
+            "members": [{"memberId": m.member_id, "groupInstanceId": m.instance_id, "metadata": m.metadata} for m in answer.members],
+        }
     if isinstance(answer, SyncAnswer):
-        return (
-            f'{told},"protocolType":{quoted(answer.protocol_type)},"protocolName":{quoted(answer.protocol)},'
-            f'"assignment":"{text(answer.assignment)}"'
-        )
+        return {"protocolType": answer.protocol_type, "protocolName": answer.protocol, "assignment": answer.assignment}
     if isinstance(answer, LeaveAnswer):
-        gone = ",".join(
-            f'{{"memberId":"{m.member_id}","groupInstanceId":{quoted(m.instance_id)},"errorCode":{int(m.error)}}}' for m in answer.members
-        )
-        return f'{told},"members":[{gone}]'
-    return told
+        members = [{"memberId": m.member_id, "groupInstanceId": m.instance_id, "errorCode": int(m.error)} for m in answer.members]
+        return {"members": members}
+    return {}
 
 
-def commit_bodies(group_id: str, request: OffsetCommit, topic: str, partitions: Iterable[int], error: Error) -> tuple[str, str]:
-    """The same of an OffsetCommit, in two parts: `committed` comes between them."""
-    answers = ",".join(f'{{"partitionIndex":{number},"errorCode":{int(error)}}}' for number in partitions)
-    asked = (
-        f'"request":{{"groupId":"{group_id}","generationIdOrMemberEpoch":{request.generation},"memberId":"{request.member_id}",'
-        f'"groupInstanceId":{quoted(request.instance_id)},"topics":[{{"name":"{topic}","partitions":['
-    )
-    return asked, f']}}]}},"response":{{"throttleTimeMs":0,"topics":[{{"name":"{topic}","partitions":[{answers}]}}]}}'
-
-
-def committed(partitions: Iterable[int], offset: int) -> str:
-    """The offsets of a commit."""
-    return ",".join(
-        f'{{"partitionIndex":{number},"committedOffset":{offset},"committedLeaderEpoch":0,"committedMetadata":""}}' for number in partitions
-    )
-
-
-def fetch_bodies(group_id: str, topic: str, offsets: Mapping[int, int]) -> str:
-    """An OffsetFetch for the assigned partitions."""
-    asked = ",".join(map(str, offsets))
-    told = ",".join(
-        f'{{"partitionIndex":{number},"committedOffset":{offset},"committedLeaderEpoch":0,"metadata":"","errorCode":0}}'
+def commit_bodies(group_id: str, request: OffsetCommit, topic: str, offsets: Mapping[int, Any], error: Error) -> dict[str, Any]:
+    """An OffsetCommit of partitions of a topic."""
+    asked = [
+        {"partitionIndex": number, "committedOffset": offset, "committedLeaderEpoch": 0, "committedMetadata": ""}
         for number, offset in offsets.items()
-    )
-    return (
-        f'"request":{{"groups":[{{"groupId":"{group_id}","memberId":null,"memberEpoch":-1,'
-        f'"topics":[{{"name":"{topic}","partitionIndexes":[{asked}]}}]}}],"requireStable":true}},'
-        f'"response":{{"throttleTimeMs":0,"groups":[{{"groupId":"{group_id}","topics":[{{"name":"{topic}","partitions":[{told}]}}],'
-        '"errorCode":0}]}'
-    )
+    ]
+    told = [{"partitionIndex": number, "errorCode": int(error)} for number in offsets]
+    return {
+        "request": {
+            "groupId": group_id,
+            "generationIdOrMemberEpoch": request.generation,
+            "memberId": request.member_id,
+            "groupInstanceId": request.instance_id,
+            "topics": [{"name": topic, "partitions": asked}],
+        },
+        "response": {"throttleTimeMs": 0, "topics": [{"name": topic, "partitions": told}]},
+    }
 
 
-def find_bodies(group_id: str, node: int, host: str, port: int) -> str:
+def fetch_bodies(group_id: str, topic: str, offsets: Mapping[int, int]) -> dict[str, Any]:
+    """An OffsetFetch for the assigned partitions."""
+    asked = {"name": topic, "partitionIndexes": list(offsets)}
+    told = [
+        {"partitionIndex": number, "committedOffset": offset, "committedLeaderEpoch": 0, "metadata": "", "errorCode": 0}
+        for number, offset in offsets.items()
+    ]
+    return {
+        "request": {
+            "groups": [{"groupId": group_id, "memberId": None, "memberEpoch": -1, "topics": [asked]}],
+            "requireStable": True,
+        },
+        "response": {
+            "throttleTimeMs": 0,
+            "groups": [{"groupId": group_id, "topics": [{"name": topic, "partitions": told}], "errorCode": 0}],
+        },
+    }
+
+
+def find_bodies(group_id: str, node: int, host: str, port: int) -> dict[str, Any]:
     """A FindCoordinator and its answer."""
-    return (
-        f'"request":{{"keyType":0,"coordinatorKeys":["{group_id}"]}},"response":{{"throttleTimeMs":0,"coordinators":'
-        f'[{{"key":"{group_id}","nodeId":{node},"host":"{host}","port":{port},"errorCode":0,"errorMessage":""}}]}}'
-    )
+    found = {"key": group_id, "nodeId": node, "host": host, "port": port, "errorCode": 0, "errorMessage": ""}
+    return {
+        "request": {"keyType": 0, "coordinatorKeys": [group_id]},
+        "response": {"throttleTimeMs": 0, "coordinators": [found]},
+    }
 
 
 class Times:

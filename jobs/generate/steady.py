@@ -12,7 +12,7 @@ from typing import Final
 from jobs.generate.book import Book
 from jobs.generate.fetches import Fetching
 from jobs.generate.groups import COMMIT_EVERY_MS, Group, Member
-from jobs.generate.request_text import HEARTBEAT, OFFSET_COMMIT, Times, committed
+from jobs.generate.request_text import HEARTBEAT, OFFSET_COMMIT, filled
 
 HEARTBEAT_MS: Final = 3_000
 _RING: Final = 8_192  # milliseconds, more than any interval; a power of two
@@ -24,10 +24,8 @@ _POOL: Final = 8_179
 class Steady:
     """All members of a cluster that are steady, by the time at which they are due."""
 
-    def __init__(self, book: Book, times: Times, chance: random.Random, tail: str, fetching: Fetching | None = None) -> None:
+    def __init__(self, book: Book, chance: random.Random, fetching: Fetching | None = None) -> None:
         self._book = book
-        self._prompt = times.prompt
-        self._tail = tail
         self._fetching = fetching
         self._drift = cycle([chance.choice(_DRIFTS) for _ in range(_POOL)]).__next__
         self._beats: list[list[Member]] = [[] for _ in range(_RING)]
@@ -39,7 +37,7 @@ class Steady:
         for member in group.members:
             member.due_ms = max(member.last_ms + HEARTBEAT_MS + self._drift(), now_ms)
             self._beats[member.due_ms & _MASK].append(member)
-            if member.commit is not None:
+            if member.commit:
                 member.commit_due_ms = max(member.commit_due_ms, now_ms)
                 self._commits[member.commit_due_ms & _MASK].append(member)
 
@@ -66,8 +64,8 @@ class Steady:
                 write_others(at_ms)
 
     def _write_beats(self, at_ms: int, due: list[Member]) -> None:
-        head, tail, logs = self._book.stamp(at_ms) + HEARTBEAT.header(), self._tail, self._book.requests
-        prompt, drift, ring = self._prompt, self._drift, self._beats
+        head, tail, logs = self._book.stamp(at_ms) + HEARTBEAT.header, self._book.tail, self._book.requests
+        prompt, drift, ring = self._book.times.prompt, self._drift, self._beats
         next_ms = at_ms + HEARTBEAT_MS
         for member in due:
             if member.due_ms != at_ms:
@@ -79,17 +77,13 @@ class Steady:
             ring[due_ms & _MASK].append(member)
 
     def _write_commits(self, at_ms: int, due: list[Member]) -> None:
-        head, logs = self._book.stamp(at_ms) + OFFSET_COMMIT.header(), self._book.requests
+        book = self._book
+        head = book.stamp(at_ms) + OFFSET_COMMIT.header
         for member in due:
-            if member.commit_due_ms != at_ms or member.due_ms < 0 or member.commit is None:
+            if member.commit_due_ms != at_ms or member.due_ms < 0 or not member.commit:
                 continue
-            before, after = member.commit
             member.correlation_id += 1
-            if member.fetcher is None:
-                member.offset += 7
-                offsets = committed(member.partitions, member.offset)
-            else:
-                offsets = member.fetcher.commit()
-            logs[member.broker].append(f"{head}{member.correlation_id}{before}{offsets}{after}{self._prompt()}{self._tail}")
+            told = filled(member.commit, member.commits().values())
+            book.requests[member.broker].append(f"{head}{member.correlation_id}{told}{book.times.prompt()}{book.tail}")
             member.commit_due_ms = at_ms + COMMIT_EVERY_MS + self._drift()
             self._commits[member.commit_due_ms & _MASK].append(member)

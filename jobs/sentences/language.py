@@ -53,6 +53,14 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Fields that are skipped."""
 
+_BOUNDED: Final = {
+    "text": ".{0,512}?",
+    "word": r"\S{1,512}?",
+    "reason": ".{1,4096}?",  # a stack trace in one line
+    **dict.fromkeys(("number", "generation", "rebalance_timeout"), r"-?\d{1,10}"),
+}
+"""What fields hold in beginnings; the others hold ids."""
+
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
 LONG_WORD: Final = re.compile(r"\S{38,}", re.ASCII)
@@ -81,6 +89,27 @@ class Template(NamedTuple):
     def groups(self) -> tuple[str, ...]:
         """Kept fields, in the order of the pattern's groups."""
         return tuple(name for name in _BRACES.findall(self.text) if name in FIELDS)
+
+    @property
+    def opening(self) -> str:
+        """A regular expression for the text before the first field, and the first digit of that if it is a number."""
+        before, *others = _BRACES.split(self.text, maxsplit=1)
+        is_number = bool(others) and {**FIELDS, **IGNORED}[others[0]].lstrip("-?").startswith(r"\d")
+        return re.escape(before) + (r"\d" if is_number else "")
+
+    @property
+    def beginning(self) -> str:
+        """A regular expression for as much of the sentence as nobody else writes: it ends before the second field.
+
+        One field of bounded length keeps a hostile line from taking minutes.
+        """
+        before, *others = _BRACES.split(self.text, maxsplit=2)
+        between = _BOUNDED.get(others[0], ".{1,512}?") + re.escape(others[1]) if others else ""
+        return re.escape(before) + between
+
+    def written(self, values: Mapping[str, object]) -> str:
+        """The sentence with values in the places of its fields."""
+        return _BRACES.sub(lambda field: str(values[field[1]]), self.text)
 
 
 def _group(name: str) -> str:
@@ -111,11 +140,18 @@ class Templates:
 
     def read(self, sentence: str) -> Reading | None:
         """What the first template that fits reads; None if none fits."""
-        for tried in self._by_word.get(sentence[: sentence.find(" ") + 1], self._open):
+        for tried in self._tried(sentence):
             reading = tried.read(sentence)
             if reading is not None:
                 return reading
         return None
+
+    def may_read(self, sentence: str) -> bool:
+        """Whether a sentence of any length has the fixed words of a template, though another text may have them too."""
+        return any(tried.may_read(sentence) for tried in self._tried(sentence))
+
+    def _tried(self, sentence: str) -> list[_Tried]:
+        return self._by_word.get(sentence[: sentence.find(" ") + 1], self._open)
 
 
 class _Tried:
@@ -131,8 +167,11 @@ class _Tried:
         self._pattern: re.Pattern[str] | None = None
         self.word = "".join(literals[0].partition(" ")[:2])  # how every sentence begins: up to the first blank, or the first field
 
+    def may_read(self, sentence: str) -> bool:
+        return sentence.endswith(self._end) and self._inside in sentence
+
     def read(self, sentence: str) -> Reading | None:
-        if not sentence.endswith(self._end) or self._inside not in sentence:
+        if not self.may_read(sentence):
             return None
         if self._pattern is None:
             self._pattern = re.compile(self._template.pattern)

@@ -32,5 +32,6 @@ REASONS: Final = (
     _reason("Member {member} joining group during {state}{why}"),
     _reason("Group's selectedProtocol will change because static member {member} with instance id {instance} joined with change of protocol{why}"),
     _reason("Removing {members} on pending sync request expiration"),
+    _reason("Error {word} when storing group assignment{text}during SyncGroup (member: {member}){period}"),
     _reason("{text}rror {text}when storing group assignment{text}during SyncGroup (member: {member}){period}"),
 )  # fmt: skip

@@ -10,12 +10,11 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.specification.partition import coordinator_partition
+from jobs.generate.book import Book
 from jobs.generate.consumer_protocol import assigned, range_assignor
 from jobs.generate.groups import Group, Member
 from jobs.generate.logged_group import LoggedGroup
 from jobs.generate.pen import TextPen
-from jobs.generate.sentences import words_of
-from jobs.generate.site import Site
 from tests.parsing.reading import read_lines
 from tests.tracker.simulated.acted_out import GROUP, EventPen
 from tests.tracker.simulated.scripts import LENGTH_MS, script
@@ -59,13 +58,11 @@ def acted(seed):
     """The release of a script, what both brokers wrote of it as text, and as events."""
     played = script(seed)
     applications = played.applications
-    site = Site(2, START_MS, played.release, random.Random(seed))
+    book = Book(2, START_MS, played.release, random.Random(seed))
     group = Group(GROUP, coordinator_partition(GROUP), 0, 0, 0, commits=False)
-    cast = [Member(one.config.client_id, one.config.group_instance_id, site.new_host()) for one in applications]
+    cast = [Member(one.config.client_id, one.config.group_instance_id, book.new_host()) for one in applications]
     rebalances = []
-    text = TextPen(
-        site, words_of(played.release), group, cast, [one.config for one in applications], on_rebalance=lambda: rebalances.append(1)
-    )
+    text = TextPen(book, group, cast, [one.config for one in applications], on_rebalance=lambda: rebalances.append(1))
     told = EventPen(played.release, applications, lambda digest: tuple(f"t-{number}" for number in assigned(bytes.fromhex(digest))))
     simulation = LoggedGroup(
         played.release,
@@ -79,10 +76,10 @@ def acted(seed):
         text.target = number % 2
         simulation.move_coordinator(at_ms, away_ms)
     simulation.run_until(LENGTH_MS)
-    for at_ms in sorted(site.book.later):
-        site.book.write(at_ms)
+    for at_ms in sorted(book.later):
+        book.write(at_ms)
     assert len(rebalances) == sum(event.kind == kinds.PREPARING_REBALANCE for event in told.events)
-    return played.release, site.book.take(), told.events
+    return played.release, book.take(), told.events
 
 
 def expected(release, events):

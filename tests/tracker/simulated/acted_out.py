@@ -16,7 +16,7 @@ from coordinator_model.events import Event, MemberEntry
 from coordinator_model.specification.effects import Effect, MemberAdded, MemberRemoved, StaticMemberReplaced, Transition
 from coordinator_model.states import State
 from jobs.generate.logged_group import Answered, LoggedGroup, Said
-from jobs.generate.sentences import reason_of, words_of
+from jobs.generate.sentences import Words
 from tests.tracker.logged import request_line
 from tests.tracker.story import START_MS
 
@@ -52,7 +52,7 @@ class EventPen:
         self.events: list[Event] = []
         self._partitions = partitions
         self._applications = applications
-        self._words = words_of(release)
+        self._words = Words(release)
         self._scala = not release.startswith("4")
         self._broker = BROKER
         self._connected: dict[Connection, str] = {}
@@ -76,9 +76,9 @@ class EventPen:
                 generation=-1 if said.kind == kinds.GROUP_LOADED and not self._scala else said.generation,
                 member_id="" if leads else said.member_id,
                 members=() if prepares else tuple(MemberEntry(m, "", 0, "", None) for m in said.member_ids),
-                instance_id=said.instance_id if not prepares or "instance}" in self._words.reasons[said.trigger] else "",
+                instance_id=said.instance_id if not prepares or "instance" in self._words.reasons[said.trigger].groups else "",
                 leader_id=said.member_id if leads else "",
-                reason=reason_of(self._words, said, GROUP).removesuffix(".") if prepares else said.reason,
+                reason=self._words.reason(said, GROUP).removesuffix(".") if prepares else said.reason,
                 member_count=said.member_count if counts else -1,
                 state=said.state.value if said.kind in {kinds.MEMBER_ADDED, kinds.MEMBER_ID_ISSUED} else "",
             )
