@@ -14,6 +14,7 @@ from jobs.logs.fetches.lines import BY_NUMBERS
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
 from jobs.logs.times import LENGTH, looks_like_time
+from jobs.sentences import broker
 
 _GROUP_API_KEYS: Final = {
     b"JOIN_GROUP": b"11", b"SYNC_GROUP": b"14", b"HEARTBEAT": b"12", b"LEAVE_GROUP": b"13", b"OFFSET_COMMIT": b"8", b"OFFSET_FETCH": b"9",
@@ -49,20 +50,7 @@ _API_NAME_WITHIN: Final = 64
 _COORDINATOR_LOGGERS: Final = (b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.group.", b"kafka.coordinator.Group")
 _STACK_TRACE: Final = re.compile(rb"\s*(?:at |Caused by: |Suppressed: |\.\.\. \d+ |[\w.$]+(?:Exception|Error)\b)")
 _LOG_LINE: Final = re.compile(rb".{24}Z?. ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b.*\(([\w.$\-]+)\)\Z", re.DOTALL)
-_LIFE: Final = {
-    b"BrokerServer": re.compile(rb"\] Transition from (?:STARTING to STARTED|STARTED to SHUTTING_DOWN|SHUTTING_DOWN to SHUTDOWN) \("),
-    b"KafkaServer": re.compile(rb"\],? (?:started|shutting down|shut down completed) \("),
-    b"AppInfoParser": re.compile(rb" Kafka version ?: \d"),
-    b"LogManager": re.compile(rb" since (?:no )?clean shutdown file was found \(| Shutdown broker because all log dirs in "),
-    b"LoggingSignalHandler": re.compile(rb" Terminating process due to signal "),
-    b"Kafka$": re.compile(rb" Terminating process due to signal "),
-    b"ZooKeeperClient": re.compile(rb"\] Session expired\. \("),
-    b"FetchSessionHandler": re.compile(rb" \[ReplicaFetcher [^\]]+\] Error sending fetch request \(sessionId=\d+, epoch=\d+\) to node "),
-    b"ReplicationControlManager": re.compile(rb" Fencing broker \d+ .*because its session has timed out"),
-    b"KafkaController": re.compile(rb" deleted brokers: \d"),
-    b"ReplicaStateMachine$BrokerChangeListener": re.compile(rb" deleted brokers: \d"),
-}
-"""How lines about a broker's coming, going and release look, by the last part of the logger's name (jobs/sentences/broker.py)."""
+_LIFE_LOGGERS: Final = frozenset(logger.encode() for logger in broker.LOGGERS)
 _REQUEST_LOGGER: Final = b"kafka.request.logger"
 _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'"errorCode"', b'"clientInformation"')
 
@@ -132,8 +120,7 @@ class BrokerJudge(LineJudge):
             mark.others += 1
             mark.other_loggers += 1
             mark.after_other = True
-            life = _LIFE.get(logger.rpartition(b".")[2])
-            return "" if is_coordinator or (life is not None and life.search(line)) else None
+            return "" if is_coordinator or _tells_of_life(line, logger) else None
         # In a log of requests alone such a line is damage; where other loggers write too, it may be the first line
         # of a longer message.
         pure = mark.is_request_log and not mark.other_loggers
@@ -182,6 +169,11 @@ def _is_coordinator(line: bytes) -> bool:
     if b"[GroupCoordinator" in line or b"GroupMetadataManager" in line or b"[Group Metadata Manager on Broker " in line:
         return True
     return line.endswith(b")") and line.startswith(_COORDINATOR_LOGGERS, line.rfind(b"(") + 1)
+
+
+def _tells_of_life(line: bytes, logger: bytes) -> bool:
+    """Whether a line says how a broker comes or goes, or which release it runs."""
+    return logger.rpartition(b".")[2] in _LIFE_LOGGERS and broker.read(line.decode("utf-8", "replace")) is not None
 
 
 def _other_logger(line: bytes) -> bytes:

@@ -12,18 +12,9 @@ from typing import Any, Final
 
 from coordinator_model.events import BROKER_RELEASE, BROKER_SOURCE, REQUEST_SOURCE
 from jobs.parsing.rows import EVENT, int32, skipped
-from jobs.sentences.broker import BROKER
-from jobs.sentences.language import Templates
+from jobs.sentences import broker
 
-_LOGGERS: Final = (
-    r"(?:[\w.]*\.)?(?:BrokerServer|KafkaServer|LogManager|LoggingSignalHandler|Kafka\$|ZooKeeperClient|FetchSessionHandler"
-    r"|ReplicationControlManager|KafkaController|AppInfoParser|ReplicaStateMachine\$BrokerChangeListener)"
-)
-BROKER_SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ (.*) \({_LOGGERS}\)\Z")  # group: the sentence
-_LOGGER: Final = re.compile(rf"(?a)\({_LOGGERS}\)\Z")
 _MOST: Final = 1 << 10  # characters of a line
-
-BROKER_SENTENCES: Final = Templates(BROKER)
 
 LEVELS: Final = {19: "3.7", 20: "3.8", 21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3", 33: "4.4"}
 """The release line by the highest level. A broker with unstable features tells others, which say nothing."""
@@ -37,15 +28,15 @@ _LEVEL: Final = re.compile(r'(?a)\{"name":"metadata\.version","minVersion":\d{1,
 
 def is_broker_line(text: str) -> bool:
     """Whether a line is of a logger that says how brokers come and go, or what they run."""
-    return len(text) <= _MOST and text.endswith(")") and _LOGGER.match(text, text.rfind("(")) is not None
+    return len(text) <= _MOST and broker.is_of_such_a_logger(text)
 
 
 def row(text: str, at_us: int | None) -> dict[str, Any]:
     """The columns of PARSED that the text and the time (epoch µs) of a line decide. A sentence that no template fits is skipped."""
-    shape = BROKER_SHAPE.match(text)
-    reading = None if shape is None else BROKER_SENTENCES.read(shape[1])
-    if reading is None or shape is None or at_us is None:
+    told = broker.read(text)
+    if told is None or at_us is None:
         return skipped(BROKER_SOURCE)
+    sentence, reading = told
     nodes = reading.fields.get("nodes")
     return {
         "source": BROKER_SOURCE,
@@ -54,7 +45,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
         "received_at": at_us,
         "coordinator_id": int32(reading.fields.get("node")),
         "software": reading.fields.get("release"),
-        "reason": shape[1],
+        "reason": sentence,
         "groups": None if nodes is None else [{"coordinator_id": int32(node)} for node in re.split(", ?", nodes)],
     }
 

@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.events import CLIENT_NOTE, CLIENT_SOURCE, CONNECT
 from jobs.common.trouble import tells_of_trouble
 from jobs.parsing.rows import EVENT, Refusal, damage, int32, refused, skipped
-from jobs.sentences.client import JAVA, LIBRDKAFKA, NOTES
-from jobs.sentences.language import LONG_WORD, Templates
-from jobs.sentences.other_clients import OTHERS
+from jobs.sentences.client import CLIENTS
+from jobs.sentences.language import LONG_WORD
 
 _MAX_LENGTH: Final = 1 << 16
 _MAX_WORDS: Final = 1 << 12  # characters besides long words
@@ -34,8 +33,6 @@ _OTHER: Final = re.compile(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)
 # Facilities with one sentence; and another one, about brokers before 0.10.1.
 _WHOLE: Final = re.compile(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
 _NOTHING: Final = frozenset({"", "null"})
-
-_sentences: Final = Templates((*JAVA, *LIBRDKAFKA, *OTHERS, *NOTES))
 
 
 class _Parts(NamedTuple):
@@ -54,7 +51,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
     if len(text) > _MAX_LENGTH or (len(text) > _MAX_WORDS and len(LONG_WORD.sub("", text)) > _MAX_WORDS):
         return refused(CLIENT_SOURCE, Refusal.TOO_LONG, text)
     parts = _parts(text)
-    reading = _sentences.read(parts.sentence)
+    reading = CLIENTS.read(parts.sentence)
     is_trouble = reading is None and parts.group is not None and tells_of_trouble(parts.sentence)
     if reading is None and not is_trouble:
         return refused(CLIENT_SOURCE, Refusal.UNKNOWN_TEMPLATE, text) if _WHOLE.search(text) else skipped(CLIENT_SOURCE)

@@ -18,26 +18,20 @@ from coordinator_model import events as e
 from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
 from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, damage, int32, refused, skipped
-from jobs.sentences.classic import MEMBERS, REBALANCE
+from jobs.sentences.classic import MEMBERS, PREFIXES, REBALANCE, UNPREFIXED
 from jobs.sentences.consumer import CONSUMER
 from jobs.sentences.language import LONG_WORD, Reading, Templates
 from jobs.sentences.reason import REASONS
 from jobs.sentences.service import COMMITS, HARMLESS, NOTES, OWNERSHIP
 
-TEMPLATES: Final = (*REBALANCE, *MEMBERS, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
+TEMPLATES: Final = (*REBALANCE, *MEMBERS, *UNPREFIXED, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
 """A general wording comes after the special ones that it includes."""
 
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; Kafka writes no longer line
 _MAX_WORDS: Final = 1 << 11  # characters besides long words
 
-_MARKS: Final = (
-    " [GroupCoordinator ", "coordinator.group.", "kafka.coordinator.Group", " [GroupMetadataManager brokerId=",
-    " [Group Metadata Manager on Broker ",
-)  # fmt: skip
-_PREFIX: Final = (
-    r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=|Group Metadata Manager on Broker )(\d+)"
-    r"(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
-)
+_MARKS: Final = (" [GroupCoordinator ", "coordinator.group.", "kafka.coordinator.Group", *(f" [{prefix}" for prefix in PREFIXES[2:]))
+_PREFIX: Final = rf"\[(?:{'|'.join(PREFIXES)})(\d+)(?: topic=__consumer_offsets partition=(\d{{1,9}}))?\]:? "
 _LOGGER: Final = (
     r"kafka\.coordinator\.(?:group\.[\w.$]+|GroupCoordinator|GroupMetadataManager)"
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"

@@ -13,10 +13,11 @@ then `epoch=INITIAL`.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from coordinator_model import events as e
-from jobs.sentences.language import Template
+from jobs.sentences.language import Reading, Template, Templates
 
 _FETCH: Final = "[ReplicaFetcher replicaId={number}, leaderId={number}, fetcherId={number}] Error sending fetch request"
 _CHANGED: Final = "Newly added brokers: {text}, deleted brokers: {nodes}"
@@ -49,3 +50,25 @@ BROKER: Final = (
     Template(e.BROKER_FENCED, "0.11", "[Controller {number}]: " + _CHANGED + ", all live brokers: {text}"),
     Template(e.BROKER_FENCED, "0.9-0.10", "[BrokerChangeListener on Controller {number}]: " + _CHANGED + ", all live brokers: {text}"),
 )  # fmt: skip
+
+LOGGERS: Final = (
+    "BrokerServer", "KafkaServer", "LogManager", "LoggingSignalHandler", "Kafka$", "ZooKeeperClient", "FetchSessionHandler",
+    "ReplicationControlManager", "KafkaController", "AppInfoParser", "ReplicaStateMachine$BrokerChangeListener",
+)  # fmt: skip
+"""Who logs them, by the last parts of the loggers' names."""
+_LOGGER: Final = rf"\((?:[\w.]*\.)?(?:{'|'.join(map(re.escape, LOGGERS))})\)\Z"
+_BEHIND: Final = re.compile(f"(?a){_LOGGER}")
+_SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ (.*) {_LOGGER}")
+_templates: Final = Templates(BROKER)
+
+
+def is_of_such_a_logger(text: str) -> bool:
+    """Whether a line is of a logger that says how brokers come and go, or what they run."""
+    return text.endswith(")") and _BEHIND.match(text, text.rfind("(")) is not None
+
+
+def read(text: str) -> tuple[str, Reading] | None:
+    """The sentence of such a line, and what its template reads; None if it has no known sentence."""
+    shape = _SHAPE.match(text)
+    reading = None if shape is None else _templates.read(shape[1])
+    return None if shape is None or reading is None else (shape[1], reading)

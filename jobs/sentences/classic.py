@@ -43,8 +43,6 @@ REBALANCE: Final = (
     Template(e.MEMBERS_NOT_SYNCED, "3.0-3.9 DEBUG", "Group {group} removed members who haven't sent their sync request: {members}"),
     Template(e.MEMBERS_NOT_SYNCED, "Java DEBUG", "Group {group} removed members who haven't sent their sync requests: {members}"),
     Template(e.NO_MEMBER_REJOINED, "2.3-3.9, Java ERROR", "Group {group} could not complete rebalance because no members rejoined{period}"),
-    Template(e.LEADER_NOT_REJOINED, "2.4-3.9", "Group leader [member.id: {member}, group.instance.id: {instance}] failed to join before rebalance timeout, while new leader {leader} was elected."),
-    Template(e.LEADER_NOT_REJOINED, "2.4-3.9", "Group leader [member.id: {member}, group.instance.id: {instance}] failed to join before rebalance timeout, and the group couldn't proceed to next generationbecause no member joined."),
     Template(e.LEADER_NOT_REJOINED, "Java", "Group leader [memberId: {member}, groupInstanceId: {instance}] failed to join before the rebalance timeout. Member {leader} was elected as the new leader."),
     Template(e.LEADER_NOT_REJOINED, "Java", "Group leader [memberId: {member}, groupInstanceId: {instance}] failed to join before the rebalance timeout and the group couldn't proceed to the next generation because no member joined."),
 )  # fmt: skip
@@ -70,8 +68,6 @@ MEMBERS: Final = (
     Template(e.STATIC_MEMBER_KEPT, "2.3-2.6", "Static member joins during {state} stage will not trigger rebalance."),
     Template(e.INSTANCE_FENCED, "Java", "Request memberId={member} for static member with groupInstanceId={instance} is fenced by existing memberId={new_member} during operation {reason}"),
     Template(e.INSTANCE_FENCED, "3.0-3.9", "Request memberId={member} for static member with groupInstanceId={instance} is fenced by current memberId={new_member} during operation {reason}"),
-    Template(e.INSTANCE_FENCED, "2.5-2.8 ERROR", "given member.id {member} is identified as a known static member {instance}, but not matching the expected member.id {new_member} during {reason}, will respond with instance fenced error"),
-    Template(e.INSTANCE_FENCED, "2.3-2.4 ERROR", "given member.id {member} is identified as a known static member {instance},but not matching the expected member.id {new_member}"),
     Template(e.MEMBER_FAILED, "0.11-3.9, Java", "Member {member} in group {group} has failed, removing it from the group{period}"),
     Template(e.MEMBER_FAILED, "0.9-0.10.2 TRACE", "Member {member} in group {group} has failed"),
     Template(e.MEMBER_LEFT, "Java", "[Group {group}] Member {member} has left group through explicit `LeaveGroup` request; client reason: {reason}"),
@@ -83,6 +79,17 @@ MEMBERS: Final = (
     Template(e.PENDING_MEMBER_LEFT, "3.0-3.9", "Pending member with memberId={member} has left group {group} through explicit `LeaveGroup` request"),
     Template(e.PENDING_MEMBER_LEFT, "2.2-2.8", "Pending member {member} is leaving group {group}."),
     Template(e.PENDING_MEMBER_EXPIRED, "2.2-3.9, Java", "Pending member {member} in group {group} has been removed after session timeout expiration."),
+)  # fmt: skip
+
+UNPREFIXED: Final = (
+    Template(e.LEADER_NOT_REJOINED, "2.4-3.9", "Group leader [member.id: {member}, group.instance.id: {instance}] failed to join before rebalance timeout, while new leader {leader} was elected."),
+    Template(e.LEADER_NOT_REJOINED, "2.4-3.9", "Group leader [member.id: {member}, group.instance.id: {instance}] failed to join before rebalance timeout, and the group couldn't proceed to next generationbecause no member joined."),
+    Template(e.INSTANCE_FENCED, "2.5-2.8 ERROR", "given member.id {member} is identified as a known static member {instance}, but not matching the expected member.id {new_member} during {reason}, will respond with instance fenced error"),
+    Template(e.INSTANCE_FENCED, "2.3-2.4 ERROR", "given member.id {member} is identified as a known static member {instance},but not matching the expected member.id {new_member}"),
     Template(e.MEMBER_LOADED, "2.5-2.7", "Static member " + METADATA + ".groupInstanceId of group {group} loaded with member id {text} at generation {generation}."),
     Template(e.MEMBER_LOADED, "2.8-3.9", "Loaded member " + METADATA + " in group {group} with generation {generation}."),
 )  # fmt: skip
+"""What GroupMetadata of the Scala coordinator logs: nothing names the coordinator before the sentence."""
+
+PREFIXES: Final = ("GroupCoordinator ", "GroupCoordinator id=", "GroupMetadataManager brokerId=", "Group Metadata Manager on Broker ")
+"""What stands in a bracket before the other sentences, up to the number of the broker."""

@@ -9,10 +9,12 @@ common/protocol/Errors.java, and of rd_kafka_err_descs in src/rdkafka.c.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from coordinator_model import events as e
-from jobs.sentences.language import Template
+from jobs.sentences.language import Template, Templates
+from jobs.sentences.other_clients import AIOKAFKA, FRANZ_GO, KAFKA_GO, KAFKA_PYTHON, KAFKAJS, OTHERS, SARAMA, STARTING
 
 _SENT: Final = "Generation{generationId={generation}, memberId='{member}', protocol={text}}"
 _REFUSED: Final = {
@@ -124,3 +126,17 @@ NOTES: Final = tuple(
     )
 )  # fmt: skip
 """Lines from which nothing follows that others do not say. They come after all others: some are only beginnings."""
+
+CLIENTS: Final = Templates((*JAVA, *LIBRDKAFKA, *OTHERS, *NOTES))
+
+UNSIGNED: Final[Mapping[str, tuple[Template, ...]]] = {
+    "franz-go": FRANZ_GO,
+    "librdkafka": tuple(template for template in LIBRDKAFKA if template.kind == e.CLIENT_POLL_TIMEOUT),
+    "java": tuple(template for template in JAVA if template.text.startswith(_COMMIT)),
+    "kafka-python": KAFKA_PYTHON,
+    "aiokafka": AIOKAFKA,
+    "sarama": SARAMA,
+    "kafka-go": KAFKA_GO,
+    "kafkajs": (*KAFKAJS, STARTING),
+}
+"""By library, sentences that show by themselves whose they are. Of librdkafka and Java, the texts of errors that an application prints."""

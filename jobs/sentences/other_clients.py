@@ -1,17 +1,19 @@
 """What consumers of other libraries log about their group. The first template that fits a sentence decides.
 
-jobs/logs/clients/sentences.py has the beginnings of these sentences: it decides which lines come here, and puts fields that a logger writes
-beside the message behind it. Only aiokafka and sarama keep silent about much: aiokafka leaves after a poll timeout with the words of any
+jobs/logs/clients/sentences.py finds the beginnings of these sentences in a line, and puts fields that a logger writes beside the message
+behind it. Only aiokafka and sarama keep silent about much: aiokafka leaves after a poll timeout with the words of any
 other departure, sarama neither says that it joins nor that it leaves. franz-go and kafka-go have no poll timeout: their word that they leave
 is a reason, and nothing else is waited for.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from coordinator_model import events as e
-from jobs.sentences.language import Template
+from jobs.sentences.language import Template, Templates
 
 _UNKNOWN: Final = {"state": e.UNKNOWN_MEMBER_ID}
 _OLD: Final = {"state": e.ILLEGAL_GENERATION}
@@ -117,3 +119,26 @@ KAFKAJS: Final = (
 )  # fmt: skip
 
 OTHERS: Final = (*KAFKA_PYTHON, *AIOKAFKA, *FRANZ_GO, *SARAMA, *KAFKA_GO, *KAFKAJS)
+
+STARTING: Final = Template("", "1.0+", "Starting; groupId: {group}")
+"""From KafkaJS. It tells nothing but the group."""
+NAMING: Final = Templates((*OTHERS, STARTING))
+"""What may name the group of a log's other lines."""
+
+_NAME: Final = re.compile(r"(?:^|, |\})(\w+): ")
+
+
+def _fields() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for template in (*FRANZ_GO, *KAFKAJS, STARTING):
+        message, _, fields = template.text.partition("; ")
+        names = tuple(_NAME.findall(fields))
+        if names:
+            found[message] = min(found.get(message, names), names, key=len)
+    return found
+
+
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = _fields()
+"""Which fields belong to a message of franz-go or KafkaJS, where a logger writes fields beside the message."""
+OPEN: Final = {message.partition("{")[0]: names for message, names in FIELDS.items() if "{" in message}
+"""The same of messages that have fields in them, by how they begin."""

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model import events
+from jobs.logs.clients.sentences import library_of
 from jobs.parsing.coordinator_log import TEMPLATES
 from jobs.sentences.broker import BROKER
-from jobs.sentences.client import JAVA, LIBRDKAFKA, NOTES
-from jobs.sentences.other_clients import OTHERS
+from jobs.sentences.client import JAVA, LIBRDKAFKA, NOTES, UNSIGNED
+from jobs.sentences.other_clients import OTHERS, STARTING
 from jobs.sentences.reason import REASONS
 from tests.parsing.template_examples import EXAMPLES as SENTENCES
 
@@ -31,6 +32,7 @@ EXAMPLES = [
     for template in (*TEMPLATES, *BROKER, *REASONS, *CLIENTS)
     for example in (re.sub(r"\{(\w+)\}", lambda name: VALUES[name[1]], template.text), *SENTENCES.get(template.text, ()))
 ]
+STARTS = [(STARTING, "Starting; groupId: orders")]
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
 
 
@@ -43,6 +45,12 @@ def test_an_example_is_read_as_what_it_is(template, example):
     assert re.match(template.pattern, example)
     templates = next(all_ for all_ in (TEMPLATES, BROKER, REASONS, CLIENTS) if template in all_)
     assert first(templates, example).kind == template.kind
+
+
+@pytest.mark.parametrize(("library", "template"), [(library, template) for library, of_one in UNSIGNED.items() for template in of_one])
+def test_a_sentence_shows_whose_it_is(library, template):
+    example = next(example for of_one, example in EXAMPLES + STARTS if of_one == template)
+    assert library_of(f"2026-11-21 06:00:00,000 INFO x: {example}".encode()) == (library, 32)
 
 
 def test_every_example_is_one_of_a_template():

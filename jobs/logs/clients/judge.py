@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from jobs.common.trouble import WORDS
+from jobs.common.trouble import tells_of_trouble
 from jobs.logs.bytes import LogBytes
 from jobs.logs.clients import groups
 from jobs.logs.clients.envelopes import SIGNED_WITHIN, client_line
@@ -22,6 +22,7 @@ from jobs.logs.clients.sentences import JAVA
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
+from jobs.sentences.client import CLIENTS
 
 _FACILITIES: Final = re.compile(
     rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE|LEAVE|GRPSYNC|COMMITFAIL|FATAL)\|"
@@ -30,15 +31,7 @@ _FACILITIES: Final = re.compile(
 )
 _UNSIGNED: Final = re.compile(rb"Application maximum poll interval|Consumer group session timed out|Offset commit \(")
 """Sentences of librdkafka that are kept where nothing tells the facility."""
-_SENTENCES: Final = re.compile(
-    rb"poll timeout has expired|Time between subsequent calls to poll\(\) was longer|[sS]ending LeaveGroup request|and leave group"
-    rb"|Request joining group due to|Requesting to re-join|Need to revoke partitions|\(Re-\)joining group|Generation data was cleared"
-    rb"|Successfully (?:joined group with|synced group in) generation|(?:Join|Sync)Group (?:failed|with )| to (?:heartbeat|join group) "
-    rb"|HeartbeatRequest failed |is unavailable or invalid|Giving away all assigned|(?:fenced |: )group\.instance\.id "
-    rb"|ffset commit (?:failed on partition|with offsets)|OffsetCommit (?:failed|request since)|ynchronous auto-commit of offsets"
-    rb"|Heartbeat thread failed|disconnected from the group| transitioned (?:from|to) |Reconciling assignment with local epoch"
-    rb"|Rebalance started|Joined group at generation|Broker coordinator was|" + WORDS.encode()
-)
+_LOGGER: Final = re.compile(rb" \([\w$]+(?:\.[\w$]+)+(?::\d+)?\)\s*\Z")
 _PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
 
 
@@ -97,6 +90,15 @@ def is_consumer_line(line: bytes) -> bool:
     inside = False
     for part in _PREFIX_PARTS.finditer(line) if b"groupId=" in line else ():
         if inside and part[0] == b"groupId=":
-            return _SENTENCES.search(line, part.end()) is not None
+            return _tells(line[part.end() :].partition(b"] ")[2])
         inside = part[0] not in (b"]", b"groupId=")
     return False
+
+
+def _tells(sentence: bytes) -> bool:
+    """Whether Java's client says something that is read, or has a word of trouble."""
+    logger = sentence.rfind(b" (")
+    if logger >= 0 and _LOGGER.match(sentence, logger) is not None:
+        sentence = sentence[:logger]
+    text = sentence.decode("utf-8", "replace").rstrip()
+    return CLIENTS.may_read(text) or tells_of_trouble(text)
