@@ -65,7 +65,7 @@ def test_a_log_in_any_envelope(name):
     (JAVA_CLIENT, Writer.CLIENT),
     (b"app-1  | " + LIBRDKAFKA, Writer.CLIENT),
     (b"[2026-11-21 06:00:00,000] INFO [Worker clientId=connect-1, groupId=connect] Rebalance started (o.a.k.c.X)", Writer.CLIENT),
-    (b"2026-11-21 06:00:00,000 INFO kafka.coordinator.consumer: Leaving consumer group (group)", Writer.CLIENT),  # of kafka-python
+    (b"2026-11-21 06:00:00,000 INFO kafka.coordinator.consumer: Leaving consumer group (group).", Writer.CLIENT),  # of kafka-python
     (b"2026-11-21 06:00:00,000 INFO [main] com.acme.App - the consumers of this group are up", Writer.UNKNOWN),
     (b"[2026-11-21 06:00:00,000] INFO binding to port 2181 (org.apache.zookeeper.server.NIOServerCnxnFactory)", Writer.UNKNOWN),
     (b'    assert parse("[2026-11-21 06:00:00,000] INFO x (kafka.server.KafkaServer)")', Writer.UNKNOWN),
