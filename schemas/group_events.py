@@ -1,8 +1,7 @@
 """The replayable record: one row per request or coordinator-log line that concerns a group.
 
 A new model version is re-run from this table. Successful heartbeats of one member in one batch share a row; `beats` keeps each of them, so
-that the tracker sees the same heartbeats wherever rows are cut. `rebalance maintain --thin-after` merges old rows of quiet times, and keeps
-fewer `beats` and `positions` than `beat_count` says.
+that the tracker sees the same heartbeats wherever rows are cut.
 """
 
 from __future__ import annotations
@@ -185,7 +184,7 @@ SCHEMA: Final = StructType(
         column(
             "beats",
             ArrayType(IntegerType(), containsNull=False),
-            "Heartbeats: ms since received_at, ascending; fewer than `beat_count` if they were thinned. Clock: seconds since received_at in which lines stand, as first, last, first, last, …",
+            "Heartbeats: ms since received_at, ascending. Clock: seconds since received_at in which lines stand, as first, last, first, last, …",
         ),
         column("positions", ArrayType(LongType(), containsNull=False), "Heartbeats: line or offset of each of `beats`."),
         column("lines", IntegerType(), "Input lines that the row stands for.", nullable=False),

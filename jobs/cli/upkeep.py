@@ -25,18 +25,11 @@ _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files del
 @options.command(
     "rebalance maintain --lakehouse lake/",
     "rebalance maintain --lakehouse lake/ --keep 90d",
-    "rebalance maintain --lakehouse lake/ --keep 365d --thin-after 7d",
     "rebalance maintain --lakehouse lake/ --keep 365d --keep-events 30d --dry-run",
 )
 @options.lakehouse("Folder that `rebalance run` writes to. It may be running.")
 @click.option("--keep", type=options.SPAN, help="Delete rows that are older than this: 90d, 26w. [default: keep everything]")
 @click.option("--keep-events", type=options.SPAN, help="The same for group_events, which `rebalance replay` reads. [default: as --keep]")
-@click.option(
-    "--thin-after",
-    type=options.SPAN,
-    help="Keep only the first, the last, the number and the longest gap of heartbeats that are older than this and have nothing unusual "
-    "near. docs/operations.md says what that changes. [default: keep each heartbeat]",
-)
 @click.option(
     "--grace",
     type=options.SPAN,
@@ -63,8 +56,6 @@ def maintain(lakehouse: Place, *, dry_run: bool, **ages: Any) -> int:
     for table in done:
         if table.left_alone:
             say(f"{table.table} was left alone: {table.left_alone}")
-        if table.thinned is not None:
-            say(f"{table.table}: {table.thinned.beats:,} heartbeats were thinned, and {table.thinned.rows:,} rows merged.")
     if dry_run:
         say("Nothing was done (--dry-run).")
     return 0
@@ -127,9 +118,6 @@ def replay(old: Place, lakehouse: Place, *, swap: bool, config: Path | None, lat
     if outcome.without_events:
         older = f"{outcome.without_events:,} rebalances of the old lakehouse are older than the oldest event that was kept"
         say(f"{older}: the new one lacks them.")
-    if outcome.thinned:
-        thinned = f"{outcome.thinned:,} heartbeats of quiet times had been thinned (`rebalance maintain --thin-after`)"
-        say(f"{thinned}: as many were tracked, evenly spaced.")
     if outcome.before is None:
         say(f"{lakehouse} is up to date with {old}. To use it: stop `rebalance run`, and repeat this command with --swap.")
     elif outcome.before == old:  # nothing can be renamed in a store

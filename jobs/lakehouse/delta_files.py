@@ -7,7 +7,7 @@ first; then one commit takes the old ones out and the new ones in. A killed proc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -122,45 +122,22 @@ def rewrite(
     """
     table = opening.opened(folder)
     before = sum(file.rows if file.rows is not None else count(folder, [file], "true", spill) for file in files)
-
-    def changed(after: int) -> bool:
-        if after > before or (keep is None and after != before):
-            raise RuntimeError(f"{folder}: {before} rows became {after}; the table was not changed")
-        return after != before
-
     rest = f"{f'WHERE {keep}' if keep else ''} ORDER BY {order}"
-    rows = read(table, folder, [file.path for file in files], spill, rest=rest)
-    return before - substitute(folder, files, rows, changed=changed, row_group=row_group)
-
-
-def substitute(
-    folder: Place,
-    files: Sequence[DataFile],
-    rows: Iterator[pa.RecordBatch],
-    *,
-    changed: Callable[[int], bool | None],
-    row_group: int = ROW_GROUP,
-) -> int:
-    """Writes rows beside the files of a table, and replaces some of these by them in one commit; returns how many rows there are.
-
-    `changed` gets that number, and says whether they are other rows than before. It may raise, or say None: then the table stays as it was.
-    ChangedError: the files left the table meanwhile; nothing was changed.
-    """
     added: list[AddedFile] = []
     try:
-        added.extend(_written(folder, rows, row_group))
+        added.extend(_written(folder, read(table, folder, [file.path for file in files], spill, rest=rest), row_group))
         after = sum(file.rows for file in added)
-        changes = changed(after)
-        if changes is not None:
-            for file in added:
-                sync(folder / file.name)
-            sync(folder)
-            replace(folder, files, added, changes=changes)
-            added = []
+        if after > before or (keep is None and after != before):
+            raise RuntimeError(f"{folder}: {before} rows became {after}; the table was not changed")
+        for file in added:
+            sync(folder / file.name)
+        sync(folder)
+        replace(folder, files, added, changes=after != before)
+        added = []
     finally:
         for file in added:
             (folder / file.name).unlink(missing_ok=True)
-    return after
+    return before - after
 
 
 def _written(folder: Place, batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[AddedFile]:

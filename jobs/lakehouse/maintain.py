@@ -1,7 +1,6 @@
 """Keeps a lakehouse fast and small, beside the pipeline that writes to it.
 
-For each table it first deletes rows that are older than `keep`, and provisional rows that a newer or the final row replaces. In
-group_events it thins heartbeats that are older than `thin_after` (jobs/lakehouse/thinning.py). Then it
+For each table it first deletes rows that are older than `keep`, and provisional rows that a newer or the final row replaces. Then it
 merges small files into larger ones, sorted as queries ask for rows. Last it deletes files that were replaced long ago.
 
 Each step is one commit, or deletes what no reader needs: it may be killed anywhere, and the next call continues. Who follows a table knows
@@ -11,7 +10,6 @@ its files by the micro-batch that wrote them, so a file is left alone until all 
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,13 +19,12 @@ from urllib.parse import unquote
 
 from jobs.common.errors import UserError
 from jobs.common.stores import Place
-from jobs.lakehouse import delta_files, followers, locks, opening, thinning
+from jobs.lakehouse import delta_files, followers, locks, opening
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.event_copy import EXPIRED_UNTIL
 from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.parquet import is_plain, rows_of_files
 from jobs.lakehouse.reader import check_events
-from jobs.lakehouse.thinning import Thinned
 from schemas.names import GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL, TIME, TIMES
 
 LONGEST_GRACE: Final = timedelta(days=7)
@@ -40,8 +37,6 @@ _PORTION_BYTES: Final = 8 * FILE_BYTES
 
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
 """The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
-_THINNED_UNTIL: Final = "rebalance-thinned-until"
-_THINNED_AT: Final = "rebalance-thinned-at"
 _REBALANCE: Final = "cluster, group_id, coalesce(generation, -1), coalesce(joined_at, ended_at)"
 """What a rebalance is known by, as in sql/views/rebalances_waiting.sql."""
 _OF_OPEN: Final = "outcome IN ('OPEN', 'ENDED')"
@@ -54,7 +49,6 @@ class Policy:
 
     keep: timedelta | None = None
     keep_events: timedelta | None = None  # of group_events, if it differs
-    thin_after: timedelta | None = None  # heartbeats of quiet times lose their single times and lines
     grace: timedelta = LONGEST_GRACE  # for which replaced files stay, for readers that began before
     row_group: int = ROW_GROUP
 
@@ -69,7 +63,6 @@ class MaintainedTable:
 
     table: str
     rows_removed: int = 0
-    thinned: Thinned | None = None
     files: tuple[int, int] = (0, 0)  # before and after
     size: tuple[int, int] = (0, 0)  # bytes, before and after
     deleted: int = 0  # files that were replaced earlier
@@ -111,8 +104,6 @@ class _Table:
         self._bounded = self._time is not None and not nullable[self._time] and name != REBALANCES_PROVISIONAL
         keep = policy.of(name)
         self._oldest = newest - keep if keep is not None and self._time is not None else None
-        thins = policy.thin_after is not None and name == GROUP_EVENTS
-        self._thin_before = newest - policy.thin_after if thins and policy.thin_after is not None else None
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
         self._followed = followers.of_table(house, name)
@@ -123,7 +114,6 @@ class _Table:
         before = self._files()
         removed = self._drop_replaced() if self._name == REBALANCES_PROVISIONAL else 0
         removed += self._expire(self._free())  # then: nothing brings a row back whose end is too old
-        thinned = self._thin(self._thin_before) if self._thin_before is not None else None
         if not self._dry_run:
             for portion in _portions([file for file in self._free() if file.size < _SMALL]):
                 if len(portion) > 1:
@@ -133,7 +123,6 @@ class _Table:
         return MaintainedTable(
             self._name,
             removed,
-            thinned,
             (len(before), len(after)),
             (sum(file.size for file in before), sum(file.size for file in after)),
             len(deleted),
@@ -173,28 +162,6 @@ class _Table:
         for portion in _portions(list(counts)):
             removed += self._rewrite(portion, f"coalesce(NOT {too_old}, true)")
         return removed
-
-    def _thin(self, before: datetime) -> Thinned:
-        """Thins heartbeats that are older than a time, in files that track has read; says how many.
-
-        Two marks tell which files another call need not read again: up to when rows were thinned, and when that was.
-        """
-        table = opening.opened(self._folder)
-        until, at = (table.transaction_version(mark) or 0 for mark in (_THINNED_UNTIL, _THINNED_AT))
-        # Rows that track has still to write may name any heartbeat that they are made of.
-        files = [
-            file
-            for file in self._free()
-            if (file.oldest is None or file.oldest < before) and (file.newest is None or _ms(file.newest) >= until or file.written_ms > at)
-        ]
-        done = Thinned()
-        for portion in _portions(sorted(files, key=lambda file: (file.oldest is not None, file.oldest, file.path))):
-            done = done + thinning.thin(
-                self._folder, portion, before, self._scratch, row_group=self._policy.row_group, dry_run=self._dry_run
-            )
-        if files and not self._dry_run and (any(done) or _ms(before) > until):
-            delta_files.mark(self._folder, {_THINNED_UNTIL: _ms(before), _THINNED_AT: int(time.time() * 1_000)})
-        return done
 
     def _drop_replaced(self) -> int:
         """Deletes provisional rows that a newer or the final row of their rebalance replaces; returns how many."""

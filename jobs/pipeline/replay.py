@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_SECONDS: Final = 1
-_THINNED: Final = "SELECT coalesce(sum(beat_count - len(beats)), 0) n FROM group_events WHERE beat_count > len(beats)"
 
 Show = Callable[[RunProgress], None]
 
@@ -52,7 +51,6 @@ class ReplayResult:
     rebalances: int
     findings: int
     without_events: int  # rebalances of the old lakehouse that are older than its events
-    thinned: int  # heartbeats whose times `rebalance maintain --thin-after` gave up
     seconds: float
     before: Place | None = None  # where the old lakehouse is, after a swap
     signal: int | None = None  # the signal that ended the replay
@@ -159,7 +157,6 @@ def _result(started: float, made: Place, old: Place, before: Place | None = None
         rebalances=counted.get(REBALANCES, 0),
         findings=counted.get(FINDINGS, 0),
         without_events=lost,
-        thinned=int(lake.rows(_THINNED)[0]["n"]),
         seconds=time.monotonic() - started,
         before=before,
         signal=signal,

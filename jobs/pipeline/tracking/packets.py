@@ -37,7 +37,6 @@ from coordinator_model.events import (
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.stores import Place
-from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
 from jobs.pipeline.tracking.read_files import batches_of, have_reads
 from jobs.pipeline.tracking.spread import Spread
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 """Fields of Event with another name than their column: times, in milliseconds."""
 
-COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
+COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields))
 """The columns of group_events that events are made of."""
 _SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
@@ -137,7 +136,7 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch], file: str) -> Iter
     def shard_of(group_id: str) -> int:
         return coordinator_partition(group_id, spread.shards)
 
-    for batch in map(restored, batches):
+    for batch in batches:
         packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats], list[str]]] = {}
 
         def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats], list[str]]:
