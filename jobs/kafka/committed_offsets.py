@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jobs.kafka.bytes import FieldReader, UnreadableError
+from coordinator_model.kafka_bytes import FieldReader, UnreadableError
 from jobs.kafka.group_metadata import UnsupportedVersionError
 
 COMMIT_KEYS: Final = frozenset({0, 1})

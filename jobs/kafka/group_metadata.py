@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jobs.kafka.bytes import FieldReader, UnreadableError
+from coordinator_model.kafka_bytes import FieldReader, UnreadableError
 
 GROUP_KEY: Final = 2
 """The key type of classic groups: 0 and 1 are commits, 3 and more are other kinds of groups."""

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public, although not said to be
 
-from jobs.kafka.bytes import uuid_text
+from coordinator_model.kafka_bytes import uuid_text
 from jobs.kafka.clients import Cluster, reason
 
 TIMEOUT_SECONDS: Final = 30.0

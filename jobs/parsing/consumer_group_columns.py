@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as e
+from coordinator_model.specification.consumer.consumer_protocol import PROTOCOL_TYPE
 from jobs.kafka import consumer_group_records as records
 from jobs.kafka.consumer_group_records import ConsumerGroupRecord, StoredValue
-from jobs.parsing.consumer_protocol import CONSUMER, partitions_entry
+from jobs.parsing.consumer_protocol import partitions_entry
 
 _KINDS: Final = {
     records.EPOCH_KEY: e.EPOCH_STORED,
@@ -41,7 +42,7 @@ def _of_value(value: StoredValue, member_id: str) -> dict[str, Any]:
                 "session_timeout_ms": value.session_timeout_ms if value.session_timeout_ms >= 0 else None,
                 "rebalance_timeout_ms": value.rebalance_timeout_ms if value.rebalance_timeout_ms >= 0 else None,
                 "subscribed_regex": value.regex,
-                "protocols": [{"name": value.assignor or CONSUMER, "topics": list(value.topics), "owned": None, "digest": None}],
+                "protocols": [{"name": value.assignor or PROTOCOL_TYPE, "topics": list(value.topics), "owned": None, "digest": None}],
             }
         case records.StoredShare(partitions):
             return {"assignments": [partitions_entry(member_id, partitions)]}

@@ -11,11 +11,15 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
-from jobs.kafka.bytes import UnreadableError
-from jobs.kafka.consumer_protocol import decode_assignment, decode_subscription
+from coordinator_model.kafka_bytes import UnreadableError
+from coordinator_model.specification.consumer.consumer_protocol import (
+    PROTOCOL_TYPE,
+    TopicPartitions,
+    read_assignment,
+    read_subscription,
+)
 from jobs.parsing.rows import PARSED
 
-CONSUMER: Final = "consumer"
 _DIGEST_CHARACTERS: Final = 16
 
 
@@ -26,10 +30,27 @@ def _digest(data: bytes) -> str:
 
 def subscription(data: bytes | None, protocol_type: str | None) -> tuple[list[str] | None, list[str] | None]:
     """Topics and owned partitions; None where the bytes are not a consumer's, or unknown. Without a protocol type, the bytes decide."""
+    if data is None or protocol_type not in (PROTOCOL_TYPE, None):
+        return None, None
     try:
-        return decode_subscription(data) if data is not None and protocol_type in (CONSUMER, None) else (None, None)
+        read = read_subscription(data)
     except UnreadableError:
         return None, None
+    return list(read.topics), _named(read.owned)
+
+
+def _assigned(data: bytes | None, protocol_type: str | None) -> list[str] | None:
+    """The same of the partitions of an assignment."""
+    if data is None or protocol_type not in (PROTOCOL_TYPE, None):
+        return None
+    try:
+        return _named(read_assignment(data).partitions)
+    except UnreadableError:
+        return None
+
+
+def _named(partitions: TopicPartitions) -> list[str]:
+    return [f"{topic}-{number}" for topic, numbers in partitions for number in numbers]
 
 
 def member_entry(member_id: str, instance_id: str | None, topics: list[str] | None = None) -> dict[str, Any]:
@@ -39,11 +60,7 @@ def member_entry(member_id: str, instance_id: str | None, topics: list[str] | No
 
 def assignment_entry(member_id: str, data: bytes | None, protocol_type: str | None) -> dict[str, Any]:
     """An entry of the column `assignments`, without partitions where the bytes are not a consumer's, or unknown."""
-    try:
-        partitions = decode_assignment(data) if data is not None and protocol_type in (CONSUMER, None) else None
-    except UnreadableError:
-        partitions = None
-    return {"member_id": member_id, "partitions": partitions, "digest": None if data is None else _digest(data)}
+    return {"member_id": member_id, "partitions": _assigned(data, protocol_type), "digest": None if data is None else _digest(data)}
 
 
 def partitions_entry(member_id: str, partitions: Sequence[str]) -> dict[str, Any]:

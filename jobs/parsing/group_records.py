@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model import events as e
+from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
-from jobs.kafka.bytes import UnreadableError
 from jobs.kafka.committed_offsets import CommittedOffset, decode_committed_offset
 from jobs.kafka.consumer_group_records import decode_consumer_group_record
 from jobs.kafka.group_metadata import UnsupportedVersionError, decode

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.kafka.bytes import UnreadableError
+from coordinator_model.kafka_bytes import UnreadableError
 from jobs.kafka.committed_offsets import CommittedOffset, decode_committed_offset
 from jobs.kafka.group_metadata import UnsupportedVersionError
 

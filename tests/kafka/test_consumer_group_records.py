@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.kafka.bytes import UnreadableError
+from coordinator_model.kafka_bytes import UnreadableError
 from jobs.kafka.consumer_group_records import (
     ASSIGNMENT_KEY,
     CONSUMER_GROUP_KEYS,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.kafka.bytes import FieldReader, UnreadableError
+from coordinator_model.kafka_bytes import FieldReader, UnreadableError
 from jobs.kafka.group_metadata import GroupMetadata, UnsupportedVersionError, decode
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"

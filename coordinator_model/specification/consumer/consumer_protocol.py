@@ -1,7 +1,7 @@
 """What consumers of the classic protocol send in JoinGroup and get from SyncGroup: the bytes of the embedded consumer protocol.
 
-Kafka: `ConsumerProtocolSubscription`, `ConsumerProtocolAssignment`. A coordinator of classic groups only forwards these bytes; a consumer
-group has to read and write them.
+Kafka: `ConsumerProtocolSubscription`, `ConsumerProtocolAssignment`, versions 0 to 3. A newer version is read as version 3, and what follows
+is passed over. A coordinator of classic groups only forwards these bytes; a consumer group has to read and write them.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
+from coordinator_model.kafka_bytes import FieldReader, UnreadableError
+
 PROTOCOL_TYPE: Final = "consumer"
 """`ConsumerProtocol.PROTOCOL_TYPE`."""
 NEWEST_VERSION: Final = 3
 
 TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by the name of their topic."""
-
-
-class MalformedProtocolError(ValueError):
-    """The bytes are not of the consumer protocol (`SchemaException`)."""
 
 
 class EmbeddedSubscription(NamedTuple):
@@ -48,16 +46,16 @@ def write_subscription(subscription: EmbeddedSubscription) -> bytes:
 
 
 def read_subscription(data: bytes) -> EmbeddedSubscription:
-    """The subscription of which these are the bytes. Fields of versions to come are passed over."""
-    reader = _BytesReader(data)
-    version = reader.number(">h")
-    topics = tuple(reader.text() or "" for _ in range(reader.number(">i")))
-    reader.blob()
+    """The subscription of which these are the bytes. UnreadableError: they are of none."""
+    reader = FieldReader(data)
+    version = _version(reader)
+    topics = tuple(reader.array(reader.string, 2))
+    reader.nullable_bytes()  # of the assignor
     return EmbeddedSubscription(
         topics,
-        reader.topic_partitions() if version >= 1 else (),
-        reader.number(">i") if version >= 2 else -1,
-        reader.text() if version >= 3 else None,
+        _read_partitions(reader) if version >= 1 else (),
+        reader.int32() if version >= 2 else -1,
+        reader.nullable_string() if version >= 3 else None,
         version,
     )
 
@@ -68,17 +66,34 @@ def write_assignment(partitions: TopicPartitions, version: int) -> bytes:
 
 
 def read_assignment(data: bytes) -> EmbeddedAssignment:
-    """The assignment of which these are the bytes. No bytes: nothing is assigned."""
+    """The assignment of which these are the bytes. UnreadableError: they are of none.
+
+    No bytes: nothing is assigned. A coordinator sends them to a member that the leader forgot.
+    """
     if not data:
         return EmbeddedAssignment(())
-    reader = _BytesReader(data)
-    reader.number(">h")
-    return EmbeddedAssignment(reader.topic_partitions(), reader.blob())
+    reader = FieldReader(data)
+    _version(reader)
+    return EmbeddedAssignment(_read_partitions(reader), reader.nullable_bytes() or b"")
 
 
 def version_of(data: bytes) -> int:
     """The version in the first bytes (`ConsumerProtocol.deserializeVersion`)."""
-    return _BytesReader(data).number(">h")
+    return FieldReader(data).int16()
+
+
+def _version(reader: FieldReader) -> int:
+    version = reader.int16()
+    if version < 0:
+        raise UnreadableError("a negative version")
+    return version
+
+
+def _read_partitions(reader: FieldReader) -> TopicPartitions:
+    def of_topic() -> tuple[str, tuple[int, ...]]:
+        return reader.string(), tuple(reader.array(reader.int32, 4))
+
+    return tuple(reader.array(of_topic, 6))
 
 
 def _text(text: str | None) -> bytes:
@@ -97,43 +112,3 @@ def _topic_partitions(partitions: TopicPartitions) -> bytes:
     for topic, numbers in partitions:
         out += _text(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
     return out
-
-
-class _BytesReader:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-
-    def number(self, kind: str) -> int:
-        """A number of 16 or 32 bits."""
-        try:
-            (value,) = struct.unpack_from(kind, self.data, self.at)
-        except struct.error as error:
-            raise MalformedProtocolError(str(error)) from None
-        self.at += struct.calcsize(kind)
-        return int(value)
-
-    def take(self, length: int) -> bytes:
-        """Some bytes; none for a length below 0."""
-        end = self.at + max(length, 0)
-        if end > len(self.data):
-            raise MalformedProtocolError(f"{length} bytes are not there")
-        self.at, start = end, self.at
-        return self.data[start:end]
-
-    def text(self) -> str | None:
-        """A text, which may be absent."""
-        length = self.number(">h")
-        return None if length < 0 else self.take(length).decode("utf-8", errors="replace")
-
-    def blob(self) -> bytes:
-        """Bytes, which may be absent."""
-        return self.take(self.number(">i"))
-
-    def topic_partitions(self) -> TopicPartitions:
-        """Partitions by topic."""
-        found = []
-        for _ in range(self.number(">i")):
-            topic = self.text() or ""
-            found.append((topic, tuple(self.number(">i") for _ in range(self.number(">i")))))
-        return tuple(found)

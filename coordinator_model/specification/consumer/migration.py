@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from coordinator_model.errors import Error
+from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.specification.config import CoordinatorConfig, KafkaVersion
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.consumer_protocol import (
     PROTOCOL_TYPE,
-    MalformedProtocolError,
     TopicPartitions,
     read_assignment,
     read_subscription,
@@ -97,7 +97,7 @@ def _upgraded_member(group: ClassicGroup, member: Member, image: TopicImage) -> 
     try:
         subscription = read_subscription(member.metadata(group.protocol or ""))
         assignment = read_assignment(member.assignment)
-    except MalformedProtocolError:
+    except UnreadableError:
         raise _cannot_upgrade(group.group_id, malformed) from None
     if assignment.user_data:
         raise _cannot_upgrade(group.group_id, custom)

@@ -1,11 +1,17 @@
-"""The bytes of subscriptions and assignments in the classic protocol, as the Java client writes them."""
+"""The bytes of subscriptions and assignments in the classic protocol, as Kafka's clients write them."""
+
+import base64
+import contextlib
+import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.specification.consumer.consumer_protocol import (
     EmbeddedAssignment,
     EmbeddedSubscription,
-    MalformedProtocolError,
     read_assignment,
     read_subscription,
     version_of,
@@ -54,7 +60,52 @@ def test_an_assignment_comes_back_with_the_data_of_its_assignor():
     assert read_assignment(b"") == EmbeddedAssignment(())
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x00\x00\x00\x00\x01\x00\x09abc", write_subscription(FULL)[:-1]])
-def test_bytes_that_end_early_are_malformed(data):
-    with pytest.raises(MalformedProtocolError):
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_each_version_of_an_assignment_is_read(version):
+    partitions = (("orders", (0, 1)), ("b", (5,)), ("none", ()))
+    assert read_assignment(write_assignment(partitions, version)).partitions == partitions
+
+
+def test_a_newer_version_is_read_as_the_newest_known_and_its_additions_are_left():
+    newer = FULL._replace(version=9)
+    assert read_subscription(write_subscription(newer) + b"more") == newer
+    assert read_assignment(write_assignment((("a", (1,)),), 9) + b"more").partitions == (("a", (1,)),)
+
+
+@pytest.mark.parametrize("user_data", ["ffffffff", "00000000", "00000003616263"])
+def test_the_data_of_an_assignor_is_passed_over(user_data):
+    data = bytes.fromhex("00010000000100016f" + user_data + "0000000100016f0000000200000000" + "00000002")
+    assert read_subscription(data) == EmbeddedSubscription(("o",), (("o", (0, 2)),), version=1)
+
+
+def test_real_bytes():
+    java = "AAMAAAABAAZvcmRlcnP/////AAAAAP///////w=="  # kafka-clients 3.9.1
+    librdkafka = "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="  # 2.16.0
+    assert read_subscription(base64.b64decode(java)) == EmbeddedSubscription(("orders",))
+    assert read_subscription(base64.b64decode(librdkafka)) == EmbeddedSubscription(("orders",), rack_id="")
+    assigned = base64.b64decode("AAAAAAABAAZvcmRlcnMAAAADAAAAAAAAAAEAAAACAAAAAA==")
+    assert read_assignment(assigned).partitions == (("orders", (0, 1, 2)),)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x00",
+        b"\x00\x00\x00\x00\x00\x01\x00\x09abc",
+        write_subscription(FULL)[:-1],
+        b"\xff\xff\x00\x00\x00\x00",  # negative version
+        struct.pack(">hi", 0, 1 << 30),  # more topics than bytes
+        struct.pack(">hi", 0, -5),
+        bytes.fromhex("0000000000010001ffffffffff"),  # not UTF-8
+    ],
+)
+def test_what_no_consumer_writes_is_unreadable(data):
+    with pytest.raises(UnreadableError):
         read_subscription(data)
+
+
+@given(st.binary(max_size=64), st.sampled_from([read_subscription, read_assignment]))
+def test_any_bytes_are_read_or_unreadable(data, read):
+    with contextlib.suppress(UnreadableError):
+        read(data)

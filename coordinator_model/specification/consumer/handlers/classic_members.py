@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.errors import Error, ServerError
+from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.specification.consumer.config import MigrationPolicy
 from coordinator_model.specification.consumer.consumer_protocol import (
     PROTOCOL_TYPE,
     EmbeddedSubscription,
-    MalformedProtocolError,
     read_subscription,
 )
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
@@ -132,7 +132,7 @@ def _subscription(group: ConsumerGroupCore, request: JoinGroup) -> EmbeddedSubsc
     """`deserializeSubscription`."""
     try:
         return read_subscription(request.protocols[0][1])
-    except MalformedProtocolError:
+    except UnreadableError:
         if group.release.malformed_subscription_is_inconsistent:
             raise RefusedRequestError(Error.INCONSISTENT_GROUP_PROTOCOL) from None
         raise ServerError("IllegalStateException") from None
