@@ -14,7 +14,7 @@ import msgspec
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.group_state import GroupState
-from coordinator_model.specification.map_order import MapOrder
+from coordinator_model.specification.hash_maps import MapOrder
 from coordinator_model.specification.member import Member
 from coordinator_model.specification.requests import Ticket
 from coordinator_model.specification.timers import INITIAL_DELAY, JOIN, SESSION, SYNC, Timers

@@ -20,7 +20,7 @@ MAX_INT: Final = 2**31 - 1
 
 
 class HashMapKind(Enum):
-    """The hash map that holds the members. map_order.py says what its iteration order decides."""
+    """The hash map that holds the members. hash_maps.py says what its iteration order decides."""
 
     SCALA_2_11 = "scala.collection.mutable.HashMap of Scala 2.11 and 2.12"
     SCALA_2_13 = "scala.collection.mutable.HashMap of Scala 2.13"

@@ -20,7 +20,7 @@ from coordinator_model.specification import timers
 from coordinator_model.specification.effects import ExceptionThrown, Outcome
 from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import commit, delete, expiry, heartbeat, join, leave, rebalance, sessions, sync
-from coordinator_model.specification.map_order import MapOrder
+from coordinator_model.specification.hash_maps import MapOrder
 from coordinator_model.specification.requests import (
     DeleteGroup,
     Heartbeat,

@@ -19,7 +19,7 @@ from coordinator_model.specification.effects import (
     RemovalCause,
     Transition,
 )
-from coordinator_model.specification.map_order import MapOrder, first_of_most
+from coordinator_model.specification.hash_maps import MapOrder, first_of_most
 from coordinator_model.specification.member import Member, StoredGroup, StoredMember
 from coordinator_model.specification.requests import Answer, JoinAnswer, JoinedMember, Protocols, Reply, Ticket
 from coordinator_model.specification.timers import Timers

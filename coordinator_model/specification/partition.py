@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_model.specification.map_order import string_hash
+from coordinator_model.specification.hash_maps import string_hash
 
 
 def coordinator_partition(group_id: str, num_partitions: int = 50) -> int:

@@ -7,8 +7,8 @@ from coordinator_model.specification.codec import encode
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import GroupWritten, MemberRemoved, RemovalCause, Transition
 from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.hash_maps import MapOrder
 from coordinator_model.specification.loading import load_group
-from coordinator_model.specification.map_order import MapOrder
 from coordinator_model.specification.requests import (
     Heartbeat,
     HeartbeatAnswer,

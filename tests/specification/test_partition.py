@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_model.specification.map_order import string_hash
+from coordinator_model.specification.hash_maps import string_hash
 from coordinator_model.specification.partition import coordinator_partition
 
 MEASURED = json.loads((Path(__file__).parent.parent / "data" / "traces" / "group_partition.json").read_text("utf-8"))

@@ -18,7 +18,6 @@ from coordinator_model.specification.consumer.config import ConsumerGroupConfig,
 from coordinator_model.specification.consumer.core import REBALANCE
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, ResolvedRegularExpression
-from coordinator_model.specification.consumer.java_maps import TimelineHashMap
 from coordinator_model.specification.consumer.member import (
     NO_EPOCHS,
     NO_PARTITIONS,
@@ -31,6 +30,7 @@ from coordinator_model.specification.consumer.member import (
 from coordinator_model.specification.consumer.records import MetadataHash, OffsetCommitted
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import TopicImage
+from coordinator_model.specification.hash_maps import TimelineHashMap
 from coordinator_model.specification.timers import JOIN, SESSION, SYNC, Timers
 
 CONSUMER_GROUP_VERSION: Final = 2

@@ -36,7 +36,6 @@ from coordinator_model.specification.consumer.handlers.removal_of_group import (
     forget_topics,
     offset_tombstones,
 )
-from coordinator_model.specification.consumer.java_maps import TimelineHashMap
 from coordinator_model.specification.consumer.member import MemberState
 from coordinator_model.specification.consumer.records import LogRecord
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
@@ -48,6 +47,7 @@ from coordinator_model.specification.consumer.requests import (
     OffsetFetchAnswer,
 )
 from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.hash_maps import TimelineHashMap
 from coordinator_model.specification.requests import (
     Answer,
     CommitAnswer,

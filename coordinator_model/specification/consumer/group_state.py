@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.errors import ServerError
 from coordinator_model.specification.config import KafkaVersion
-from coordinator_model.specification.consumer.java_maps import JavaHashMap, TimelineHashMap, hash_set_of
 from coordinator_model.specification.consumer.member import (
     LEAVE_EPOCH,
     NO_EPOCHS,
@@ -47,6 +46,7 @@ from coordinator_model.specification.consumer.subscriptions import (
     subscription_type,
 )
 from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.hash_maps import JavaHashMap, TimelineHashMap, hash_set_of
 
 FREE: Final = -1
 """The owner epoch of a partition that nobody owns (`ConsumerGroup.currentPartitionEpoch`)."""

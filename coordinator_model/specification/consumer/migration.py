@@ -22,7 +22,6 @@ from coordinator_model.specification.consumer.consumer_protocol import (
 )
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.records_of import assignment_record, subscription_record, target_record
-from coordinator_model.specification.consumer.java_maps import hash_set_of
 from coordinator_model.specification.consumer.member import (
     ClassicMetadata,
     ConsumerGroupMember,
@@ -44,6 +43,7 @@ from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.consumer.topics import TopicImage
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.handlers.sessions import restart_session
+from coordinator_model.specification.hash_maps import hash_set_of
 from coordinator_model.specification.member import Member
 from coordinator_model.states import State
 

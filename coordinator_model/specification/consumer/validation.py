@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
-from coordinator_model.specification.consumer.java_maps import hash_set
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import MEMBER_MAKES_ITS_ID, ConsumerGroupHeartbeat
+from coordinator_model.specification.hash_maps import hash_set
 
 
 def check_consumer_heartbeat(group_id: str, request: ConsumerGroupHeartbeat, config: ConsumerGroupConfig) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from coordinator_model.specification.consumer.java_maps import capacity_of_copy, hash_set
 from coordinator_model.specification.consumer.topics import Topic, TopicId
+from coordinator_model.specification.hash_maps import capacity_of_copy, hash_set
 from coordinator_model.tracker.consumer.comparison import partitions_of
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView
 

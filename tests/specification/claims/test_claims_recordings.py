@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from coordinator_model.errors import Error
-from coordinator_model.specification.map_order import string_hash
+from coordinator_model.specification.hash_maps import string_hash
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.places import jar_dir
 

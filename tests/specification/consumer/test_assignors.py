@@ -9,11 +9,11 @@ from coordinator_model.specification.consumer.assignors.target import subscribed
 from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
 from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
-from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set_of
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, each_partition
 from coordinator_model.specification.consumer.records import RegularExpression
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
+from coordinator_model.specification.hash_maps import JavaHashMap, hash_set_of
 
 
 def spec_of(partitions, members, names=None):

@@ -8,9 +8,9 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.config import MigrationPolicy
 from coordinator_model.specification.consumer.effects import BumpCause, GroupEpochBumped
-from coordinator_model.specification.consumer.java_maps import hash_set
 from coordinator_model.specification.consumer.records import TIME_UNKNOWN, TargetAssignmentMember, TargetAssignmentMetadata
 from coordinator_model.specification.consumer.topics import Topic, TopicImage
+from coordinator_model.specification.hash_maps import hash_set
 from coordinator_model.specification.requests import Heartbeat
 from tests.specification.consumer.small_consumer_groups import A, SmallGroup, beat, classic_join, joining, protocols
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set_of
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import TopicId, TopicImage
+from coordinator_model.specification.hash_maps import JavaHashMap, hash_set_of
 
 WorkingShare = JavaHashMap[TopicId, JavaHashMap[int, bool]]
 """A share that an assignor changes."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec
-from coordinator_model.specification.consumer.java_maps import JavaHashMap, capacity_of_copy
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.hash_maps import JavaHashMap, capacity_of_copy
 
 
 def assign_ranges(spec: GroupSpec) -> dict[str, OrderedPartitions]:

@@ -10,11 +10,11 @@ from coordinator_model.specification.consumer.assignors.range_assignor import as
 from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
 from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
-from coordinator_model.specification.consumer.java_maps import JavaHashMap
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, OrderedPartitions, as_sets, each_partition
 from coordinator_model.specification.consumer.records import ConsumerGroupRecord, TargetAssignmentMember, TargetAssignmentMetadata
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import TopicImage
+from coordinator_model.specification.hash_maps import JavaHashMap
 
 Assignor = Callable[[GroupSpec], dict[str, OrderedPartitions]]
 

@@ -16,9 +16,9 @@ from coordinator_model.specification.consumer.assignors.group_spec import (
     take_partition,
     working_copy,
 )
-from coordinator_model.specification.consumer.java_maps import JavaHashMap
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.hash_maps import JavaHashMap
 
 NOBODY: Final = -1
 MOST_ROUNDS: Final = 16

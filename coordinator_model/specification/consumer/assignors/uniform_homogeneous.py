@@ -12,9 +12,9 @@ from coordinator_model.specification.consumer.assignors.group_spec import (
     take_partition,
     working_copy,
 )
-from coordinator_model.specification.consumer.java_maps import JavaHashMap, capacity_of_copy, hash_set
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.hash_maps import JavaHashMap, capacity_of_copy, hash_set
 
 
 def assign_uniformly(spec: GroupSpec) -> dict[str, OrderedPartitions]:

@@ -32,11 +32,11 @@ from coordinator_model.specification.consumer.handlers.membership import (
 )
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
 from coordinator_model.specification.consumer.handlers.removal import fence_members
-from coordinator_model.specification.consumer.java_maps import hash_set_of
 from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember, MemberState
 from coordinator_model.specification.consumer.migration import can_downgrade, classic_assignment, downgraded, partitions_by_id
 from coordinator_model.specification.consumer.records import ClassicGroupWritten
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, unknown_member
+from coordinator_model.specification.hash_maps import hash_set_of
 from coordinator_model.specification.requests import (
     UNKNOWN_MEMBER_ID,
     Heartbeat,

@@ -22,10 +22,10 @@ from coordinator_model.specification.consumer.handlers.membership import (
     known_static_member,
     take_member,
 )
-from coordinator_model.specification.consumer.java_maps import hash_set_of
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, ConsumerGroupMember
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer
+from coordinator_model.specification.hash_maps import hash_set_of
 
 
 def handle_consumer_heartbeat(
