@@ -77,7 +77,6 @@ screenshots: $(VENV) ## take the pictures of the docs from a recording, with the
 .PHONY: conformance
 conformance: $(SPARK) $(CLASSES) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
 	@$(BIN)/python -m scripts.truth.traces
-	@$(BIN)/python -m scripts.truth.consumer_traces
 	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
 
 .PHONY: score

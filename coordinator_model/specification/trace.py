@@ -16,7 +16,8 @@ from typing import Any, Final, TextIO
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.traces.trace import FORMAT as CONSUMER_FORMAT
-from coordinator_model.specification.consumer.traces.trace import episodes_of_trace, run_consumer_trace
+from coordinator_model.specification.consumer.traces.trace import ConsumerTraceRun, episodes_of_trace
+from coordinator_model.specification.consumer.traces.trace_json import TraceSymbols, by_number
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
@@ -56,32 +57,10 @@ _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 
 def run_trace(trace: Json, kafka: str | None = None) -> Json:
     """The trace with the specification's `expect` in every step, by the rules of the release `kafka`, or of the trace's own."""
-    if trace.get("format") == CONSUMER_FORMAT:
-        return run_consumer_trace(trace, kafka)
-    run = TraceRun(trace, kafka)
+    run = ConsumerTraceRun(trace, kafka) if trace.get("format") == CONSUMER_FORMAT else TraceRun(trace, kafka)
     run.run()
     steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
     return {**trace, "steps": steps}
-
-
-class Symbols:
-    """The symbols that stand for member ids, because a coordinator makes new ids in every run."""
-
-    def __init__(self, ids: dict[str, str]) -> None:
-        self._ids = ids
-        self._symbols = {member_id: symbol for symbol, member_id in ids.items()}
-
-    def member_id(self, symbol: str) -> str:
-        """The id that a symbol stands for. Without real ids, the symbol is the id."""
-        return self._ids.get(symbol, symbol)
-
-    def of(self, member_id: str | None) -> str | None:
-        """The symbol of a member id."""
-        return None if member_id is None else self._symbols.get(member_id, member_id)
-
-    def of_all(self, member_ids: Iterable[str]) -> list[str]:
-        """The symbols of member ids, sorted."""
-        return sorted((self._symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
 
 
 class TraceRun:
@@ -92,7 +71,7 @@ class TraceRun:
         if not (release := kafka or trace.get("measured_on")):
             raise ValueError('it does not say its release: "measured_on", or --kafka')
         self.kafka: str = release
-        self.symbols = Symbols(trace.get("ids") or {})
+        self.symbols = TraceSymbols(trace.get("ids") or {}, {})
         self.config = _config(CoordinatorConfig.of(self.kafka), trace["config"])
         self.random = "seed" in trace
         self.sent_ms: list[int] = []
@@ -155,7 +134,7 @@ class TraceRun:
             }
 
 
-def _request(op: str, req: Json, symbols: Symbols, fresh_member_id: str) -> Request:
+def _request(op: str, req: Json, symbols: TraceSymbols, fresh_member_id: str) -> Request:
     if op == "delete_group":
         return DeleteGroup()
     if op == "leave":
@@ -182,17 +161,17 @@ def _request(op: str, req: Json, symbols: Symbols, fresh_member_id: str) -> Requ
     )
 
 
-def _fields(answer: Answer, symbols: Symbols) -> Json:
+def _fields(answer: Answer, symbols: TraceSymbols) -> Json:
     if isinstance(answer, JoinAnswer):
-        joined = {symbols.of(member.member_id) or "": member for member in answer.members}
+        joined = {symbols.member(member.member_id): member for member in answer.members}
         members = [
             {"member": symbol, "instance": joined[symbol].instance_id, "metadata": joined[symbol].metadata.decode()}
-            for symbol in sorted(joined, key=_by_number)
+            for symbol in sorted(joined, key=by_number)
         ]
         return {
-            "member_id": symbols.of(answer.member_id),
+            "member_id": symbols.member(answer.member_id),
             "generation": answer.generation,
-            "leader": symbols.of(answer.leader),
+            "leader": symbols.member(answer.leader),
             "protocol_type": answer.protocol_type,
             "protocol": answer.protocol,
             "skip_assignment": answer.skip_assignment,
@@ -203,34 +182,30 @@ def _fields(answer: Answer, symbols: Symbols) -> Json:
         return {"protocol_type": answer.protocol_type, "protocol": answer.protocol, "assignment": assignment}
     if isinstance(answer, LeaveAnswer):
         members = [
-            {"member": symbols.of(entry.member_id), "instance": entry.instance_id, "error": entry.error.name} for entry in answer.members
+            {"member": symbols.member(entry.member_id), "instance": entry.instance_id, "error": entry.error.name}
+            for entry in answer.members
         ]
         return {"members": members}
     return {}
 
 
-def _snapshot(group: ClassicGroup | None, symbols: Symbols) -> Json:
+def _snapshot(group: ClassicGroup | None, symbols: TraceSymbols) -> Json:
     if group is None:
         return {"state": "None"}
-    static = {instance: symbols.of(member_id) for instance, member_id in sorted(group.static_members.items())}
+    static = {instance: symbols.member(member_id) for instance, member_id in sorted(group.static_members.items())}
     return {
         "state": group.state.value,
         "generation": group.generation,
         "protocol_type": group.protocol_type,
         "protocol": group.protocol,
-        "leader": symbols.of(group.leader),
-        "members": symbols.of_all(group.members),
+        "leader": None if group.leader is None else symbols.member(group.leader),
+        "members": symbols.members(group.members),
         "static": static,
-        "pending": symbols.of_all(group.pending_members),
-        "awaiting_join": symbols.of_all(group.awaiting_join),
-        "awaiting_sync": symbols.of_all(group.awaiting_sync),
-        "pending_sync": symbols.of_all(group.pending_sync_members),
+        "pending": symbols.members(group.pending_members),
+        "awaiting_join": symbols.members(group.awaiting_join),
+        "awaiting_sync": symbols.members(group.awaiting_sync),
+        "pending_sync": symbols.members(group.pending_sync_members),
     }
-
-
-def _by_number(symbol: str) -> tuple[int, str]:
-    """The order in the recordings: $m2 comes before $m10."""
-    return len(symbol), symbol
 
 
 def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:

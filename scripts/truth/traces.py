@@ -1,20 +1,32 @@
 """Compares the specification with every recorded trace of Kafka's own coordinators, step by step.
 
-Prints traces, steps and mismatches by Kafka release, and with --show N the first N mismatches of each.
+Prints traces, steps and differing steps by Kafka release, of consumer groups by file, and with --show N the first difference of N traces of
+each.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from coordinator_model.specification.consumer.traces.trace import FORMAT as CONSUMER_FORMAT
+from coordinator_model.specification.consumer.traces.trace import episodes_of_trace
 from coordinator_model.specification.trace import run_trace
-from scripts.truth.trace_files import load_traces
+from scripts.truth.trace_files import load_consumer_traces, load_traces, read_consumer_lines
+
+CLASSIC_FIELDS: Final = ("response", "group_after", "exception", "duplicate_response")
+CONSUMER_FIELDS: Final = ("response", "group_after", "records", "records_advance")
+"""What the specification says of a step. The recordings of consumer groups have log lines too."""
+
+Json = dict[str, Any]
+Recorded = tuple[str | None, Json]
+"""A trace, and the release on which it was run if that is another one than it says itself."""
 
 
-class Mismatch(NamedTuple):
+class Difference(NamedTuple):
     """A step whose outcome is not the recorded one."""
 
     trace: str
@@ -22,6 +34,19 @@ class Mismatch(NamedTuple):
     field: str
     recorded: Any
     specified: Any
+
+
+def differences_of(trace: Json, release: str | None = None) -> list[Difference]:
+    """The differences between the recorded outcome and that of the specification."""
+    of_consumers = trace.get("format") == CONSUMER_FORMAT
+    differences = []
+    for index, (step, own) in enumerate(zip(trace["steps"], run_trace(trace, release)["steps"], strict=True)):
+        recorded, specified = (_comparable(trace, expect) for expect in (step["expect"], own["expect"]))
+        for field in CONSUMER_FIELDS if of_consumers else CLASSIC_FIELDS:
+            values = recorded.get(field), specified.get(field)
+            if not (values[0] == values[1] if of_consumers else matches(*values, field)):
+                differences.append(Difference(trace["name"], index, field, *values))
+    return differences
 
 
 def matches(recorded: Any, specified: Any, name: str = "") -> bool:
@@ -37,22 +62,23 @@ def matches(recorded: Any, specified: Any, name: str = "") -> bool:
     return bool(recorded == specified)
 
 
-def mismatches_of(trace: dict[str, Any], release: str) -> list[Mismatch]:
-    """The differences between the recorded outcome and that of the specification."""
-    result = run_trace(trace, release)
-    mismatches = []
-    for index, (step, own) in enumerate(zip(trace["steps"], result["steps"], strict=True)):
-        recorded, specified = step["expect"], own["expect"]
-        if trace.get("ignore_what_0_10_lacks"):
-            recorded, specified = _known_to_0_10(recorded), _known_to_0_10(specified)
-        for field in ("response", "group_after", "exception", "duplicate_response"):
-            if not matches(recorded.get(field), specified.get(field), field):
-                name = f"{trace['name']} on {release}"
-                mismatches.append(Mismatch(name, index, field, recorded.get(field), specified.get(field)))
-    return mismatches
+def episode_differences() -> list[str]:
+    """The traces whose rebalances are not the recorded ones."""
+    traces = {trace["name"]: trace for some in load_consumer_traces().values() for trace in some}
+    recorded = [*read_consumer_lines("episodes-cases"), *read_consumer_lines("episodes-random")]
+    return [one["name"] for one in recorded if episodes_of_trace(traces[one["name"]]) != one]
 
 
-def _known_to_0_10(expect: dict[str, Any]) -> dict[str, Any]:
+def _comparable(trace: Json, expect: Json) -> Json:
+    if trace.get("ignore_what_0_10_lacks"):
+        return _known_to_0_10(expect)
+    response = expect.get("response")
+    if trace.get("format") == CONSUMER_FORMAT and isinstance(response, dict) and response.get("error", "NONE") != "NONE":
+        return {**expect, "response": {"error": response["error"], "message": response.get("message")}}
+    return expect
+
+
+def _known_to_0_10(expect: Json) -> Json:
     """The outcome without protocol types, the protocol of SyncGroup, pending_sync, and the generation of refused JoinGroups."""
     response = dict(expect.get("response") or {})
     response.pop("protocol_type", None)
@@ -64,24 +90,35 @@ def _known_to_0_10(expect: dict[str, Any]) -> dict[str, Any]:
     return {**expect, "response": response, "group_after": group}
 
 
-def main(arguments: Sequence[str] | None = None, traces: Sequence[tuple[str, dict[str, Any]]] | None = None) -> int:
+def _by_kind() -> dict[str, list[Recorded]]:
+    """All recorded traces, by what the table calls them."""
+    kinds: dict[str, list[Recorded]] = {}
+    for release, trace in load_traces():
+        kinds.setdefault(f"classic {release}", []).append((release, trace))
+    consumers = load_consumer_traces().items()
+    return dict(sorted(kinds.items())) | {f"consumer {name}": [(None, trace) for trace in some] for name, some in consumers}
+
+
+def _row(columns: Iterable[Any]) -> str:
+    return "{:>21} {:>7} {:>7} {:>10} {:>9}".format(*columns)
+
+
+def main(arguments: Sequence[str] | None = None, kinds: Mapping[str, Sequence[Recorded]] | None = None) -> int:
     """Print the table; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", type=int, default=0, metavar="N")
     options = parser.parse_args(arguments)
-    runs: dict[str, list[tuple[int, list[Mismatch]]]] = {}
-    for release, trace in traces or load_traces():
-        runs.setdefault(release, []).append((len(trace["steps"]), mismatches_of(trace, release)))
-    table = [f"{'kafka':>10} {'traces':>7} {'steps':>7} {'mismatches':>10} {'in traces':>9}"]
-    for release, traces_of_it in sorted(runs.items()):
-        different = [mismatches for _, mismatches in traces_of_it if mismatches]
-        for mismatches in different[: options.show]:
-            for mismatch in mismatches[:2]:
-                print(*mismatch[:3], mismatch.recorded, mismatch.specified, sep="\n  ")
-        steps = sum(count for count, _ in traces_of_it)
-        table.append(f"{release:>10} {len(traces_of_it):>7} {steps:>7} {sum(map(len, different)):>10} {len(different):>9}")
+    table = [_row(("groups", "traces", "steps", "different", "in traces"))]
+    failed = False
+    for name, recorded in (kinds or _by_kind()).items():
+        different = [found for release, trace in recorded if (found := differences_of(trace, release))]
+        for first, *_ in different[: options.show]:
+            print(*first[:3], json.dumps(first.recorded), json.dumps(first.specified), sep="\n  ")
+        in_steps = sum(len({one.step for one in found}) for found in different)
+        table.append(_row((name, len(recorded), sum(len(trace["steps"]) for _, trace in recorded), in_steps, len(different))))
+        failed = failed or bool(different)
     print(*table, sep="\n")
-    return 1 if any(mismatches for traces_of_it in runs.values() for _, mismatches in traces_of_it) else 0
+    return int(failed)
 
 
 if __name__ == "__main__":

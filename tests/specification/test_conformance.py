@@ -14,8 +14,8 @@ from coordinator_model.specification.effects import LeaderChanged, MemberRemoved
 from coordinator_model.specification.trace import TraceRun, run_lines, run_trace
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
-from scripts.truth.trace_files import load_traces
-from scripts.truth.traces import Mismatch, main, matches, mismatches_of
+from scripts.truth.trace_files import load_consumer_traces, load_traces
+from scripts.truth.traces import differences_of, main, matches
 
 
 def own_release():
@@ -32,7 +32,7 @@ def of_release(release):
 )
 def test_every_step_is_kafkas(release, traces, steps):
     recorded = of_release(release)
-    assert [mismatch for each in recorded for mismatch in mismatches_of(each, release)] == []
+    assert [difference for each in recorded for difference in differences_of(each, release)] == []
     assert (len(recorded), sum(len(each["steps"]) for each in recorded)) == (traces, steps)
 
 
@@ -43,8 +43,8 @@ def test_the_comparison_bites():
             for field in step["expect"].get(what) or {}:
                 spoiled = json.loads(json.dumps(recorded))
                 spoiled["steps"][index]["expect"][what][field] = "spoiled"
-                (mismatch,) = mismatches_of(spoiled, "4.2.0")
-                assert (mismatch.step, mismatch.field) == (index, what)
+                (difference,) = differences_of(spoiled, "4.2.0")
+                assert (difference.step, difference.field) == (index, what)
     assert not matches({"any_of": [["$m1"], ["$m2"]]}, ["$m3"])
     assert matches({"any_of": [["$m1"], ["$m2"]]}, ["$m2"])
 
@@ -53,7 +53,7 @@ def test_the_comparison_bites():
 
 
 def own_timeline(run):
-    symbol = run.symbols.of
+    symbol = run.symbols.member
     for _, effect in run.effects:
         at_ms = effect.at_ms
         if isinstance(effect, Transition):
@@ -145,9 +145,12 @@ def test_trace_names_a_line_that_it_cannot_follow(line):
 
 def test_the_script_prints_a_table_and_fails_on_a_difference(capsys):
     recorded = json.loads(json.dumps(load_traces()[0][1]))
-    arguments, traces = ["--show", "1"], [("0.10.2.2", recorded)]
-    assert main(arguments, traces) == 0
-    recorded["steps"][0]["expect"]["group_after"]["generation"] = 77
-    assert main(arguments, traces) == 1
-    assert "77" in capsys.readouterr().out
-    assert Mismatch("t", 0, "response", None, None).trace == "t"
+    of_consumers = json.loads(json.dumps(load_consumer_traces()["cases"][0]))
+    kinds = {"classic 0.10.2.2": [("0.10.2.2", recorded)], "consumer cases": [(None, of_consumers)]}
+    assert main(["--show", "1"], kinds) == 0
+    for spoiled, field, number in ((recorded, "generation", 77), (of_consumers, "group_epoch", 78)):
+        before = spoiled["steps"][1]["expect"]["group_after"].get(field)
+        spoiled["steps"][1]["expect"]["group_after"][field] = number
+        assert main(["--show", "1"], kinds) == 1
+        assert str(number) in capsys.readouterr().out
+        spoiled["steps"][1]["expect"]["group_after"][field] = before

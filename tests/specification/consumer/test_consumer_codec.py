@@ -9,7 +9,8 @@ from coordinator_model.specification.consumer.codec import CONSUMER_GROUP_VERSIO
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig, GroupOverrides
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit
-from coordinator_model.specification.consumer.traces.trace import ConsumerTraceRun, run_consumer_trace
+from coordinator_model.specification.consumer.traces.trace import ConsumerTraceRun
+from coordinator_model.specification.trace import run_trace
 from scripts.truth.trace_files import load_consumer_traces
 from tests.specification.consumer.small_consumer_groups import IMAGE, SmallGroup, beat, joining, of_a
 
@@ -44,7 +45,7 @@ def test_storing_and_restoring_at_any_step_changes_nothing(name):
             for group_id, group in groups.items():
                 groups[group_id] = restored(group)
                 assert encode_consumer_group(groups[group_id]) == encode_consumer_group(group)
-        assert run.expects == [step["expect"] for step in run_consumer_trace(trace)["steps"]]
+        assert run.expects == [step["expect"] for step in run_trace(trace)["steps"]]
 
 
 def test_a_copy_is_independent():

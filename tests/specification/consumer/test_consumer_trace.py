@@ -5,10 +5,9 @@ import json
 
 import pytest
 
-from coordinator_model.specification.consumer.traces.trace import run_consumer_trace
-from coordinator_model.specification.trace import run_lines
-from scripts.truth.consumer_traces import COMPARED
+from coordinator_model.specification.trace import run_lines, run_trace
 from scripts.truth.trace_files import load_consumer_traces
+from scripts.truth.traces import CONSUMER_FIELDS
 
 JOIN = {"member": "$m1", "epoch": 0, "rebalance_timeout_ms": 60_000, "topics": ["a"], "owned": {}}
 
@@ -26,7 +25,7 @@ def trace_of(*steps, **fields):
 
 
 def expects(*steps, **fields):
-    return [step["expect"] for step in run_consumer_trace(trace_of(*steps, **fields))["steps"]]
+    return [step["expect"] for step in run_trace(trace_of(*steps, **fields))["steps"]]
 
 
 def test_trace_answers_consumer_groups_too_and_keeps_the_rest():
@@ -36,7 +35,7 @@ def test_trace_answers_consumer_groups_too_and_keeps_the_rest():
     (line,) = out.getvalue().splitlines()
     answered = json.loads(line)
     for own, step in zip(answered.pop("steps"), recorded["steps"], strict=True):
-        assert own.pop("expect") == {key: value for key, value in step["expect"].items() if key in COMPARED}
+        assert own.pop("expect") == {key: value for key, value in step["expect"].items() if key in CONSUMER_FIELDS}
         assert own == {key: value for key, value in step.items() if key != "expect"}
     assert answered == {key: value for key, value in recorded.items() if key != "steps"}
 

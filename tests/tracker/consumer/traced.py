@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import gzip
-import json
 from functools import cache
-from pathlib import Path
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
@@ -17,8 +14,8 @@ from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from jobs.sentences.consumer import CONSUMER
 from jobs.sentences.language import Templates
+from scripts.truth.trace_files import read_consumer_lines
 
-TRACES = Path(__file__).parents[2] / "data" / "traces-consumer"
 START_MS = 1_800_000_000_000
 FIELDS = {"member": "member_id", "instance": "instance_id", "new_member": "answer_member_id"}
 NUMBERS = {"generation": "generation", "count": "member_count", "rebalance_timeout": "rebalance_timeout_ms"}
@@ -45,15 +42,11 @@ SENTENCES = Templates(CONSUMER)
 LIES = {"lab/append_failure_on_expiry", "lab/append_failure_undoes_join"}  # the coordinator logs what it could not store
 
 
-def stored(name: str) -> list[dict]:
-    return [json.loads(line) for line in gzip.decompress((TRACES / f"{name}.jsonl.gz").read_bytes()).splitlines()]
-
-
 @cache
 def traces() -> dict[str, tuple[dict, list[dict]]]:
     """Traces of 4.2.0 with their measured episodes."""
-    episodes = {one["name"]: one["episodes"] for kind in ("cases", "random") for one in stored(f"episodes-{kind}")}
-    cases = [case for kind in ("cases", "random-4.2.0") for case in stored(kind)]
+    episodes = {one["name"]: one["episodes"] for kind in ("cases", "random") for one in read_consumer_lines(f"episodes-{kind}")}
+    cases = [case for kind in ("cases", "random-4.2.0") for case in read_consumer_lines(kind)]
     return {case["name"]: (case, as_told(case, episodes.get(case["name"], []))) for case in cases}
 
 
@@ -61,7 +54,7 @@ def traces() -> dict[str, tuple[dict, list[dict]]]:
 def newer_traces() -> dict[str, tuple[dict, list[dict]]]:
     """Traces of 4.3.1 and 4.4.0, by release and name. Their episodes are those of the specification, which equals Kafka at each step."""
     kinds_of_traces = [f"{kind}-{release}" for release in ("4.3.1", "4.4.0") for kind in ("cases", "random")]
-    cases = [case for kind in kinds_of_traces for case in stored(kind)]
+    cases = [case for kind in kinds_of_traces for case in read_consumer_lines(kind)]
     return {f"{case['measured_on']}/{case['name']}": (case, as_told(case, episodes_of_trace(case)["episodes"])) for case in cases}
 
 
@@ -146,7 +139,7 @@ def records_of(step: dict, topic_ids: dict[str, list[int]]) -> list[Event]:
 
 
 def _record(record: dict, at_ms: int, group: str, topic_ids: dict[str, list[int]]) -> Event:
-    """A record as jobs/parsing/consumer_group_columns.py has it."""
+    """A record as jobs/parsing/consumer_group_records.py has it."""
     kind, member = RECORDS[record["rec"]], record.get("member", "")
     event = Event(
         "offsets", "offsets", "offsets/dump.jsonl", 0, at_ms, at_ms, kind, group, member_id=member, reason=record.get("regex") or ""

@@ -46,14 +46,6 @@ _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 """Traces move groups, not partitions: with so many partitions each group has its own."""
 
 
-def run_consumer_trace(trace: Json, kafka: str | None = None) -> Json:
-    """The trace with the specification's `expect` in every step, by the rules of the release `kafka`, or of the trace's own."""
-    run = ConsumerTraceRun(trace, kafka)
-    run.run()
-    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
-    return {**trace, "steps": steps}
-
-
 def episodes_of_trace(trace: Json, kafka: str | None = None) -> Json:
     """The rebalances in a trace of one group, as the specification runs it. ValueError: it is a trace of classic groups."""
     if trace.get("format") != FORMAT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator_model.specification.consumer.consumer_protocol import read_assignment
@@ -51,6 +51,10 @@ class TraceSymbols:
     def member(self, member_id: str) -> str:
         """The symbol of a member id."""
         return self._symbols.get(member_id, member_id)
+
+    def members(self, member_ids: Iterable[str]) -> list[str]:
+        """The symbols of member ids, sorted."""
+        return sorted(map(self.member, member_ids), key=by_number)
 
     def text(self, text: str | None) -> str | None:
         """A text with symbols in the place of member ids."""
@@ -111,7 +115,7 @@ def snapshot_json(coordinator: ConsumerCoordinator, group_id: str, symbols: Trac
     """A group as it is."""
     classic = coordinator.classic.groups.get(group_id)
     if classic is not None:
-        members_of_it = sorted((symbols.member(member_id) for member_id in classic.members), key=by_number)
+        members_of_it = symbols.members(classic.members)
         return {"type": "classic", "state": classic.state.value, "generation": classic.generation, "members": members_of_it}
     group = coordinator.groups.get(group_id)
     if group is None or group.state is None:
@@ -165,31 +169,40 @@ def by_number(symbol: str) -> tuple[bool, int, str]:
     return not symbol.startswith("$m"), len(symbol), symbol
 
 
-def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:
+def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:  # noqa: PLR0911 - one for each type
     """A record."""
-    return _RECORDS[type(record)](record, symbols)
-
-
-def _group_metadata(record: ConsumerGroupMetadata, _: TraceSymbols) -> Json:
-    values = _TOMBSTONE if record.epoch is None else {"epoch": record.epoch, "hash_zero": not record.metadata_hash}
-    return {"rec": "GroupMetadata", **values}
-
-
-def _target_metadata(record: TargetAssignmentMetadata, _: TraceSymbols) -> Json:
-    if record.epoch is None:
-        return {"rec": "TargetAssignmentMetadata", **_TOMBSTONE}
-    when = {} if record.at_ms is None else {"at_ms": None if record.at_ms == TIME_UNKNOWN else record.at_ms}
-    return {"rec": "TargetAssignmentMetadata", "epoch": record.epoch, **when}
-
-
-def _target_member(record: TargetAssignmentMember, symbols: TraceSymbols) -> Json:
-    values = _TOMBSTONE if record.partitions is None else {"partitions": symbols.ordered(record.partitions)}
-    return {"rec": "TargetAssignmentMember", "member": symbols.member(record.member_id), **values}
+    match record:
+        case ConsumerGroupMetadata(epoch):
+            return {"rec": "GroupMetadata", **(_TOMBSTONE if epoch is None else {"epoch": epoch, "hash_zero": not record.metadata_hash})}
+        case PartitionMetadata():
+            return {"rec": "ConsumerGroupPartitionMetadataKey", **_TOMBSTONE}
+        case ConsumerGroupMemberMetadata():
+            return {"rec": "MemberMetadata", **_member_metadata(record, symbols)}
+        case MemberMetadataTombstone(member_id):
+            return {"rec": "MemberMetadata", "member": symbols.member(member_id), **_TOMBSTONE}
+        case TargetAssignmentMetadata(epoch, at_ms):
+            when = {} if at_ms is None else {"at_ms": None if at_ms == TIME_UNKNOWN else at_ms}
+            return {"rec": "TargetAssignmentMetadata", **(_TOMBSTONE if epoch is None else {"epoch": epoch, **when})}
+        case TargetAssignmentMember(member_id, partitions):
+            values = _TOMBSTONE if partitions is None else {"partitions": symbols.ordered(partitions)}
+            return {"rec": "TargetAssignmentMember", "member": symbols.member(member_id), **values}
+        case CurrentMemberAssignment():
+            return {"rec": "CurrentMemberAssignment", **_current_assignment(record, symbols)}
+        case CurrentMemberAssignmentTombstone(member_id):
+            return {"rec": "CurrentMemberAssignment", "member": symbols.member(member_id), **_TOMBSTONE}
+        case RegularExpression():
+            return {"rec": "RegularExpression", "regex": record.regex, "topics": list(record.topics)}
+        case RegularExpressionTombstone(regex):
+            return {"rec": "RegularExpression", "regex": regex, **_TOMBSTONE}
+        case OffsetCommitted():
+            told = _TOMBSTONE if record.offset is None else {"offset": record.offset}
+            return {"rec": "OffsetCommit", "topic": record.topic, "partition": record.partition, **told}
+        case ClassicGroupWritten(stored):
+            return {"rec": "ClassicGroupMetadata", **(_TOMBSTONE if stored is None else {"generation": stored.generation})}
 
 
 def _member_metadata(record: ConsumerGroupMemberMetadata, symbols: TraceSymbols) -> Json:
     return {
-        "rec": "MemberMetadata",
         "member": symbols.member(record.member_id),
         "instance": record.instance_id,
         "topics": list(record.topics),
@@ -204,7 +217,6 @@ def _member_metadata(record: ConsumerGroupMemberMetadata, symbols: TraceSymbols)
 
 def _current_assignment(record: CurrentMemberAssignment, symbols: TraceSymbols) -> Json:
     return {
-        "rec": "CurrentMemberAssignment",
         "member": symbols.member(record.member_id),
         "epoch": record.epoch,
         "prev_epoch": record.previous_epoch,
@@ -213,51 +225,6 @@ def _current_assignment(record: CurrentMemberAssignment, symbols: TraceSymbols) 
         "pending_revocation": symbols.by_label(record.pending),
         **({} if record.assignment_epochs is None else _epochs_json(record, symbols)),
     }
-
-
-def _expression(record: RegularExpression, _: TraceSymbols) -> Json:
-    return {"rec": "RegularExpression", "regex": record.regex, "topics": list(record.topics)}
-
-
-def _expression_tombstone(record: RegularExpressionTombstone, _: TraceSymbols) -> Json:
-    return {"rec": "RegularExpression", "regex": record.regex, **_TOMBSTONE}
-
-
-def _offset(record: OffsetCommitted, _: TraceSymbols) -> Json:
-    values = _TOMBSTONE if record.offset is None else {"offset": record.offset}
-    return {"rec": "OffsetCommit", "topic": record.topic, "partition": record.partition, **values}
-
-
-def _classic(record: ClassicGroupWritten, _: TraceSymbols) -> Json:
-    return {"rec": "ClassicGroupMetadata", **(_TOMBSTONE if record.stored is None else {"generation": record.stored.generation})}
-
-
-def _member_tombstone(record: MemberMetadataTombstone, symbols: TraceSymbols) -> Json:
-    return {"rec": "MemberMetadata", "member": symbols.member(record.member_id), **_TOMBSTONE}
-
-
-def _assignment_tombstone(record: CurrentMemberAssignmentTombstone, symbols: TraceSymbols) -> Json:
-    return {"rec": "CurrentMemberAssignment", "member": symbols.member(record.member_id), **_TOMBSTONE}
-
-
-def _partition_metadata(_: PartitionMetadata, __: TraceSymbols) -> Json:
-    return {"rec": "ConsumerGroupPartitionMetadataKey", **_TOMBSTONE}
-
-
-_RECORDS: Final[dict[type, Callable[[Any, TraceSymbols], Json]]] = {
-    ConsumerGroupMetadata: _group_metadata,
-    PartitionMetadata: _partition_metadata,
-    ConsumerGroupMemberMetadata: _member_metadata,
-    MemberMetadataTombstone: _member_tombstone,
-    TargetAssignmentMetadata: _target_metadata,
-    TargetAssignmentMember: _target_member,
-    CurrentMemberAssignment: _current_assignment,
-    CurrentMemberAssignmentTombstone: _assignment_tombstone,
-    RegularExpression: _expression,
-    RegularExpressionTombstone: _expression_tombstone,
-    OffsetCommitted: _offset,
-    ClassicGroupWritten: _classic,
-}
 
 
 def episode_json(episode: GroupEpisode, symbols: TraceSymbols) -> Json:
