@@ -28,8 +28,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from jobs.common.errors import UserError
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, reason
 from jobs.kafka.committed_offsets import COMMIT_KEYS
-from jobs.kafka.consumer_group_records import CONSUMER_GROUP_KEYS
-from jobs.kafka.group_metadata import GROUP_KEY
+from jobs.kafka.group_metadata import CONSUMER_GROUP_KEYS, GROUP_KEY
 
 FORMAT: Final = "rebalance-offsets-1"
 ALIVE_SECONDS: Final = 5.0

@@ -13,6 +13,8 @@ from coordinator_model.kafka_bytes import FieldReader, UnreadableError
 
 GROUP_KEY: Final = 2
 """The key type of classic groups: 0 and 1 are commits, 3 and more are other kinds of groups."""
+CONSUMER_GROUP_KEYS: Final = frozenset({*range(3, 9), 16})
+"""The key types of groups of the consumer protocol (jobs/parsing/consumer_group_records.py)."""
 
 NEWEST: Final = 4
 _FLEXIBLE: Final = 4

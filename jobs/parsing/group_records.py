@@ -20,9 +20,8 @@ from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.kafka.committed_offsets import CommittedOffset, decode_committed_offset
-from jobs.kafka.consumer_group_records import decode_consumer_group_record
 from jobs.kafka.group_metadata import UnsupportedVersionError, decode
-from jobs.parsing.consumer_group_columns import record_columns
+from jobs.parsing.consumer_group_records import record_columns
 from jobs.parsing.consumer_protocol import assignment_entry, member_entry, partitions_entry, subscription
 from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 
@@ -80,14 +79,14 @@ def _stored(record: Mapping[str, Any], at: datetime) -> _Rows:
 def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: datetime) -> _Rows:
     """The rows of one record; none if it is not about a consumer group. RefusedError: it cannot be read."""
     try:
-        group, record = decode(key, value), decode_consumer_group_record(key, value)
+        group, columns = decode(key, value), record_columns(key, value)
         commit = decode_committed_offset(key, value)
     except UnsupportedVersionError as error:
         raise RefusedError(f"{Refusal.UNSUPPORTED_VERSION}: {error}") from None
     except UnreadableError as error:
         raise RefusedError(f"{Refusal.UNREADABLE_RECORD}: {error}") from None
-    if record is not None:
-        return [{"coordinator_partition": partition, "received_at": at, **record_columns(record)}]
+    if columns is not None:
+        return [{"coordinator_partition": partition, "received_at": at, **columns}]
     if commit is not None:
         return [{"coordinator_partition": partition, "received_at": at, **_committed(commit)}]
     if group is None:

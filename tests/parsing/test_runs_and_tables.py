@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from chispa.schema_comparer import assert_schema_equality
 from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -18,6 +20,7 @@ from jobs.common.errors import UserError
 from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
 from jobs.parsing.rows import PARSED
+from jobs.parsing.runs import heartbeat_runs as members
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
 from schemas import group_events, names
@@ -152,3 +155,19 @@ def test_a_table_of_an_older_version_gets_the_columns_that_came_since(rows, tmp_
     version = DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version()
     tables.ensure_table(tmp_path, names.GROUP_EVENTS, group_events.SCHEMA)
     assert DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version() == version  # nothing to do: no commit
+
+
+VALUES = st.tuples(st.sampled_from([None, "", "a", "b"]), st.sampled_from([None, 0, 1]), st.sampled_from([None, "a"]))
+
+
+@pytest.mark.parametrize("most", [3, 1 << 62], ids=["numbered anew at each column", "numbered once"])
+@given(st.lists(VALUES))
+def test_rows_with_the_same_values_have_the_same_number(most, keys):
+    """Members are told apart by their columns as tuples of their values would tell them."""
+    types = pa.string(), pa.int32(), pa.string()
+    beats = pa.table({f"column {n}": pa.array([key[n] for key in keys], own) for n, own in enumerate(types)})
+    numbers: dict[tuple[object, ...], int] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(members, "_MOST_NUMBERS", most)
+        found = members.numbered(beats, beats.column_names)
+    assert found.tolist() == [numbers.setdefault(key, len(numbers)) for key in keys]
