@@ -94,7 +94,7 @@ def test_real_bytes():
         b"\x00",
         b"\x00\x00\x00\x00\x00\x01\x00\x09abc",
         write_subscription(FULL)[:-1],
-        b"\xff\xff\x00\x00\x00\x00",  # negative version
+        b"\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff",  # negative version
         struct.pack(">hi", 0, 1 << 30),  # more topics than bytes
         struct.pack(">hi", 0, -5),
         bytes.fromhex("0000000000010001ffffffffff"),  # not UTF-8
