@@ -43,10 +43,10 @@ from memory import Sample, sample, slope  # noqa: E402
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
 from jobs.common.stores import Place, StorePath, readable  # noqa: E402
 from jobs.demo.local_broker import LocalBroker  # noqa: E402
-from jobs.demo.local_store import BUCKET, LocalStore  # noqa: E402
-from jobs.demo.store_proxy import StoreProxy  # noqa: E402
 from jobs.lakehouse.reader import table_rows  # noqa: E402
 from tests.dashboard.browsing import browsing  # noqa: E402
+from tests.lab.local_store import BUCKET, LocalStore  # noqa: E402
+from tests.lab.store_proxy import StoreProxy  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6

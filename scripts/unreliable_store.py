@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from jobs.common.stores import StorePath
-from jobs.demo.local_store import BUCKET, LocalStore
-from jobs.demo.store_proxy import StoreProxy
+from tests.lab.local_store import BUCKET, LocalStore
+from tests.lab.store_proxy import StoreProxy
 
 SLOW_SECONDS: Final = 0.2
 FAIL_EVERY: Final = 20
@@ -58,4 +58,4 @@ class UnreliableStore:
         if self._proxy is not None:
             print(f"requests: {', '.join(f'{kind} {count:,}' for kind, count in self._proxy.counts().items())}")
             self._proxy.stop()
-        self._store.stop()
+        self._store.kill()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from jobs.common.stores import StorePath
     from jobs.demo.local_broker import LocalBroker
-    from jobs.demo.local_store import LocalStore
+    from tests.lab.local_store import LocalStore
 
 # dev: other cases each time. ci: the same ones every time, so that a failure can be repeated. long: to search for new failures.
 # No deadline in any: the first call of anything is slow, and these machines are shared.
@@ -163,7 +163,7 @@ def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """One object store for the tests of this process. A test writes below its own `store_prefix`."""
-    from jobs.demo.local_store import LocalStore
+    from tests.lab.local_store import LocalStore
 
     with LocalStore(tmp_path_factory.mktemp("store")) as running:
         yield running
@@ -179,7 +179,7 @@ def store_prefix(request: pytest.FixtureRequest) -> str:
 def on_store(store: LocalStore, store_prefix: str) -> Iterator[StorePath]:
     """A place in the store."""
     from jobs.common import stores
-    from jobs.demo.local_store import BUCKET
+    from tests.lab.local_store import BUCKET
     from tests.reaching import reached
 
     with reached(store):

@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.places import PROJECT
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, Habits
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA, Habits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+KINDS: Final = {LIBRDKAFKA: "jobs.demo.librdkafka_consumer:LibrdkafkaConsumer", JAVA: "jobs.demo.java_consumer:JavaConsumer"}
+"""The classes of consumers, by kind."""
 SESSION_MS: Final = 6_000
 HEARTBEAT_MS: Final = 1_000
 CONSUMER_SESSION_MS: Final = 12_000  # outlives the search for a new coordinator
@@ -141,11 +143,12 @@ class ConsumerProcess:
 class Consumers:
     """The consumers of one cluster. Use it as a context, whose end kills those that still run."""
 
-    def __init__(self, bootstrap: str, logs: Path | None = None, processed: Path | None = None) -> None:
+    def __init__(self, bootstrap: str, logs: Path | None = None, processed: Path | None = None, kinds: Mapping[str, str] = KINDS) -> None:
         """`logs`: the folder for what clients write to standard error. `processed`: that for the records that they process."""
         self.bootstrap = bootstrap
         self._logs = logs
         self._processed = processed
+        self._kinds = kinds
         self._started: list[ConsumerProcess] = []
         for folder in filter(None, (logs, processed)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -192,7 +195,7 @@ class Consumers:
         processed = self._processed / f"{client_id}.{len(self._started)}.jsonl" if self._processed is not None else None
         habits = Habits(revocation_seconds, commit_every, record_seconds, str(processed or ""))
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
-        consumer = ConsumerProcess(kind, topic, config, habits, log)
+        consumer = ConsumerProcess(self._kinds[kind], topic, config, habits, log)
         self._started.append(consumer)
         return consumer
 

@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -32,8 +32,10 @@ from jobs.common.errors import UserError
 from jobs.common.java import archive_options, check_java, java_program
 from jobs.common.places import KAFKA_VERSION, class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
-from jobs.demo.local_server import LocalServer
 from jobs.logs.broker_judge import GROUP_APIS
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 READY_SECONDS: Final = 90
 STOP_SECONDS: Final = 30
@@ -85,8 +87,8 @@ def free_port() -> int:
     raise UserError(f"no port of {_HOST} is free")
 
 
-class LocalBroker(LocalServer):
-    """One Kafka process and its folder."""
+class LocalBroker:
+    """One Kafka process and its folder. Use it as a context, or call `start` and `stop`."""
 
     def __init__(
         self,
@@ -111,7 +113,6 @@ class LocalBroker(LocalServer):
         cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
         login or TLS. `java_options`: more options of the JVM of the broker.
         """
-        super().__init__()
         self.folder = folder
         self.logs = logs or folder / "logs"
         self.node_id = node_id
@@ -126,6 +127,14 @@ class LocalBroker(LocalServer):
         self._replicas = replicas
         self._port = port
         self._controller = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def bootstrap(self) -> str:
@@ -152,6 +161,18 @@ class LocalBroker(LocalServer):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_SECONDS)
         self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once, as `kill -9` and power cuts do."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Creates a topic, and waits for the answer."""

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple, Protocol
 
 LIBRDKAFKA: Final = "librdkafka"
 JAVA: Final = "java"
-TRANSACTIONAL: Final = "transactional"
-"""Of librdkafka as well: it reads, writes and commits in transactions."""
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 """Values of group.protocol (KIP-848)."""

@@ -1,6 +1,6 @@
 """One real consumer in its own process, which polls and obeys its standard input (consumers.py is the other end).
 
-    python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}' '{}'
+    python -m jobs.demo.worker jobs.demo.java_consumer:JavaConsumer orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "a"}' '{}'
 
 The last argument holds its Habits. Commands, one a line: `stall SECONDS` (does not poll, but sends heartbeats), `subscribe TOPIC,TOPIC`,
 `pause PARTITION` (keeps it, but reads no longer from it), `resume PARTITION`, `commit`, `leave`. It ends at once when its input is closed.
@@ -19,12 +19,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 
 from jobs.demo.bound import end_with_parent
 from jobs.demo.real_consumer import (
-    JAVA,
     POLL_SECONDS,
-    TRANSACTIONAL,
     CommitRefusedError,
     ConsumerFailedError,
     Habits,
@@ -123,28 +122,14 @@ def _listen(commands: queue.SimpleQueue[str]) -> None:
     os._exit(1)  # does not leave the group: to its coordinator it was killed
 
 
-def _consumer(kind: str, topic: str, config: Mapping[str, str], habits: Habits) -> RealConsumer:
-    if kind == JAVA:
-        from jobs.demo.java_consumer import JavaConsumer
-
-        return JavaConsumer(topic, config, habits.revocation_seconds)
-    if kind == TRANSACTIONAL:
-        from jobs.demo.transactional_consumer import TransactionalConsumer
-
-        return TransactionalConsumer(topic, config, habits.revocation_seconds)
-    from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer
-
-    return LibrdkafkaConsumer(topic, config, habits.revocation_seconds)
-
-
 def main() -> int:
     """Runs the consumer; returns the exit code."""
     end_with_parent()
-    kind, topic, config, habits = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), Habits(**json.loads(sys.argv[4]))
+    kind, topic, config, habits = resolve_name(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), Habits(**json.loads(sys.argv[4]))
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     try:
-        consumer = _consumer(kind, topic, config, habits)
+        consumer: RealConsumer = kind(topic, config, habits.revocation_seconds)
         _work(consumer, _Application(consumer, config["client.id"], habits), commands, topic)
     except ConsumerFailedError as error:
         _report(f"failed {error}")

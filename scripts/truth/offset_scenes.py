@@ -14,9 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.demo import scenes
 from jobs.demo.consumers import ConsumerProcess, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA, TRANSACTIONAL
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Condition, Scene, Stage
-from jobs.demo.steady_producer import TICK_SECONDS, SteadyProducer
+from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
+from tests.lab.transactional_consumer import TRANSACTIONAL
 
 PARTITIONS: Final = 4
 EAGER: Final = "eager"

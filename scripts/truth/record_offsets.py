@@ -21,15 +21,15 @@ from typing import Any, Final
 from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import free_port
-from jobs.demo.real_consumer import CONSUMER, LIBRDKAFKA, TRANSACTIONAL
+from jobs.demo.real_consumer import CONSUMER, LIBRDKAFKA
 from jobs.demo.scenes import ScenePlayer
-from jobs.demo.steady_producer import TICK_SECONDS, SteadyProducer
-from jobs.demo.transactional_consumer import OUTPUT_SUFFIX
 from jobs.kafka.clients import Cluster
 from jobs.kafka.poll import Poller, follow
 from scripts.truth.offset_scenes import PARTITIONS, PARTS, Part, ReadingStage, plays
 from scripts.truth.offset_truth import SILENT_MS, Processed, Produced, after_actions, hand_overs
 from scripts.truth.record import RELEASES, wait
+from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
+from tests.lab.transactional_consumer import KINDS, OUTPUT_SUFFIX, TRANSACTIONAL
 
 ALSO_LOGGED: Final = ("FETCH", "LIST_OFFSETS", "METADATA")
 SETTINGS: Final = {
@@ -105,7 +105,7 @@ def record(version: str, folder: Path, only: str = "") -> Iterator[str]:
 def _play(bootstrap: str, parts: Sequence[Part], scratch: Path) -> list[dict[str, Any]]:
     """Plays the scenes while the cluster is polled; returns the lines about groups."""
     over = threading.Event()
-    with Consumers(bootstrap, scratch / "clients", scratch / "processed") as consumers:
+    with Consumers(bootstrap, scratch / "clients", scratch / "processed", KINDS) as consumers:
         first = consumers.start(LIBRDKAFKA, _WARM_UP, f"{_WARM_UP}-1", _WARM_UP)  # the broker makes __consumer_offsets for it
         wait(lambda: first.partitions == PARTITIONS)
         first.leave()

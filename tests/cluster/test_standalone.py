@@ -19,7 +19,6 @@ from jobs.common import jars
 from jobs.common.settings import Settings, load
 from jobs.common.stores import StorePath
 from jobs.demo.local_broker import LocalBroker
-from jobs.demo.local_store import BUCKET, SECRET_KEY
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
@@ -28,6 +27,7 @@ from jobs.pipeline.topic_input import TopicInput
 from schemas.tables import INGEST_TABLES, TRACK_TABLES
 from scripts.build import package
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
+from tests.lab.local_store import BUCKET, SECRET_KEY
 from tests.laws.kept import assert_laws_are_kept
 from tests.unpacking import unpack
 

@@ -17,8 +17,8 @@ from jobs.common import store_clients, stores
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole, written
 from jobs.common.stores import StorePath, copy_tree, place_of, readable, remove_tree
-from jobs.demo.store_proxy import Fault, StoreProxy
 from jobs.lakehouse import tables
+from tests.lab.store_proxy import Fault, StoreProxy
 
 pytestmark = pytest.mark.slow
 

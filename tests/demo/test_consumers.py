@@ -13,9 +13,10 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA, TRANSACTIONAL
-from jobs.demo.steady_producer import SteadyProducer
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
 from tests.demo.processes import running_with, wait_until
+from tests.lab.steady_producer import SteadyProducer
+from tests.lab.transactional_consumer import KINDS, TRANSACTIONAL
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -102,7 +103,7 @@ def test_it_notes_what_it_processes_and_commits_that(broker, tmp_path, kind):
     broker.create_topic(f"{topic}-out", 2)
     manual = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
     with (
-        Consumers(broker.bootstrap, processed=tmp_path / "processed") as consumers,
+        Consumers(broker.bootstrap, processed=tmp_path / "processed", kinds=KINDS) as consumers,
         SteadyProducer(broker.bootstrap, tmp_path / "produced.jsonl") as producer,
     ):
         producer.start(topic, 2)

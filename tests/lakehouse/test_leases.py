@@ -15,9 +15,9 @@ import pytest
 from jobs.common import store_clients, stores
 from jobs.common.errors import UserError
 from jobs.common.places import PROJECT
-from jobs.demo.store_proxy import Fault, StoreProxy
 from jobs.lakehouse import leases, locks
 from jobs.lakehouse.leases import Lease, LeaseLostError
+from tests.lab.store_proxy import Fault, StoreProxy
 
 pytestmark = pytest.mark.slow
 SECONDS = 2.0

@@ -11,9 +11,9 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from jobs.common import store_clients
-from jobs.demo.store_proxy import StoreProxy
 from jobs.lakehouse import added_files, followers, opening, tables
 from jobs.lakehouse.reader import table_rows
+from tests.lab.store_proxy import StoreProxy
 
 APP = "a-test"
 SCHEMA = StructType([StructField("cluster", StringType(), nullable=False), StructField("number", IntegerType())])

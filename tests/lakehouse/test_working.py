@@ -12,10 +12,10 @@ import pytest
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.common.stores import StorePath
-from jobs.demo.local_store import BUCKET
 from jobs.lakehouse import leases
 from jobs.lakehouse.folder import QUERIES, Lakehouse, opened, working
 from schemas.names import INGEST, INGEST_TOPIC, TRACK
+from tests.lab.local_store import BUCKET
 
 BUSY = "another process is working in the lakehouse"
 

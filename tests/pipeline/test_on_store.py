@@ -12,8 +12,6 @@ from chispa.rows_comparer import assert_basic_rows_equality
 
 from jobs.common.settings import Settings
 from jobs.common.stores import StorePath, copy_tree
-from jobs.demo.local_store import BUCKET
-from jobs.demo.store_proxy import StoreProxy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import account
@@ -21,6 +19,8 @@ from jobs.pipeline import run as pipeline
 from schemas.names import GROUP_EVENTS
 from tests.dashboard.serving import serving
 from tests.frames import rows_of
+from tests.lab.local_store import BUCKET
+from tests.lab.store_proxy import StoreProxy
 from tests.laws.kept import assert_laws_are_kept
 from tests.pipeline.store_session import store_session
 from tests.reaching import reached

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from jobs.common.places import PROJECT
-from jobs.demo.local_store import ACCESS_KEY, BUCKET, SECRET_KEY
-from jobs.demo.store_proxy import StoreProxy
+from tests.lab.local_store import ACCESS_KEY, BUCKET, SECRET_KEY
+from tests.lab.store_proxy import StoreProxy
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("s3_jars")]
 PROGRAM = Path(__file__).with_name("count_words.py")

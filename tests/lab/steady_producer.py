@@ -7,71 +7,67 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Producer
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-TICK_SECONDS: Final = 0.25
+TICK_SECONDS = 0.25
 """Each partition gets a record so often."""
-_ACKNOWLEDGED_SECONDS: Final = 30
+_ACKNOWLEDGED_SECONDS = 30
 
 
 class SteadyProducer:
     """Use it as a context. A record's value is its number within its topic. It makes up for a tick that came late."""
 
-    def __init__(self, bootstrap: str, log: Path) -> None:
+    def __init__(self, bootstrap, log: Path):
         """`log`: gets a line for each acknowledged record: its time (epoch ms), topic, partition and offset."""
         self._producer = Producer({"bootstrap.servers": bootstrap, "client.id": "producer", "linger.ms": "20", "log_level": 0})
         self._log = log.open("a", encoding="utf-8")
         self._changed = threading.Condition()
-        self._topics: dict[str, int] = {}
-        self._more: Counter[str] = Counter()
-        self._sent: Counter[str] = Counter()
-        self._acknowledged: Counter[str] = Counter()
-        self._ends: dict[tuple[str, int], int] = {}
+        self._topics = {}
+        self._more = Counter()
+        self._sent = Counter()
+        self._acknowledged = Counter()
+        self._ends = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self._stopped.set()
         self._thread.join()
         self._producer.flush(10)
         self._log.close()
 
-    def start(self, topic: str, partitions: int) -> None:
+    def start(self, topic, partitions):
         """Writes to a topic from now on."""
         with self._changed:
             self._topics[topic] = partitions
 
-    def burst(self, topic: str, count: int) -> None:
+    def burst(self, topic, count):
         """Writes so many more records to each partition of the topic at its next tick."""
         with self._changed:
             self._more[topic] += count
 
-    def stop(self, topic: str) -> None:
+    def stop(self, topic):
         """Writes to it no longer. All that was written is acknowledged when this returns."""
         with self._changed:
             self._topics.pop(topic, None)
             self._changed.wait_for(lambda: self._acknowledged[topic] == self._sent[topic], _ACKNOWLEDGED_SECONDS)
 
-    def writes(self, topic: str) -> bool:
+    def writes(self, topic):
         """Whether it writes to it."""
         with self._changed:
             return topic in self._topics
 
-    def ends(self, topic: str) -> dict[int, int]:
+    def ends(self, topic):
         """The offset behind the last acknowledged record, by partition."""
         with self._changed:
             return {partition: end for (name, partition), end in self._ends.items() if name == topic}
 
-    def _run(self) -> None:
+    def _run(self):
         due = time.monotonic()
         while not self._stopped.is_set():
             with self._changed:
@@ -86,10 +82,10 @@ class SteadyProducer:
             while (rest := due - time.monotonic()) > 0:
                 self._producer.poll(rest)
 
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error, message):
         if error is not None:
             raise RuntimeError(f"a record was not written: {error.str()}")
-        topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
         line = {"at": message.timestamp()[1], "topic": topic, "partition": partition, "offset": offset}
         self._log.write(json.dumps(line, separators=(",", ":")) + "\n")
         with self._changed:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 
+from jobs.demo import consumers
 from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer, with_offsets
-from jobs.demo.real_consumer import ConsumerFailedError, Place, Record
+from jobs.demo.real_consumer import ConsumerFailedError
 
-OUTPUT_SUFFIX: Final = "-out"
+TRANSACTIONAL = "transactional"
+KINDS = {**consumers.KINDS, TRANSACTIONAL: f"{__name__}:TransactionalConsumer"}
+"""The usual kinds of consumers, and this one."""
+OUTPUT_SUFFIX = "-out"
 """A record that it reads from `orders` it writes to `orders-out`."""
-_SECONDS: Final = 30.0
+_SECONDS = 30.0
 
 
 class TransactionalConsumer(LibrdkafkaConsumer):
     """A RealConsumer. Its transactional.id is its client id. A commit ends a transaction, and so does a rebalance."""
 
-    def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
+    def __init__(self, topic, config, revocation_seconds):
         name = {"bootstrap.servers": config["bootstrap.servers"], "client.id": f"{config['client.id']}-producer"}
         self._producer = Producer({**name, "transactional.id": config["client.id"]})
         self._producer.init_transactions(_SECONDS)
         self._open = False
-        self._read: dict[Place, int] = {}
+        self._read = {}
         super().__init__(topic, {**config, "enable.auto.commit": "false", "isolation.level": "read_committed"}, revocation_seconds)
 
-    def poll(self) -> list[Record]:
+    def poll(self):
         """Polls, and writes what it gets."""
         records = super().poll()
         for place, offset in records:
@@ -38,11 +40,11 @@ class TransactionalConsumer(LibrdkafkaConsumer):
             self._read[place] = offset + 1
         return records
 
-    def commit(self, positions: Mapping[Place, int]) -> None:
+    def commit(self, positions):
         """Ends the transaction. ConsumerFailedError: it was aborted, and what was read has to be read again."""
         self._end({place: offset for place, offset in positions.items() if place in self._read})
 
-    def _end(self, positions: Mapping[Place, int]) -> None:
+    def _end(self, positions):
         if not self._open:
             return
         self._open = False
@@ -55,7 +57,7 @@ class TransactionalConsumer(LibrdkafkaConsumer):
                 self._producer.abort_transaction(_SECONDS)
             raise ConsumerFailedError(error.args[0].name()) from None
 
-    def _on_revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _on_revoke(self, consumer, partitions):
         with contextlib.suppress(ConsumerFailedError):  # they belong to another consumer by now, which reads it again
             self._end(dict(self._read))
         super()._on_revoke(consumer, partitions)

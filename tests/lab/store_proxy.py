@@ -1,0 +1,144 @@
+"""A proxy before an object store that makes it slow and unreliable, and counts its requests.
+
+    with StoreProxy(store.endpoint, delay=0.2, fail_every=20) as proxy:
+        Lakehouse(..., endpoint=proxy.endpoint)
+    print(proxy.counts())
+
+The number of a request decides its fate, never chance. Clients sign the address that they call, so the Host header is passed on as it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+_STORE_SECONDS = 60  # so long the store may take for an answer
+_OF_ONE_HOP = {"connection", "keep-alive", "transfer-encoding", "expect"}
+_UNAVAILABLE = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+
+
+class Fault(Enum):
+    """How a request fails."""
+
+    UNAVAILABLE = "the store answers 503 and does nothing"
+    CUT_BEFORE = "the connection ends, and nothing was done"
+    CUT_AFTER = "the connection ends, and all was done: only the answer is lost"
+
+
+class Request(NamedTuple):
+    """A request that arrived. `status` is 0 if the connection was cut."""
+
+    method: str
+    path: str
+    query: str
+    status: int
+    fault: Fault | None
+
+    @property
+    def kind(self):
+        """LIST, else the method."""
+        return "LIST" if self.method == "GET" and ("list-type=" in self.query or "prefix=" in self.query) else self.method
+
+
+class StoreProxy:
+    """Use it as a context, or call `start` and `stop`. `delay`, `fail_every` and `faults` may be changed at any time."""
+
+    def __init__(self, target, *, delay=0.0, fail_every=0, faults=tuple(Fault)):
+        """`target`: the store's endpoint. `delay`: seconds for each request. `fail_every`: one of so many fails, in turn by `faults`."""
+        self.delay, self.fail_every, self.faults = delay, fail_every, faults
+        self.endpoint = ""  # the URL for clients, once it listens
+        self._target = target
+        self._requests = []
+        self._arrived = 0
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+
+    def start(self):
+        """Starts to listen, on a free port."""
+        listening = threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(listening),), daemon=True)
+        self._thread.start()
+        listening.wait()
+
+    def stop(self):
+        """Stops to listen, and ends all connections."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def requests(self):
+        """All requests that were answered, or not, in the order of their ends."""
+        return list(self._requests)
+
+    def counts(self):
+        """How many requests there were of each kind."""
+        return dict(sorted(Counter(request.kind for request in self.requests()).items()))
+
+    def clear(self):
+        """Forgets the requests. The number that decides which one fails goes on."""
+        self._requests.clear()
+
+    async def _serve(self, listening):
+        to_store = aiohttp.TCPConnector(force_close=True, limit=0)  # a connection that the store has ended meanwhile is no fault
+        timeout = aiohttp.ClientTimeout(total=_STORE_SECONDS)
+        async with aiohttp.ClientSession(connector=to_store, timeout=timeout, auto_decompress=False) as self._store:
+            app = web.Application(client_max_size=0)  # however large
+            app.router.add_route("*", "/{path:.*}", self._answer)
+            runner = web.AppRunner(app, shutdown_timeout=0, auto_decompress=False, access_log=None)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            self.endpoint = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            listening.set()
+            await self._ended.wait()
+            await runner.cleanup()
+
+    async def _answer(self, request):
+        body = await request.read()
+        fault = self._next_fault()
+        await asyncio.sleep(self.delay)
+        answer = None
+        if fault is Fault.UNAVAILABLE:
+            answer = web.Response(status=503, body=_UNAVAILABLE, content_type="application/xml")
+        elif fault is not Fault.CUT_BEFORE:
+            with suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):  # a store that is down cuts the connection too
+                answer = await self._ask_store(request, body)
+        if fault is Fault.CUT_AFTER:
+            answer = None
+        path, _, query = request.raw_path.partition("?")
+        self._requests.append(Request(request.method, unquote(path), unquote(query), answer.status if answer else 0, fault))
+        if answer is None:
+            request.transport.abort()
+        return answer or web.Response()
+
+    def _next_fault(self):
+        self._arrived += 1
+        if not self.fail_every or self._arrived % self.fail_every:
+            return None
+        return self.faults[self._arrived // self.fail_every % len(self.faults)]
+
+    async def _ask_store(self, request, body):
+        headers = _to_pass_on(request)
+        url = URL(self._target + request.raw_path, encoded=True)  # as it was signed
+        async with self._store.request(request.method, url, headers=headers, data=body, allow_redirects=False) as answer:
+            return web.Response(status=answer.status, headers=_to_pass_on(answer), body=await answer.read())
+
+
+def _to_pass_on(message):
+    return CIMultiDict((name, value) for name, value in message.headers.items() if name.lower() not in _OF_ONE_HOP)
