@@ -21,7 +21,7 @@ SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 DEBIAN_PACKAGES := chromium prometheus prometheus-alertmanager
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
-ifneq (,$(filter demo demo-live test conformance score test-long bench bench-scale archive chaos record,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test test-long bench bench-scale archive chaos record,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -75,12 +75,12 @@ screenshots: $(VENV) ## take the pictures of the docs from a recording, with the
 	@$(BIN)/python -m scripts.docs.screenshots
 
 .PHONY: conformance
-conformance: $(SPARK) $(CLASSES) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
+conformance: $(VENV) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
 	@$(BIN)/python -m scripts.truth.traces
-	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
+	@$(BIN)/python -m scripts.truth.second_opinion $(RECORDINGS)
 
 .PHONY: score
-score: $(SPARK) $(CLASSES) ## compare causes, culprits and findings with what was done to the recorded consumers (RECORDINGS="DIR ...")
+score: $(VENV) ## compare causes, culprits and findings with what was done to the recorded consumers (RECORDINGS="DIR ...")
 	@$(BIN)/python -m scripts.truth.score $(RECORDINGS)
 
 .PHONY: coverage

@@ -12,6 +12,7 @@ import gzip
 import json
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -134,16 +135,13 @@ def stage(recordings: Sequence[Recording], folder: Path, kinds: Iterable[str] = 
 
 
 def track(recordings: Sequence[Recording], folder: Path) -> Path:
-    """Runs the pipeline once over the recordings with all kinds of evidence; returns the lakehouse, a folder in `folder`."""
-    from rich.console import Console
-
-    from jobs.cli.output.progress import Progress
+    """Makes the tables of the recordings with all kinds of evidence in `folder`; returns the lakehouse. The logs are in `folder`/input."""
     from jobs.common.settings import Settings
-    from jobs.pipeline.run import run
+    from jobs.pipeline import at_once
 
-    source, lakehouse = folder / "input", folder / "lakehouse"
-    settings = Settings(timezones=tuple(sorted(stage(recordings, source).items())))
-    run(source, lakehouse, settings=settings, once=True, show=Progress(Console(stderr=True)).show)
+    lakehouse = folder / "lake"
+    settings = Settings(timezones=tuple(sorted(stage(recordings, folder / "input").items())), shards=8)
+    at_once.process(folder / "input", lakehouse, settings=settings, most_lines=sys.maxsize)
     return lakehouse
 
 

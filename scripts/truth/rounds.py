@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from scripts.truth.recordings import BOTH, REQUEST_LOG, Recording, Row
+from scripts.truth.recordings import REQUEST_LOG, Recording, Row
 
 LONGEST_MS: Final = 25_000
 """From what was done to the round that it caused: a session of 9 s ends, and the broker's timers and clients take their time."""
@@ -58,21 +58,3 @@ def _was_done(recording: Recording, row: Row) -> bool:
         and row["client_id"] in (None, action["client_id"])
         for action in recording.truth
     )
-
-
-def print_rounds(recording: Recording, rounds: dict[str, Sequence[Row]]) -> bool:
-    """Prints the comparison by evidence. Returns whether nothing is wrong, and both logs leave nothing unknown."""
-    if not any(row["protocol"] == "consumer" for row in recording.rebalances):
-        return True
-    print(
-        f"\n{recording.name}: rounds of consumer groups\n  {'evidence':<30}{'epochs':>8}{'rounds':>8}{'right':>8}{'unknown':>9}{'wrong':>7}"
-    )
-    holds = True
-    for evidence, rows in rounds.items():
-        counts, wrong = compare(recording, evidence, rows)
-        cells = f"{counts['epochs']:>8}{counts['rounds']:>8}{counts['right']:>8}{counts['unknown']:>9}{len(wrong):>7}"
-        print(f"  {evidence:<30}{cells}")
-        for text in wrong:
-            print(f"    {text}")
-        holds = holds and not wrong and (evidence != BOTH or not counts["unknown"])
-    return holds

@@ -2,8 +2,8 @@
 
     python -m scripts.truth.score [RECORDING ...]
 
-One run tracks each recording (scripts/truth/recordings.py; default: the bundled ones) once for each kind of evidence. docs/score.md says
-what is right, what each label asks for, and what is required. Exit code 1 if a requirement is not met.
+It makes the tables of each recording (scripts/truth/recordings.py; default: the bundled ones) with each kind of evidence. docs/score.md
+says what is right, what each label asks for, and what is required. Exit code 1 if a requirement is not met.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
-from scripts.truth import rounds, second_opinion, truth
+from scripts.truth import rounds, truth
 from scripts.truth.recordings import (
     ALL,
     BOTH,
@@ -87,16 +87,14 @@ class Scorecard:
     issues: list[Issue] = field(default_factory=list)
     on_healthy: list[Issue] = field(default_factory=list)
     skipped: int = 0
+    rounds: Counter[str] = field(default_factory=Counter)  # of consumer groups
+    wrong_rounds: list[str] = field(default_factory=list)
 
     def add(self, kind: str, group: str, generation: int | None, at_ms: int, actual: str, true: str) -> Issue:
         """Notes an issue."""
         issue = Issue(kind, group, generation, at_ms, actual, true)
         self.issues.append(issue)
         return issue
-
-    def missed(self) -> int:
-        """How many labels no table shows."""
-        return sum((self.expected - self.found).values())
 
     def faults(self, evidence: str) -> list[str]:
         """The requirements of docs/score.md that are not met."""
@@ -107,14 +105,19 @@ class Scorecard:
                 faults.append(f"causes: {self.rebalances - right} of {self.rebalances} not right")
             if self.culprits < self.rebalances:
                 faults.append(f"culprits: {self.rebalances - self.culprits} of {self.rebalances} not right")
-            if self.missed():
-                faults.append(f"labels: {self.missed()} of {sum(self.expected.values())} missed")
+            if missed := sum((self.expected - self.found).values()):
+                faults.append(f"labels: {missed} of {sum(self.expected.values())} missed")
             if self.false:
                 faults.append(f"findings: {sum(self.false.values())} false")
         elif wrong or (evidence in _LOGGED and self.causes[UNKNOWN]):
             faults.append(f"causes: {wrong} wrong, {self.causes[UNKNOWN]} unknown")
         elif evidence == REQUEST_LOG and right < LEAST_FROM_REQUESTS * self.rebalances:
             faults.append(f"causes: only {right} of {self.rebalances} right")
+        faults += self.wrong_rounds
+        if evidence == BOTH and self.rounds["unknown"]:
+            faults.append(f"rounds: {self.rounds['unknown']} of {self.rounds['epochs']} unknown")
+        if self.false["MODEL_DIVERGENCE"]:
+            faults.append("the specification: it answers otherwise than Kafka")
         if self.on_healthy:
             faults.append(f"healthy groups: {len(self.on_healthy)} findings")
         if self.found["ROLLING_RESTART"] < self.expected["ROLLING_RESTART"] or self.false["ROLLING_RESTART"]:
@@ -129,6 +132,7 @@ def compare(recording: Recording, evidence: str, rows: dict[str, list[Row]]) -> 
     card = Scorecard()
     true_causes = truth.causes(recording)
     _compare_causes(card, true_causes, recording, evidence, rows["rebalances"])
+    card.rounds, card.wrong_rounds = rounds.compare(recording, evidence, rows["rebalance_rounds"])
     facts, card.skipped = truth.facts(recording)
     since = truth.consumer_protocol_since(recording)
     classic = [row for row in rows["findings"] if row["occurred_at"] < since.get(row["group_id"], row["occurred_at"] + 1)]
@@ -363,6 +367,8 @@ def print_scorecards(name: str, cards: dict[str, Scorecard]) -> bool:
     holds = True
     for evidence, card in cards.items():
         print(f"\n  {evidence} ({card.skipped} lines of the truth are of the consumer protocol, or of no group)")
+        if card.rounds:
+            print(f"    rounds of consumer groups: {', '.join(f'{count} {name}' for name, count in card.rounds.items())}")
         for issue in card.issues:
             print(f"    {issue}")
         for fault in card.faults(evidence):
@@ -378,17 +384,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if without_truth:
         print(f"no truth.jsonl, which says what was done, in {', '.join(without_truth)}", file=sys.stderr)
         return 2
+    results = []
     with tempfile.TemporaryDirectory(prefix="score-") as name:
         lakehouse = track(recordings, Path(name))
-        results = [
-            print_scorecards(recording.name, {e: compare(recording, e, tables(lakehouse, cluster(recording, e))) for e in EVIDENCE})
-            for recording in recordings
-        ]
         for recording in recordings:
-            rows = {e: tables(lakehouse, cluster(recording, e))["rebalances"] for e in EVIDENCE}
-            results.append(second_opinion.print_opinions(recording, rows))
-            of_consumers = {e: tables(lakehouse, cluster(recording, e))["rebalance_rounds"] for e in EVIDENCE}
-            results.append(rounds.print_rounds(recording, of_consumers))
+            cards = {kind: compare(recording, kind, tables(lakehouse, cluster(recording, kind))) for kind in EVIDENCE}
+            results.append(print_scorecards(recording.name, cards))
     return 0 if all(results) else 1
 
 

@@ -3,6 +3,10 @@
 It knows no state machine. For each generation it looks up what the lines say: when the coordinator prepared, stabilized and assigned it,
 which members the answer to its leader lists, which partitions the leader gave to whom. Two generations then tell who came, who went, and
 what moved. Each column of each row is compared with that; what the lines do not say is not compared.
+
+    python -m scripts.truth.second_opinion [RECORDING ...]
+
+It makes the tables of each recording (default: the bundled ones) with each kind of evidence. Exit code 1 if a column differs.
 """
 
 from __future__ import annotations
@@ -11,15 +15,17 @@ import base64
 import json
 import re
 import struct
+import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from scripts.truth.recordings import REQUEST_LOG, Recording, open_text
+from scripts.truth.recordings import EVIDENCE, REQUEST_LOG, Recording, cluster, from_arguments, open_text, tables, track
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, or a line's JSON."""
@@ -238,12 +244,26 @@ def print_opinions(recording: Recording, rows: Mapping[str, list[Row]]) -> bool:
     """Prints how the rows of each kind of evidence compare with the lines. Returns whether none differs."""
     made = generations(recording.folder, recording.zone)
     opinions = {evidence: compare(made, told, exact=evidence != REQUEST_LOG) for evidence, told in rows.items()}
-    print(f"\n{recording.name}: columns of rebalances, read a second time from the lines")
-    print(f"  {'column':<20}" + "".join(f"{evidence:>30}" for evidence in opinions))
-    for column in sorted({column for opinion in opinions.values() for column in opinion.checked}):
-        print(f"  {column:<20}" + "".join(f"{opinion.checked[column]:>30}" for opinion in opinions.values()))
-    print(f"  {'differences':<20}" + "".join(f"{len(opinion.differences):>30}" for opinion in opinions.values()))
+    print(f"\n{recording.name}: rebalances, read a second time from the lines")
     for evidence, opinion in opinions.items():
+        columns = ", ".join(f"{count} {column}" for column, count in sorted(opinion.checked.items()))
+        print(f"  {evidence}: {columns}; {len(opinion.differences)} differences")
         for difference in opinion.differences:
-            print(f"    DIFFERENCE with {evidence}: {difference}")
+            print(f"    DIFFERENCE {difference}")
     return not any(opinion.differences for opinion in opinions.values())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the opinions; returns the exit code."""
+    recordings = from_arguments(argv, "second_opinion", __doc__)
+    with tempfile.TemporaryDirectory(prefix="opinion-") as name:
+        lakehouse = track(recordings, Path(name))
+        agree = [
+            print_opinions(recording, {kind: tables(lakehouse, cluster(recording, kind))["rebalances"] for kind in EVIDENCE})
+            for recording in recordings
+        ]
+    return 0 if all(agree) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -169,11 +169,6 @@ def own_labels(recording: Recording) -> dict[str, set[str]]:
     return own
 
 
-def control_groups(recording: Recording) -> frozenset[str]:
-    """Groups to which nothing was done at all."""
-    return frozenset(group for group, own in own_labels(recording).items() if own == {"NONE"})
-
-
 def healthy_groups(recording: Recording) -> frozenset[str]:
     """Control groups and decoys: their consumers join, and what is done to them should cause nothing."""
     return frozenset(group for group, own in own_labels(recording).items() if "NONE" in own and own <= {"NONE", "JOIN"})

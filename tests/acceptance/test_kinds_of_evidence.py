@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from typing import Any, NamedTuple
 
 import pytest
 
 from jobs.answers.check import check
 from jobs.answers.report import Scope, read_report
-from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
-from jobs.pipeline import at_once
-from scripts.truth import recordings, second_opinion, truth
+from scripts.truth import recordings, score, second_opinion, truth
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
 from tests.acceptance.sharper import as_sharp
 from tests.dashboard.saved_page import page_of, told
@@ -33,11 +34,7 @@ SAME_MS = 60_000
 
 @pytest.fixture(scope="module")
 def tracked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("kinds")
-    zones = recordings.stage(list(RECORDINGS.values()), folder / "input")
-    settings = Settings(timezones=tuple(sorted(zones.items())), shards=8)
-    assert at_once.process(folder / "input", folder / "lake", settings=settings, most_lines=1 << 30)
-    return folder
+    return recordings.track(list(RECORDINGS.values()), tmp_path_factory.mktemp("kinds")).parent
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +94,115 @@ def test_a_second_reading_of_the_lines_says_the_same(tables, name, evidence):
     opinion = second_opinion.compare(generations(name), rows, exact=evidence != REQUEST_LOG)
     assert opinion.differences == []
     assert opinion.checked.total() > 600
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("left", []), ("members_before", 9), ("partitions_moved", 99), ("join_ms", 1), ("outcome", "SUPERSEDED"), ("left_unnamed", 1)],
+)
+def test_a_second_reading_names_a_wrong_column(tables, column, value):
+    rows = tables[recordings.cluster(RECORDINGS["kafka-3.9.1"], BOTH)]["rebalances"]
+    departure = next(row for row in rows if row["left"] and row["partitions_moved"])
+    damaged = [{**row, column: value} if row is departure else row for row in rows]
+    opinion = second_opinion.compare(generations("kafka-3.9.1"), damaged, exact=True)
+    (difference,) = opinion.differences
+    assert f"{departure['group_id']} generation {departure['generation']}: {column.removesuffix('_unnamed')} is" in difference
+
+
+def test_a_second_reading_misses_a_row(tables):
+    rows = tables[recordings.cluster(RECORDINGS["kafka-3.9.1"], BOTH)]["rebalances"]
+    stable = next(row for row in rows if row["joined_at"])
+    opinion = second_opinion.compare(generations("kafka-3.9.1"), [row for row in rows if row is not stable], exact=True)
+    assert opinion.differences == [f"{stable['group_id']} generation {stable['generation']}: no row"]
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+@pytest.mark.parametrize("name", sorted(RECORDINGS))
+def test_causes_culprits_findings_and_rounds_are_what_was_done(tables, name, evidence):
+    recording, rows = RECORDINGS[name], tables[recordings.cluster(RECORDINGS[name], evidence)]
+    card = score.compare(recording, evidence, rows)
+    assert card.faults(evidence) == []
+    assert card.rebalances == len(recording.classic) > 40
+    assert name != "kafka-4.2.0" or card.rounds["epochs"] == card.rounds["rounds"] == 15
+
+
+class Damage(NamedTuple):
+    """Something wrong in the tables, and what the score says of it."""
+
+    table: str
+    change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+    fault: str
+    evidence: str = BOTH
+
+
+def without(column, value):
+    """Leaves the first row with it out."""
+    return lambda rows: [row for row in rows if row is not first(rows, column, value)]
+
+
+def instead(column, value, **other):
+    """Has other values in the first row with it."""
+    return lambda rows: [{**row, **other} if row is first(rows, column, value) else row for row in rows]
+
+
+def besides(column, value, **other):
+    """Has the first row with it twice, the second time with other values."""
+    return lambda rows: [*rows, {**first(rows, column, value), **other}]
+
+
+def first(rows, column, value):
+    return next(row for row in rows if row[column] == value)
+
+
+CONTROL = "ledger-archive"  # the healthy group
+DAMAGES = {
+    "a rebalance is left out": Damage("rebalances", without("cause", "MEMBER_LEFT"), "causes: 1 of"),
+    "a rebalance is invented": Damage("rebalances", besides("cause", "MEMBER_LEFT", generation=99), "causes: 1 of"),
+    "a cause is wrong": Damage("rebalances", instead("cause", "POLL_TIMEOUT", cause="MEMBER_JOINED"), "causes: 1 of"),
+    "a cause is what the log alone says": Damage("rebalances", instead("cause", "POLL_TIMEOUT", cause="MEMBER_LEFT"), "causes: 1 of"),
+    "a culprit is wrong": Damage("rebalances", instead("cause", "SESSION_TIMEOUT", member_id="x"), "culprits: 1 of"),
+    "a cause is unknown": Damage(
+        "rebalances", instead("cause", "SESSION_TIMEOUT", cause="UNKNOWN"), "causes: 0 wrong, 1 unknown", COORDINATOR_LOG
+    ),
+    "many causes are unknown": Damage(
+        "rebalances", lambda rows: [{**row, "cause": "UNKNOWN"} for row in rows], "causes: only 0 of", REQUEST_LOG
+    ),
+    "a finding is left out": Damage("findings", without("code", "POLL_TIMEOUT"), "labels: 1 of"),
+    "a finding is there twice": Damage("findings", besides("code", "POLL_TIMEOUT"), "findings: 1 false"),
+    "a finding comes before it was done": Damage("findings", besides("code", "POLL_TIMEOUT", occurred_at=0), "findings: 1 false"),
+    "a finding is about another client": Damage(
+        "findings", besides("code", "SESSION_TIMEOUT", member_id=None, client_id="x"), "findings: 1 false"
+    ),
+    "a finding is about a healthy group": Damage("findings", besides("code", "SESSION_TIMEOUT", group_id=CONTROL), "healthy groups: 1"),
+    "a restart is told twice": Damage("findings", besides("code", "ROLLING_RESTART"), "rolling restarts", COORDINATOR_LOG),
+    "a restart is a storm": Damage("findings", besides("code", "ROLLING_RESTART", code="REBALANCE_STORM"), "storms", COORDINATOR_LOG),
+    "the specification answers otherwise": Damage(
+        "findings", besides("code", "ROLLING_RESTART", code="MODEL_DIVERGENCE"), "the specification", REQUEST_LOG
+    ),
+    "nobody joins": Damage("rebalances", lambda rows: [{**row, "joined": [], "member_id": None} for row in rows], "labels: "),
+    "a round is left out": Damage("rebalance_rounds", without("cause", "MEMBER_LEFT"), "telemetry"),
+    "a round has another cause": Damage("rebalance_rounds", instead("cause", "SESSION_TIMEOUT", cause="MEMBER_LEFT"), "telemetry"),
+    "the cause of a round is unknown": Damage("rebalance_rounds", instead("cause", "SESSION_TIMEOUT", cause="UNKNOWN"), "rounds: 1 of"),
+    "no group dies": Damage("group_transitions", lambda _: [], "labels: "),
+    "no static member comes back": Damage("member_sessions", lambda _: [], "labels: "),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_the_score_names_what_is_wrong(tables, damage, capsys):
+    recording = RECORDINGS["kafka-4.2.0"]
+    rows = tables[recordings.cluster(recording, damage.evidence)]
+    card = score.compare(recording, damage.evidence, rows | {damage.table: damage.change(rows[damage.table])})
+    assert damage.fault in "\n".join(card.faults(damage.evidence))
+    assert not score.print_scorecards(recording.name, {damage.evidence: card})
+    assert f"FAULT {damage.fault}" in capsys.readouterr().out
+
+
+def test_a_label_without_a_meaning_is_named(tables):
+    recording = RECORDINGS["kafka-4.2.0"]
+    new = replace(recording, truth=(*recording.truth, {**recording.truth[-1], "expect": "SOMETHING_NEW"}))
+    card = score.compare(new, BOTH, tables[recordings.cluster(recording, BOTH)])
+    assert "label SOMETHING_NEW has no meaning here" in "\n".join(map(str, card.issues))
 
 
 def pairs(tables, name, less, more):
