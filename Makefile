@@ -95,7 +95,7 @@ record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into te
 	  $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release-consumer --protocol consumer || exit 1; done
 	@$(BIN)/python -m scripts.truth.record 4.4.0 tests/data/staged/kafka-4.2.0-to-4.4.0 --upgrade-from 4.2.0
 	@for release in 3.9.1 4.2.0 4.4.0; do \
-	  $(BIN)/python -m scripts.truth.record_offsets $$release tests/data/offset-scenes/kafka-$$release || exit 1; done
+	  $(BIN)/python -m scripts.truth.record $$release tests/data/offset-scenes/kafka-$$release --offsets || exit 1; done
 
 .PHONY: mutants
 mutants: $(VENV) ## change the specification in one place at a time and check that a test fails (ONLY="sync join" for two modules)

@@ -46,12 +46,17 @@ CONSUMER_GROUP_SETTINGS: Final = {
 
 
 class ConsumerProcess:
-    """A running consumer. `lines`: the output of its worker (worker.py) so far."""
+    """A running consumer. `lines`: the output of its worker (worker.py) so far, without the `records` that it processed, if it notes them.
+
+    `highest`: the offset of the newest record that it has processed, by partition.
+    """
 
     def __init__(self, kind: str, topic: str, config: dict[str, str], habits: Habits, log: Path | None) -> None:
+        self.group = config["group.id"]
         self.client_id = config["client.id"]
-        self.habits = habits
         self.lines: list[str] = []
+        self.records: list[dict[str, int]] = []
+        self.highest: dict[int, int] = {}
         with (log or Path(os.devnull)).open("ab") as errors:
             # Its own session, and so its own process group: Ctrl-C does not reach it, and a signal to the group reaches its JVM too.
             self._process = subprocess.Popen(  # noqa: S603
@@ -63,7 +68,8 @@ class ConsumerProcess:
                 cwd=PROJECT,
                 start_new_session=True,
             )
-        threading.Thread(target=self._listen, name=self.client_id, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name=self.client_id, daemon=True)
+        self._listener.start()
 
     @property
     def running(self) -> bool:
@@ -87,15 +93,15 @@ class ConsumerProcess:
 
     def stall(self, seconds: float) -> None:
         """Makes the application stop polling, while the client keeps sending heartbeats."""
-        self._command(f"stall {seconds}")
+        self._command("stall", seconds)
 
     def pause(self, partition: int) -> None:
         """Makes it read no longer from a partition that it keeps, and go on with the others."""
-        self._command(f"pause {partition}")
+        self._command("pause", partition)
 
     def resume(self, partition: int) -> None:
         """Makes it read from the partition again."""
-        self._command(f"resume {partition}")
+        self._command("resume", partition)
 
     def commit(self) -> None:
         """Commits offsets at the next poll."""
@@ -103,7 +109,7 @@ class ConsumerProcess:
 
     def subscribe(self, *topics: str) -> None:
         """Changes its subscription at the next poll."""
-        self._command(f"subscribe {','.join(topics)}")
+        self._command("subscribe", *topics)
 
     def leave(self) -> None:
         """Closes the consumer, which leaves its group unless the member is static."""
@@ -118,14 +124,15 @@ class ConsumerProcess:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Sends SIGKILL: the consumer does not leave its group."""
+        """Sends SIGKILL: the consumer does not leave its group. All that it wrote has been read when this returns."""
         self._signal(signal.SIGKILL)
         self._process.wait()
+        self._listener.join()
 
-    def _command(self, line: str) -> None:
+    def _command(self, name: str, *arguments: object) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.write(f"{json.dumps([name, *arguments])}\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             return  # it has failed
@@ -137,21 +144,25 @@ class ConsumerProcess:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.lines.append(line.strip())
+            if not line.startswith("{"):
+                self.lines.append(line.strip())
+            elif line.endswith("\n"):  # the last one of a process that was killed may be cut off
+                record = json.loads(line)
+                self.records.append(record)
+                self.highest[record["partition"]] = max(record["offset"], self.highest.get(record["partition"], -1))
 
 
 class Consumers:
-    """The consumers of one cluster. Use it as a context, whose end kills those that still run."""
+    """The consumers of one cluster, all that were `started`. Use it as a context, whose end kills those that still run."""
 
-    def __init__(self, bootstrap: str, logs: Path | None = None, processed: Path | None = None, kinds: Mapping[str, str] = KINDS) -> None:
-        """`logs`: the folder for what clients write to standard error. `processed`: that for the records that they process."""
+    def __init__(self, bootstrap: str, logs: Path | None = None, kinds: Mapping[str, str] = KINDS) -> None:
+        """`logs`: the folder for what clients write to standard error."""
         self.bootstrap = bootstrap
         self._logs = logs
-        self._processed = processed
         self._kinds = kinds
-        self._started: list[ConsumerProcess] = []
-        for folder in filter(None, (logs, processed)):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.started: list[ConsumerProcess] = []
+        if logs is not None:
+            logs.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -170,16 +181,14 @@ class Consumers:
         instance_id: str = "",
         session_ms: int = SESSION_MS,
         poll_ms: int = POLL_MS,
-        revocation_seconds: float = 0,
-        commit_every: int = 0,
-        record_seconds: float = 0,
+        habits: Habits = Habits(),  # noqa: B008 - it is frozen
         settings: Mapping[str, str] | None = None,
     ) -> ConsumerProcess:
         """Starts a consumer that joins the group. Several consumers may have one client id.
 
         `topic`: begins with ^ if it is a regular expression; if it is empty the consumer joins when it is told to subscribe.
         `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
-        `revocation_seconds`, `commit_every`, `record_seconds`: its Habits. `settings`: more settings of the client.
+        `settings`: more settings of the client.
         """
         timeouts = {"session.timeout.ms": str(session_ms), "heartbeat.interval.ms": str(HEARTBEAT_MS)}
         config = {
@@ -191,15 +200,12 @@ class Consumers:
             **({"group.instance.id": instance_id} if instance_id else {}),
             **(settings or {}),
         }
-        # A client that is started again has a file of its own.
-        processed = self._processed / f"{client_id}.{len(self._started)}.jsonl" if self._processed is not None else None
-        habits = Habits(revocation_seconds, commit_every, record_seconds, str(processed or ""))
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
         consumer = ConsumerProcess(self._kinds[kind], topic, config, habits, log)
-        self._started.append(consumer)
+        self.started.append(consumer)
         return consumer
 
     def kill_all(self) -> None:
         """Kills all consumers, frozen ones too."""
-        for consumer in self._started:
+        for consumer in self.started:
             consumer.kill()

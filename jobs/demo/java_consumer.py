@@ -42,7 +42,7 @@ _FINAL: Final = frozenset(
 
 
 class JavaConsumer:
-    """A RealConsumer."""
+    """A consumer that has subscribed to its topic, or to none if its name is empty."""
 
     def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # its errors are raised as well
@@ -75,7 +75,7 @@ class JavaConsumer:
             self.subscribe([topic])
 
     def poll(self) -> list[Record]:
-        """Polls."""
+        """Polls for POLL_SECONDS. ConsumerFailedError: it cannot continue."""
         try:
             return _read(self._consumer.poll(self._wait))
         except Py4JJavaError as error:
@@ -93,20 +93,20 @@ class JavaConsumer:
         return [_place(part) for part in self._consumer.assignment()]
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Subscribes."""
+        """Subscribes to these topics, or to one regular expression, in the place of the former ones."""
         wanted = self._expression(topics[0]) if topics[0].startswith(EXPRESSION) else list(topics)
         self._consumer.subscribe(wanted, *self._listener)
 
     def pause(self, places: Sequence[Place]) -> None:
-        """Pauses."""
+        """Reads no longer from these of its partitions, which it keeps."""
         self._consumer.pause([self._part(place) for place in places])
 
     def resume(self, places: Sequence[Place]) -> None:
-        """Resumes."""
+        """Reads from them again."""
         self._consumer.resume([self._part(place) for place in places])
 
     def commit(self, positions: Mapping[Place, int]) -> None:
-        """Commits."""
+        """Commits these offsets, those of the next records to read. CommitRefusedError: the coordinator did not accept them."""
         offset = self._gateway.jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata
         try:
             self._consumer.commitSync({self._part(place): offset(position) for place, position in positions.items()})
@@ -114,7 +114,7 @@ class JavaConsumer:
             raise CommitRefusedError(_name(error)) from None
 
     def close(self) -> None:
-        """Leaves."""
+        """Leaves the group, unless the member is static."""
         self._consumer.close()
 
     def _part(self, place: Place) -> Any:

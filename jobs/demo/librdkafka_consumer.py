@@ -11,7 +11,7 @@ from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFa
 
 
 class LibrdkafkaConsumer:
-    """A RealConsumer."""
+    """A consumer that has subscribed to its topic, or to none if its name is empty."""
 
     def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
         self._revocation_seconds = revocation_seconds
@@ -21,7 +21,7 @@ class LibrdkafkaConsumer:
             self.subscribe([topic])
 
     def poll(self) -> list[Record]:
-        """Polls."""
+        """Polls for POLL_SECONDS. ConsumerFailedError: it cannot continue."""
         message = self._consumer.poll(POLL_SECONDS)
         error = message.error() if message is not None else None
         if error is not None:
@@ -41,26 +41,26 @@ class LibrdkafkaConsumer:
         return [Place(part.topic, part.partition) for part in self._consumer.assignment()]
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Subscribes."""
+        """Subscribes to these topics, or to one regular expression, in the place of the former ones."""
         self._consumer.subscribe(list(topics), on_revoke=self._on_revoke)
 
     def pause(self, places: Sequence[Place]) -> None:
-        """Pauses."""
+        """Reads no longer from these of its partitions, which it keeps."""
         self._consumer.pause([TopicPartition(*place) for place in places])
 
     def resume(self, places: Sequence[Place]) -> None:
-        """Resumes."""
+        """Reads from them again."""
         self._consumer.resume([TopicPartition(*place) for place in places])
 
     def commit(self, positions: Mapping[Place, int]) -> None:
-        """Commits."""
+        """Commits these offsets, those of the next records to read. CommitRefusedError: the coordinator did not accept them."""
         try:
             self._consumer.commit(offsets=with_offsets(positions), asynchronous=False)
         except KafkaException as error:
             raise CommitRefusedError(error.args[0].name()) from None
 
     def close(self) -> None:
-        """Leaves."""
+        """Leaves the group, unless the member is static."""
         self._consumer.close()
 
     def _on_revoke(self, _consumer: Consumer, _partitions: Sequence[TopicPartition]) -> None:

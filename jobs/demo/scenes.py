@@ -1,4 +1,4 @@
-"""Scenes: what happens to consumer groups, played by real consumers. For live tests and `rebalance demo-live`.
+"""Scenes: what happens to consumer groups, played by real consumers. For `rebalance demo-live`, live tests and recordings.
 
 Each scene has its own group. It is a generator that acts, yields a condition, and continues when the condition holds. So many scenes play
 side by side in one thread, and none of them depends on how fast the machine is.
@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from jobs.demo.consumers import CONSUMER_SESSION_MS, SESSION_MS, ConsumerProcess, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA, Habits
 
 Condition: TypeAlias = Callable[[], bool]
 Scene: TypeAlias = Generator[Condition, None, None]
@@ -25,11 +25,6 @@ OVERDUE_SECONDS: Final = 5
 """How much longer than its poll timeout, and than the session after it if it is static, a consumer does not poll."""
 REVOCATION_SECONDS: Final = 17
 """Longer than what the tables report as STUCK_RECONCILING."""
-FINDS_SECONDS: Final = 5
-"""So long a client looks for its coordinator at most, before it can join."""
-AFTER_ONE_ANOTHER_SECONDS: Final = 0.25
-"""Three joins take less than the second that a coordinator of Kafka 4.3 lets pass between two assignments."""
-HELD_UP_SECONDS: Final = 2
 GOES_ON_SECONDS: Final = 600
 
 
@@ -78,6 +73,26 @@ class Stage:
             self.say(f"{consumer.client_id} joins{' with group.protocol=' + settings['protocol'] if named else ''}")
         return consumer
 
+    def close(self, *consumers: ConsumerProcess) -> Condition:
+        """Closes them; whether they have ended."""
+        for consumer in consumers:
+            self.say(f"{consumer.client_id} is closed")
+            consumer.leave()
+        return lambda: not any(consumer.running for consumer in consumers)
+
+    def kill(self, *consumers: ConsumerProcess) -> None:
+        """Kills them."""
+        for consumer in consumers:
+            self.say(f"{consumer.client_id}: kill -9")
+            consumer.kill()
+
+    def double(self) -> ConsumerProcess:
+        """Starts one more with the group.instance.id of 2."""
+        instance = f"{self.group}-2"
+        double = self.enter("double", instance_id=instance)
+        self.say(f"{double.client_id} has group.instance.id {instance}, too")
+        return double
+
     def own_topic(self, suffix: str = "") -> Generator[Condition, None, str]:
         """Creates a topic for this group alone and waits until brokers know it; returns its name."""
         admin, name = AdminClient({"bootstrap.servers": self._consumers.bootstrap}), f"{self.group}{suffix}"
@@ -113,19 +128,15 @@ class Stage:
 def leaves(stage: Stage) -> Scene:
     """Both consumers leave, one after the other."""
     one, two = yield from stage.two()
-    stage.say(f"{two.client_id} is closed")
-    two.leave()
+    stage.close(two)
     yield stage.has_all(one)
-    stage.say(f"{one.client_id} is closed")
-    one.leave()
-    yield lambda: not one.running
+    yield stage.close(one)
 
 
 def is_killed(stage: Stage) -> Scene:
     """One consumer is killed."""
     one, two = yield from stage.two()
-    stage.say(f"{two.client_id}: kill -9")
-    two.kill()
+    stage.kill(two)
     yield stage.has_all(one)
 
 
@@ -153,17 +164,10 @@ def stalls(stage: Stage, *, static: bool = False) -> Scene:
     yield stage.share(one, two)
 
 
-def stalls_static(stage: Stage) -> Scene:
-    """The same with a group.instance.id."""
-    yield from stalls(stage, static=True)
-
-
 def is_fenced(stage: Stage) -> Scene:
     """A third consumer takes the group.instance.id of the second one."""
     one, two = yield from stage.two(static=True)
-    instance = f"{stage.group}-2"
-    double = stage.enter("double", instance_id=instance)
-    stage.say(f"{double.client_id} has group.instance.id {instance}, too")
+    double = stage.double()
     yield lambda: stage.share(one, double)() and two.failure is not None
 
 
@@ -171,28 +175,11 @@ def revokes_slowly(stage: Stage) -> Scene:
     """A third consumer joins, and the rebalance listener of the second one takes its time."""
     one = stage.enter("1")
     yield stage.has_all(one)
-    two = stage.enter("2", revocation_seconds=REVOCATION_SECONDS)
+    two = stage.enter("2", habits=Habits(revocation_seconds=REVOCATION_SECONDS))
     yield stage.share(one, two)
     stage.say(f"{two.client_id} takes {REVOCATION_SECONDS} s to give partitions up")
     three = stage.enter("3")
     yield stage.share(one, two, three)
-
-
-def rolls(stage: Stage) -> Scene:
-    """Three consumers are restarted, one after the other."""
-    running = dict(zip("12", (yield from stage.two()), strict=True))
-    running["3"] = stage.enter("3")
-    yield stage.share(*running.values())
-    yield from come_back(stage, running, CONSUMER)
-
-
-def changes_subscription(stage: Stage) -> Scene:
-    """One consumer subscribes to a second topic."""
-    other = yield from stage.own_topic("-returns")
-    one, two = yield from stage.two()
-    stage.say(f"{two.client_id} subscribes to {other}, too")
-    two.subscribe(stage.topic, other)
-    yield lambda: one.partitions == two.partitions == stage.partitions
 
 
 def has_a_growing_topic(stage: Stage) -> Scene:
@@ -203,57 +190,12 @@ def has_a_growing_topic(stage: Stage) -> Scene:
     yield stage.share(one, two)
 
 
-def subscribes_by_expression(stage: Stage) -> Scene:
-    """Both consumers subscribe to a regular expression, and later there is a second topic that it matches."""
-    stage.topic = f"^{stage.group}-[ab]$"
-    yield from stage.own_topic("-a")
-    one = stage.enter("1", kind=stage.kind)
-    yield stage.has_all(one)
-    two = stage.enter("2")
-    yield stage.share(one, two)
-    yield from stage.own_topic("-b")
-    stage.partitions *= 2
-    yield stage.share(one, two)
-
-
-def join_together(stage: Stage) -> Scene:
-    """Three more consumers join, while the first one is held up and cannot give anything to any of them."""
-    one = stage.enter("1")
-    yield stage.has_all(one)
-    more = [stage.enter(name, topic="") for name in "234"]
-    yield lambda: all(consumer.ready for consumer in more)
-    ready = time.monotonic()
-    yield lambda: time.monotonic() > ready + FINDS_SECONDS
-    one.freeze()
-    for consumer in more:
-        stage.say(f"{consumer.client_id} joins")
-        consumer.subscribe(stage.topic)
-        since = time.monotonic()
-        yield lambda: time.monotonic() > since + AFTER_ONE_ANOTHER_SECONDS  # noqa: B023 - asked before it changes
-    joined = time.monotonic()
-    yield lambda: time.monotonic() > joined + HELD_UP_SECONDS
-    one.thaw()
-    yield lambda: sorted(consumer.partitions for consumer in (one, *more)) == [1, 1, 2, 2]
-
-
 def comes_back_static(stage: Stage) -> Scene:
     """A static consumer is closed, which is no leaving, and comes back within its session."""
     one, two = yield from stage.two(static=True)
-    stage.say(f"{two.client_id}, static, is restarted")
-    two.leave()
-    yield lambda: not two.running
+    yield stage.close(two)
     again = stage.enter("2", instance_id=f"{stage.group}-2")
     yield stage.share(one, again)
-
-
-def is_refused(stage: Stage) -> Scene:
-    """A third consumer takes the group.instance.id of the second one, which the consumer protocol refuses."""
-    one, two = yield from stage.two(static=True)
-    instance = f"{stage.group}-2"
-    double = stage.enter("double", instance_id=instance)
-    stage.say(f"{double.client_id} has group.instance.id {instance}, too")
-    yield lambda: double.failure is not None
-    yield stage.share(one, two)
 
 
 def becomes_a_consumer_group(stage: Stage) -> Scene:
@@ -271,8 +213,7 @@ def becomes_a_classic_group(stage: Stage) -> Scene:
 def come_back(stage: Stage, running: dict[str, ConsumerProcess], protocol: str) -> Scene:
     """Restarts consumers, each with this group.protocol, and waits each time until the group has settled."""
     for name in sorted(running):
-        stage.say(f"{running[name].client_id} is closed")
-        running.pop(name).leave()
+        stage.close(running.pop(name))
         yield stage.share(*running.values())
         running[name] = stage.enter(name, protocol=protocol)
         yield stage.share(*running.values())

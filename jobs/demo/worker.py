@@ -2,11 +2,10 @@
 
     python -m jobs.demo.worker jobs.demo.java_consumer:JavaConsumer orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "a"}' '{}'
 
-The last argument holds its Habits. Commands, one a line: `stall SECONDS` (does not poll, but sends heartbeats), `subscribe TOPIC,TOPIC`,
-`pause PARTITION` (keeps it, but reads no longer from it), `resume PARTITION`, `commit`, `leave`. It ends at once when its input is closed.
-A topic that begins with ^ is a regular expression. Without a topic it writes `ready`, and joins when it is told to subscribe.
-It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit that it was told, and
-`left` or `failed REASON` before it ends.
+The last argument holds its Habits. A line of its input is a method of Application and its arguments, such as ["stall", 5]. It ends at
+once when its input is closed. A topic that begins with ^ is a regular expression. Without a topic it writes `ready`, and joins when it is
+told to subscribe. It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit that it
+was told, `left` or `failed REASON` before it ends, and a line of JSON for each record that it processes, if it notes them.
 """
 
 from __future__ import annotations
@@ -18,56 +17,92 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 from jobs.demo.bound import end_with_parent
-from jobs.demo.real_consumer import (
-    POLL_SECONDS,
-    CommitRefusedError,
-    ConsumerFailedError,
-    Habits,
-    Place,
-    RealConsumer,
-    Record,
-)
+from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError, Habits, Place, Record
+
+if TYPE_CHECKING:
+    from jobs.demo.java_consumer import JavaConsumer
+    from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer
 
 
-class _Application:
-    """Processes records: it notes them in its file before it commits."""
+class Application:
+    """Polls, and processes records: it notes them before it commits."""
 
-    def __init__(self, consumer: RealConsumer, client_id: str, habits: Habits) -> None:
+    def __init__(self, consumer: JavaConsumer | LibrdkafkaConsumer, habits: Habits, *, subscribed: bool) -> None:
+        self.ended = False
         self._consumer = consumer
-        self._client_id = client_id
-        self._commit_every = habits.commit_every
-        self._record_seconds = habits.record_seconds
-        self._file = Path(habits.processed or os.devnull).open("a", encoding="utf-8")  # noqa: SIM115 - until the process ends
+        self._habits = habits
+        self._subscribed = subscribed
+        self._assigned = 0
         self._positions: dict[Place, int] = {}
         self._new: dict[Place, int] = {}
         self._count = 0
 
-    def process(self, records: Sequence[Record]) -> None:
-        """Processes what a poll returned."""
-        for place, offset in records:
-            time.sleep(self._record_seconds)
-            line = {"at": time.time_ns() // 1_000_000, "client": self._client_id, **place._asdict(), "offset": offset}
-            self._file.write(f"{json.dumps(line, separators=(',', ':'))}\n")
-            self._file.flush()
-            self._new[place] = offset + 1
-        self._count += len(records)
-        if self._commit_every and self._count >= self._commit_every:
-            self._commit({place: self._new[place] for place in self._consumer.places() if place in self._new})
+    def poll(self) -> None:
+        """Polls once, and processes what comes."""
+        if not self._subscribed:
+            time.sleep(POLL_SECONDS)
+            return
+        try:
+            self._process(self._consumer.poll())
+        except CommitRefusedError as error:
+            sys.stderr.write(f"commit: {error}\n")
+        if (assigned := self._consumer.assigned()) != self._assigned:
+            self._assigned = assigned
+            _report(f"assigned {assigned}")
 
-    def close(self) -> None:
-        """Closes the consumer. One that commits by itself does it before."""
-        if self._commit_every:
-            self._commit({place: self._new[place] for place in self._consumer.places() if place in self._new})
-        self._consumer.close()
+    def stall(self, seconds: float) -> None:
+        """Does not poll, while the client keeps sending heartbeats."""
+        time.sleep(seconds)
+
+    def subscribe(self, *topics: str) -> None:
+        """Subscribes to these topics, in the place of the former ones."""
+        self._consumer.subscribe(topics)
+        self._subscribed = True
+
+    def pause(self, partition: int) -> None:
+        """Keeps a partition, and reads no longer from it."""
+        self._consumer.pause(self._places(partition))
+
+    def resume(self, partition: int) -> None:
+        """Reads from it again."""
+        self._consumer.resume(self._places(partition))
 
     def commit(self) -> None:
         """Commits its position in each of its partitions: 0 where it has processed nothing."""
         positions = self._positions | self._new
-        self._commit({place: positions.get(place, 0) for place in self._consumer.places()})
+        try:
+            self._commit({place: positions.get(place, 0) for place in self._consumer.places()})
+            _report("committed")
+        except CommitRefusedError as error:
+            _report(f"refused {error}")
+
+    def leave(self) -> None:
+        """Closes the consumer. One that commits by itself does it before."""
+        if self._habits.commit_every:
+            self._commit_new()
+        self._consumer.close()
+        self.ended = True
+        _report("left")
+
+    def _places(self, partition: int) -> list[Place]:
+        return [place for place in self._consumer.places() if place.partition == partition]
+
+    def _process(self, records: Sequence[Record]) -> None:
+        for place, offset in records:
+            time.sleep(self._habits.record_seconds)
+            if self._habits.notes:
+                _report(json.dumps({"at": time.time_ns() // 1_000_000, "partition": place.partition, "offset": offset}))
+            self._new[place] = offset + 1
+        self._count += len(records)
+        if self._habits.commit_every and self._count >= self._habits.commit_every:
+            self._commit_new()
+
+    def _commit_new(self) -> None:
+        self._commit({place: self._new[place] for place in self._consumer.places() if place in self._new})
 
     def _commit(self, positions: Mapping[Place, int]) -> None:
         self._positions |= self._new
@@ -75,50 +110,13 @@ class _Application:
         self._consumer.commit(positions)
 
 
-def _work(consumer: RealConsumer, application: _Application, commands: queue.SimpleQueue[str], topic: str) -> None:
-    partitions = 0
-    subscribed = bool(topic)
-    if not subscribed:
-        _report("ready")
-    while True:
-        while not commands.empty():
-            command, _, argument = commands.get().partition(" ")
-            if command == "leave":
-                application.close()
-                _report("left")
-                return
-            if command == "stall":
-                time.sleep(float(argument))
-            elif command == "subscribe":
-                consumer.subscribe(argument.split(","))
-                subscribed = True
-            elif command in {"pause", "resume"}:
-                getattr(consumer, command)([place for place in consumer.places() if place.partition == int(argument)])
-            elif command == "commit":
-                try:
-                    application.commit()
-                    _report("committed")
-                except CommitRefusedError as error:
-                    _report(f"refused {error}")
-        if not subscribed:
-            time.sleep(POLL_SECONDS)
-            continue
-        try:
-            application.process(consumer.poll())
-        except CommitRefusedError as error:
-            sys.stderr.write(f"commit: {error}\n")
-        if (assigned := consumer.assigned()) != partitions:
-            partitions = assigned
-            _report(f"assigned {assigned}")
-
-
 def _report(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - the other end reads it
 
 
-def _listen(commands: queue.SimpleQueue[str]) -> None:
+def _listen(commands: queue.SimpleQueue[list[object]]) -> None:
     for line in sys.stdin:
-        commands.put(line.strip())
+        commands.put(json.loads(line))
     os._exit(1)  # does not leave the group: to its coordinator it was killed
 
 
@@ -126,11 +124,18 @@ def main() -> int:
     """Runs the consumer; returns the exit code."""
     end_with_parent()
     kind, topic, config, habits = resolve_name(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), Habits(**json.loads(sys.argv[4]))
-    commands: queue.SimpleQueue[str] = queue.SimpleQueue()
+    commands: queue.SimpleQueue[list[object]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     try:
-        consumer: RealConsumer = kind(topic, config, habits.revocation_seconds)
-        _work(consumer, _Application(consumer, config["client.id"], habits), commands, topic)
+        application = Application(kind(topic, config, habits.revocation_seconds), habits, subscribed=bool(topic))
+        if not topic:
+            _report("ready")
+        while not application.ended:
+            if commands.empty():
+                application.poll()
+            else:
+                command, *arguments = commands.get()
+                getattr(application, str(command))(*arguments)
     except ConsumerFailedError as error:
         _report(f"failed {error}")
         return 1

@@ -1,12 +1,10 @@
-"""What happens to groups that read records (scripts/truth/record_offsets.py): most of it is jobs/demo/scenes.py, with a producer."""
+"""What happens to groups that read records (scripts/truth/record.py --offsets): most of it is jobs/demo/scenes.py, with a producer."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
@@ -14,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.demo import scenes
 from jobs.demo.consumers import ConsumerProcess, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA, Habits
 from jobs.demo.scenes import Condition, Scene, Stage
 from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
 from tests.lab.transactional_consumer import TRANSACTIONAL
@@ -58,6 +56,10 @@ class Part:
         """The name of its group and its topic."""
         return f"{self.name or self.scene.__name__}-{self.rebalances}-{self.kind}".replace("_", "-")
 
+    def topics(self, output_suffix: str) -> list[str]:
+        """Its topic, and that to which it writes, if it does."""
+        return [self.group, *([self.group + output_suffix] if self.kind == TRANSACTIONAL else [])]
+
     @property
     def protocol(self) -> str:
         """Its group.protocol."""
@@ -78,28 +80,6 @@ class Part:
         }
 
 
-@dataclass
-class _Read:
-    """What one consumer has processed so far."""
-
-    path: Path
-    position: int = 0
-    highest: dict[int, int] = field(default_factory=dict)
-
-    def update(self) -> dict[int, int]:
-        """The highest offset, by partition."""
-        if not self.path.exists():
-            return {}
-        with self.path.open("rb") as file:
-            file.seek(self.position)
-            text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self.position += len(whole)
-        for line in map(json.loads, whole.splitlines()):
-            self.highest[line["partition"]] = max(line["offset"], self.highest.get(line["partition"], -1))
-        return self.highest
-
-
 class ReadingStage(Stage):
     """A stage whose topic has a producer. Its conditions hold when the group has also read what was written until then."""
 
@@ -111,15 +91,12 @@ class ReadingStage(Stage):
         self.producer = producer
         self.entered: list[ConsumerProcess] = []
         self.admin = AdminClient({"bootstrap.servers": consumers.bootstrap, "client.id": "admin", "log_level": 0})
-        self._read: dict[str, _Read] = {}
 
     def enter(self, name: str, **settings: Any) -> ConsumerProcess:
         """Starts a consumer of the stage's kind."""
-        habits = {"commit_every": self.part.commit_every, "record_seconds": self.part.record_seconds}
-        usual = {"kind": self.kind, "settings": self.part.settings, **habits}
-        consumer = super().enter(name, **{**usual, **settings})
+        habits = Habits(commit_every=self.part.commit_every, record_seconds=self.part.record_seconds, notes=True)
+        consumer = super().enter(name, **{"kind": self.kind, "settings": self.part.settings, "habits": habits, **settings})
         self.entered.append(consumer)
-        self._read[consumer.habits.processed] = _Read(Path(consumer.habits.processed))
         return consumer
 
     def two(self, *, static: bool = False, **settings: Any) -> Generator[Condition, None, tuple[ConsumerProcess, ConsumerProcess]]:
@@ -157,14 +134,10 @@ class ReadingStage(Stage):
     def highest(self) -> dict[int, int]:
         """The highest offset that any consumer has processed, by partition."""
         highest: dict[int, int] = {}
-        for read in self._read.values():
-            for partition, offset in read.update().items():
+        for consumer in self.entered:
+            for partition, offset in list(consumer.highest.items()):
                 highest[partition] = max(offset, highest.get(partition, -1))
         return highest
-
-    def read_by(self, consumer: ConsumerProcess) -> dict[int, int]:
-        """The highest offset that it has processed, by partition."""
-        return self._read[consumer.habits.processed].update()
 
     def committed(self) -> dict[int, int]:
         """The committed offsets, by partition. The group has to have a coordinator: librdkafka crashes when it is told otherwise."""
@@ -174,6 +147,22 @@ class ReadingStage(Stage):
     def is_empty(self) -> bool:
         """Whether the group has no members."""
         return self.admin.describe_consumer_groups([self.group])[self.group].result(30).state.name == "EMPTY"
+
+    def told(self) -> dict[str, Any]:
+        """Its line of groups.jsonl, when all is over."""
+        part = self.part
+        return {
+            "group": self.group,
+            "topic": self.topic,
+            "scene": part.name or part.scene.__name__,
+            "kind": part.kind,
+            "rebalances": part.rebalances,
+            "commit_every": part.commit_every,
+            "record_seconds": part.record_seconds,
+            "settings": part.settings,
+            "until": self.actions[-1]["at"],
+            "actions": self.actions,
+        }
 
     def _then_reads_on(self, condition: Condition) -> Condition:
         reads: list[Condition] = []
@@ -209,20 +198,18 @@ def plays(stage: ReadingStage) -> Scene:
 def is_killed_behind(stage: ReadingStage) -> Scene:
     """One consumer is killed while it has many records in hand that it has not processed yet."""
     one, two = yield from stage.two()
-    before = sum(stage.read_by(two).values())
+    before = sum(two.highest.values())
     stage.say(f"{_BURST} more records are written to each partition")
     stage.producer.burst(stage.topic, _BURST)
-    yield lambda: sum(stage.read_by(two).values()) - before >= _BURST // 2
-    stage.say(f"{two.client_id}: kill -9")
-    two.kill()
+    yield lambda: sum(two.highest.values()) - before >= _BURST // 2
+    stage.kill(two)
     yield stage.has_all(one)
 
 
 def is_closed(stage: ReadingStage) -> Scene:
     """One consumer is closed: it commits before it leaves."""
     one, two = yield from stage.two()
-    stage.say(f"{two.client_id} is closed")
-    two.leave()
+    stage.close(two)
     yield stage.has_all(one)
 
 
@@ -235,8 +222,7 @@ def rolls(stage: ReadingStage) -> Scene:
 def is_killed_and_comes_back(stage: ReadingStage) -> Scene:
     """A static consumer is killed, and started again within its session: no rebalance."""
     one, two = yield from stage.two(static=True, session_ms=45_000)
-    stage.say(f"{two.client_id}, static: kill -9")
-    two.kill()
+    stage.kill(two)
     again = stage.enter("2", instance_id=f"{stage.group}-2", session_ms=45_000)
     yield stage.share(one, again)
 
@@ -244,8 +230,7 @@ def is_killed_and_comes_back(stage: ReadingStage) -> Scene:
 def is_stuck(stage: ReadingStage, seconds: float = 40) -> Scene:
     """One consumer reads no longer from one of its partitions, and goes on with the other one."""
     one, two = yield from stage.two()
-    others = stage.read_by(one)
-    partition, *_ = sorted(stage.read_by(two).keys() - others.keys()) or sorted(stage.read_by(two))
+    partition, *_ = sorted(two.highest.keys() - one.highest.keys()) or sorted(two.highest)
     stage.say(f"{two.client_id} reads no longer from partition {partition}")
     two.pause(partition)
     yield stage.written(seconds)
@@ -271,10 +256,7 @@ def _now_and_then(condition: Condition) -> Condition:
 
 def _stops(stage: ReadingStage) -> Scene:
     both = yield from stage.two()
-    stage.say("both consumers are closed")
-    for consumer in both:
-        consumer.leave()
-    yield lambda: not any(consumer.running for consumer in both)
+    yield stage.close(*both)
     yield _now_and_then(stage.is_empty)
 
 
@@ -323,9 +305,7 @@ def is_outlived(stage: ReadingStage) -> Scene:
 def all_are_killed(stage: ReadingStage) -> Scene:
     """Both consumers are killed, and started again when the group is empty."""
     both = yield from stage.two()
-    stage.say("both consumers: kill -9")
-    for consumer in both:
-        consumer.kill()
+    stage.kill(*both)
     yield _now_and_then(stage.is_empty)
     yield from _starts(stage)
 
@@ -343,8 +323,7 @@ def goes_quiet(stage: ReadingStage) -> Scene:
     stage.producer.stop(stage.topic)
     yield stage.reads_on()
     yield _now_and_then(lambda: stage.committed() == stage.producer.ends(stage.topic))
-    stage.say(f"{two.client_id}: kill -9")
-    two.kill()
+    stage.kill(two)
     yield stage.has_all(one)
 
 

@@ -1,11 +1,14 @@
-"""Records real brokers while real consumers suffer the accidents of scripts/truth/staged.py, with what the tables must say of it.
+"""Records real brokers while real consumers suffer accidents, with what the tables must say of it.
 
     python -m scripts.truth.record VERSION FOLDER [--protocol consumer]
     python -m scripts.truth.record VERSION FOLDER --upgrade-from VERSION
+    python -m scripts.truth.record VERSION FOLDER --offsets [--only NAME]
 
-It writes to FOLDER what tests/acceptance/test_staged.py reads: the logs of the brokers, and truth.jsonl with a line for each group. One
-recording takes two minutes, that of the consumer protocol and of migrations four, that of the rolling upgrade of three brokers
-(scripts/truth/upgrade.py) three. The logs are those of a real run and are not edited.
+It writes the logs of the brokers, truth.jsonl and a README.md to FOLDER. The first form plays the scenes of tests/lab/expected.py in two
+minutes, those of the consumer protocol and of migrations in four; the second one upgrades three brokers in three minutes
+(scripts/truth/upgrade.py). Both foretell what is true of each group. With --offsets consumers read what a producer writes, for three
+minutes (scripts/truth/offset_scenes.py), and truth.jsonl says what each hand-over of a partition cost. The logs are those of a real run and
+are not edited.
 """
 
 from __future__ import annotations
@@ -15,194 +18,205 @@ import gzip
 import json
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
-
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
 from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker, free_port
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
-from scripts.truth import staged, upgrade
-from scripts.truth.staged import Expected
+from jobs.kafka.clients import Cluster
+from jobs.kafka.poll import Poller, follow
+from scripts.truth import upgrade
+from scripts.truth.offset_scenes import PARTITIONS, PARTS, ReadingStage, plays
+from tests.lab import expected
+from tests.lab.expected import Expected
+from tests.lab.hand_overs import SILENT_MS, Processed, Produced, after_actions, hand_overs
+from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
+from tests.lab.transactional_consumer import KINDS, OUTPUT_SUFFIX
 
 RELEASES: Final = (KAFKA_VERSION, *OTHER_KAFKA)
 TOPIC: Final = "orders"
-PARTITIONS: Final = 6
-SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000", "group.max.size": "3"}
-UPGRADE_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000", **CONSUMER_GROUP_SETTINGS}
-PATIENT_MS: Final = 15_000
-"""A session that outlives the start of a broker."""
-FAILING_SECONDS: Final = 4.0
-TOO_SMALL_BYTES: Final = 250
-"""Less than a group of three members takes as a record."""
-LARGE_BYTES: Final = 1_048_588
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
+SETTINGS_OF_STAGED: Final = SETTINGS | {"group.max.size": "3"}
+SETTINGS_OF_OFFSETS: Final = SETTINGS | {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "5000"}
+ALSO_LOGGED: Final = ("FETCH", "LIST_OFFSETS", "METADATA")
+AT_ONCE: Final = 12
+POLL_SECONDS: Final = 2.0
 _STEP_SECONDS: Final = 0.1
 _TAIL_SECONDS: Final = 5.0
-README: Final = """\
-# Staged accidents: Kafka {version}
-
-Written by `make record`: {brokers}. The consumers are of librdkafka and of Kafka's
-Java client. No line is edited. Time zone of the brokers: **UTC**. `truth.jsonl` has a line for each group: its rebalances, findings and
-ends of memberships, as scripts/truth/{author}.py foretold them, up to the time `until` (epoch ms), after which its consumers were killed.
-
-Settings of the broker: {settings}.
-"""
+_WARM_UP: Final = "first"
 
 
-def play(parts: Sequence[tuple[str, Scene]]) -> None:
+class Recorder:
+    """Running brokers, and the folder that the recording is written to."""
+
+    def __init__(self, brokers: Sequence[LocalBroker], scratch: Path, folder: Path) -> None:
+        self.brokers, self.scratch, self.folder = brokers, scratch, folder
+        self.bootstrap = ",".join(broker.bootstrap for broker in brokers)
+
+    def consumers(self) -> Consumers:
+        """Consumers of the cluster."""
+        return Consumers(self.bootstrap, self.scratch / "clients", KINDS)
+
+    def begin(self, consumers: Consumers, topic: str, partitions: int) -> None:
+        """Lets one consumer join, for which the cluster makes __consumer_offsets and gets to know the topic."""
+        self.brokers[0].create_topic(topic, partitions)
+        first = consumers.start(LIBRDKAFKA, _WARM_UP, f"{_WARM_UP}-1", topic)
+        play([(_WARM_UP, iter([lambda: first.partitions == partitions]))])
+
+    def write(self, name: str, content: bytes | Iterable[Mapping[str, Any]]) -> None:
+        """Writes a file of the recording: bytes, or lines of JSON. One whose name ends with .gz is compressed."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, bytes) else "".join(f"{json.dumps(line)}\n" for line in content).encode()
+        path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+
+    def describe(self, template: str, settings: Mapping[str, str], **words: Any) -> None:
+        """Writes README.md."""
+        text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+        said = ", ".join(f"{name}={value}" for name, value in settings.items())
+        self.write("README.md", text.format(settings=said, **words).encode())
+
+
+@contextmanager
+def recorded(
+    folder: Path, version: str, settings: Mapping[str, str], *, count: int = 1, also_logged: Sequence[str] = ()
+) -> Iterator[Recorder]:
+    """Starts brokers, and writes their logs to the folder when all is over."""
+    with tempfile.TemporaryDirectory(prefix="record-") as name:
+        scratch = Path(name)
+        brokers = brokers_of(scratch / "kafka", count, version=version, settings=settings, port=free_port(), also_logged=also_logged)
+        try:
+            for broker in brokers:
+                broker.start()
+            recorder = Recorder(brokers, scratch, folder)
+            yield recorder
+        finally:
+            for broker in reversed(brokers):
+                broker.kill()
+        for broker in brokers:
+            for log in ("server.log", "kafka-request.log"):
+                recorder.write(f"broker-{broker.node_id}/{log}.gz", (broker.logs / log).read_bytes())
+
+
+def play(parts: Iterable[tuple[str, Scene]], at_once: int | None = None) -> None:
     """Plays scenes side by side to their ends."""
-    player = ScenePlayer(parts)
+    player = ScenePlayer(parts, at_once)
     while not player.over:
         player.step()
         time.sleep(_STEP_SECONDS)
 
 
-def wait(condition: Callable[[], bool]) -> None:
-    """Waits until it holds."""
-    while not condition():
-        time.sleep(_STEP_SECONDS)
-
-
-def unstored(stage: Stage, broker: LocalBroker) -> Scene:
-    """A third member joins while a group with its members is too large a record for `__consumer_offsets`."""
-    one, two = yield from stage.two()
-    _allow_bytes(broker, TOO_SMALL_BYTES)
-    three = stage.enter("3")
-    yield lambda: _failures(broker, stage.group) >= 1
-    since = time.monotonic()
-    yield lambda: time.monotonic() > since + FAILING_SECONDS
-    _allow_bytes(broker, LARGE_BYTES)
-    yield stage.share(one, two, three)
-
-
-def migrates(stage: Stage, _: LocalBroker) -> Scene:
-    """Members come back with the other protocol."""
-    return staged.migrates_there_and_back(stage)
-
-
-def orphaned(stage: Stage, broker: LocalBroker) -> Scene:
-    """A member dies while the broker starts again."""
-    one, two = yield from stage.two(session_ms=PATIENT_MS)
-    broker.stop()
-    two.kill()
-    broker.start()
-    yield stage.has_all(one)
-
-
-ACTS: Final[dict[str, tuple[tuple[str, str, Callable[[Stage, LocalBroker], Scene], Expected], ...]]] = {
-    CLASSIC: (("unstored", LIBRDKAFKA, unstored, staged.UNSTORED), ("orphaned", JAVA, orphaned, staged.ORPHANED)),
-    CONSUMER: (("migrates", JAVA, migrates, staged.THERE_AND_BACK),),
-}
-"""What needs the broker for itself, by protocol: group, kind of its second consumer, the act, and what must be told."""
-
-
-def _allow_bytes(broker: LocalBroker, count: int) -> None:
-    entry = ConfigEntry("max.message.bytes", str(count), incremental_operation=AlterConfigOpType.SET)
-    offsets = ConfigResource(ResourceType.TOPIC, "__consumer_offsets", incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})  # it has to live until the answer is there
-    admin.incremental_alter_configs([offsets])[offsets].result(30)
-
-
-def _failures(broker: LocalBroker, group: str) -> int:
-    """How many assignments of the group were not stored."""
-    text = (broker.logs / "server.log").read_text(encoding="utf-8")
-    return sum("when storing group assignment" in line and f"group {group} " in line for line in text.splitlines())
-
-
-def record(version: str, folder: Path, protocol: str) -> Iterator[str]:
-    """Plays all scenes of a protocol and writes the recording; yields what it does."""
-    truth: list[dict[str, Any]] = []
-    settings = SETTINGS if protocol == CLASSIC else SETTINGS | CONSUMER_GROUP_SETTINGS
-    with tempfile.TemporaryDirectory(prefix="record-") as name:
-        (broker,) = brokers_of(Path(name) / "kafka", 1, version=version, settings=settings, port=free_port())
-        broker.start()
-        try:
-            broker.create_topic(TOPIC, PARTITIONS)
-            with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
-                if protocol == CONSUMER:  # of a topic that a broker does not know yet the members would be told later
-                    first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)
-                    wait(lambda: first.partitions == PARTITIONS)
-                stages = [
-                    (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind, protocol=protocol), scene, expected)
-                    for scene, kinds, expected in _scenes(protocol)
-                    for kind in kinds
-                ]
-                yield f"{len(stages)} scenes side by side"
-                play([(stage.group, scene(stage)) for stage, scene, _ in stages])
-                truth += [_line(stage.group, expected) for stage, _, expected in stages]
-            for group, kind, act, expected in ACTS[protocol]:
-                yield group
-                with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
-                    stage = Stage(consumers, group, TOPIC, kind)
-                    play([(group, act(stage, broker))])
-                    truth.append(_line(group, expected))
-                    time.sleep(_TAIL_SECONDS)  # heartbeats show that the group is well
-        finally:
-            broker.kill()
-        _write([broker.logs], folder, version, f"one Kafka {version} broker, which was alone", settings, truth)
-    yield f"wrote {folder}"
-
-
-def record_upgrade(old: str, version: str, folder: Path) -> Iterator[str]:
-    """Upgrades three brokers while groups of both protocols are at work, and writes the recording; yields what it does."""
-    with tempfile.TemporaryDirectory(prefix="record-") as name:
-        brokers = brokers_of(Path(name) / "kafka", upgrade.BROKERS, version=old, settings=UPGRADE_SETTINGS, port=free_port())
-        try:
-            for broker in brokers:
-                broker.start()
-            brokers[0].create_topic(TOPIC, PARTITIONS)
-            bootstrap = ",".join(broker.bootstrap for broker in brokers)
-            with Consumers(bootstrap, Path(name) / "clients") as consumers:
-                first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
-                wait(lambda: first.partitions == PARTITIONS)
-                upgrading = upgrade.Upgrade(brokers, version, lambda said: print(said, flush=True))
-                leaders = upgrading.coordinators()
-                stages = [(part, Stage(consumers, part.group(leaders), TOPIC, part.kind, protocol=part.protocol)) for part in upgrade.PARTS]
-                for _, stage in stages:
-                    upgrading.plays(stage.group)
-                yield f"{len(stages)} groups"
-                play([("upgrade", upgrading.scene()), *((stage.group, part.act(stage, upgrading)) for part, stage in stages)])
-                truth = [{**_line(stage.group, part.told), "protocol": part.protocol} for part, stage in stages]
-        finally:
-            for broker in reversed(brokers):
-                broker.kill()
-        said = f"three Kafka {old} brokers that were upgraded to {version} one after the other"
-        _write([broker.logs for broker in brokers], folder, f"{old} to {version}", said, UPGRADE_SETTINGS, truth)
-    yield f"wrote {folder}"
-
-
-def _line(group: str, expected: Expected) -> dict[str, Any]:
+def _true(group: str, foretold: Expected) -> dict[str, Any]:
     """What is true of a group until now. Later its consumers are killed, so that the next act has the broker for itself."""
-    return {"group": group, "until": time.time_ns() // 1_000_000, **asdict(expected)}
+    return {"group": group, "until": time.time_ns() // 1_000_000, **asdict(foretold)}
 
 
-def _scenes(protocol: str) -> Iterator[tuple[Callable[[Stage], Scene], Sequence[str], Expected]]:
-    if protocol == CLASSIC:
-        yield from ((scene, kinds, expected) for scene, (kinds, expected) in staged.RECORDED.items())
-    else:
-        yield from ((scene, kinds, staged.OF_CONSUMER_PROTOCOL[scene]) for scene, kinds in staged.CONSUMER_RECORDED.items())
+def record_staged(version: str, folder: Path, protocol: str) -> None:
+    """Plays all scenes of a protocol side by side, then each act that needs the broker for itself."""
+    settings = SETTINGS_OF_STAGED | (CONSUMER_GROUP_SETTINGS if protocol == CONSUMER else {})
+    with recorded(folder, version, settings) as recorder:
+        with recorder.consumers() as consumers:
+            recorder.begin(consumers, TOPIC, 6)
+            stages = [
+                (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind, protocol=protocol), scene, foretold)
+                for scene, kinds, foretold in expected.recorded(protocol)
+                for kind in kinds
+            ]
+            print(f"{len(stages)} scenes side by side", flush=True)
+            play((stage.group, scene(stage)) for stage, scene, _ in stages)
+            truth = [_true(stage.group, foretold) for stage, _, foretold in stages]
+        for act, kind, foretold in expected.alone(protocol):
+            with recorder.consumers() as consumers:
+                stage = Stage(consumers, act.__name__, TOPIC, kind)
+                print(stage.group, flush=True)
+                play([(stage.group, act(stage, recorder.brokers[0]))])
+                truth.append(_true(stage.group, foretold))
+                time.sleep(_TAIL_SECONDS)  # heartbeats show that the group is well
+    recorder.write("truth.jsonl", truth)
+    said = f"one Kafka {version} broker, which was alone"
+    recorder.describe("readme_of_staged.md", settings, version=version, brokers=said, author="tests/lab/expected.py")
 
 
-def _write(
-    logs: Sequence[Path], folder: Path, version: str, brokers: str, settings: Mapping[str, str], truth: Sequence[dict[str, Any]]
-) -> None:
-    for source in logs:
-        target = folder / f"broker-{logs.index(source) + 1}"
-        target.mkdir(parents=True, exist_ok=True)
-        for name in ("server.log", "kafka-request.log"):
-            (target / f"{name}.gz").write_bytes(gzip.compress((source / name).read_bytes(), mtime=0))
-    (folder / "truth.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in truth), encoding="utf-8")
-    text = ", ".join(f"{name}={value}" for name, value in settings.items())
-    author = "staged" if len(logs) == 1 else "upgrade"
-    readme = README.format(version=version, brokers=brokers, author=author, settings=text)
-    (folder / "README.md").write_text(readme, encoding="utf-8")
+def record_upgrade(version: str, folder: Path, old: str) -> None:
+    """Upgrades three brokers while groups of both protocols are at work."""
+    settings = SETTINGS | CONSUMER_GROUP_SETTINGS
+    with recorded(folder, old, settings, count=upgrade.BROKERS) as recorder, recorder.consumers() as consumers:
+        recorder.begin(consumers, TOPIC, 6)
+        upgrading = upgrade.Upgrade(recorder.brokers, version)
+        leaders = upgrading.coordinators()
+        stages = [
+            (part, Stage(consumers, part.group(leaders), TOPIC, part.kind, protocol=part.protocol, pace=upgrade.PACE))
+            for part in upgrade.PARTS
+        ]
+        for _, stage in stages:
+            upgrading.plays(stage.group)
+        play([("upgrade", upgrading.scene()), *((stage.group, part.plays(stage, upgrading)) for part, stage in stages)])
+        recorder.write("truth.jsonl", [{**_true(stage.group, part.told), "protocol": part.protocol} for part, stage in stages])
+    said = f"three Kafka {old} brokers that were upgraded to {version} one after the other"
+    recorder.describe("readme_of_staged.md", settings, version=f"{old} to {version}", brokers=said, author="scripts/truth/upgrade.py")
+
+
+def record_offsets(version: str, folder: Path, only: str) -> None:
+    """Plays the scenes of groups that read, or those with `only` in their names, while the cluster is polled."""
+    newer = not version.startswith("3.")
+    settings = SETTINGS_OF_OFFSETS | (CONSUMER_GROUP_SETTINGS if newer else {})
+    parts = [part for part in PARTS if (newer or part.rebalances != CONSUMER) and only in part.group]
+    with recorded(folder, version, settings, also_logged=ALSO_LOGGED) as recorder:
+        for part in parts:
+            for topic in part.topics(OUTPUT_SUFFIX):
+                recorder.brokers[0].create_topic(topic, PARTITIONS)
+        print(f"{len(parts)} scenes", flush=True)
+        with recorder.consumers() as consumers, SteadyProducer(recorder.bootstrap) as producer:
+            recorder.begin(consumers, _WARM_UP, PARTITIONS)
+            consumers.started[0].leave()
+            stages = [ReadingStage(consumers, producer, part) for part in parts]
+            with _polled(recorder):
+                play(((stage.group, plays(stage)) for stage in stages), AT_ONCE)
+            polled = sorted((recorder.scratch / "poll").glob("*.jsonl"))
+            recorder.write("poll/poll.jsonl.gz", b"".join(path.read_bytes() for path in polled))
+    processed, produced = sorted(_processed(consumers)), sorted(Produced(*record) for record in producer.acknowledged)
+    recorder.write("processed.jsonl.gz", (line._asdict() for line in processed))
+    recorder.write("produced.jsonl.gz", (line._asdict() for line in produced))
+    recorder.write("groups.jsonl", (stage.told() for stage in stages))
+    actions = {stage.group: stage.actions for stage in stages}
+    recorder.write("truth.jsonl", after_actions(hand_overs(processed, produced), actions))
+    words = {"tick_ms": round(TICK_SECONDS * 1000), "partitions": PARTITIONS, "also": ", ".join(ALSO_LOGGED), "poll": POLL_SECONDS}
+    recorder.describe("readme_of_offsets.md", settings, version=version, silent=SILENT_MS / 1000, **words)
+
+
+@contextmanager
+def _polled(recorder: Recorder) -> Iterator[None]:
+    """Polls the cluster meanwhile, as `rebalance poll` does."""
+    over = threading.Event()
+    poller = Poller(Cluster(recorder.bootstrap), offsets_each=1)
+    folder = recorder.scratch / "poll"
+    options = {"every": POLL_SECONDS, "once": False, "stopped": over.is_set, "complain": lambda said: print(said, flush=True)}
+    thread = threading.Thread(target=follow, args=(poller, folder), kwargs=options)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _processed(consumers: Consumers) -> Iterator[Processed]:
+    """What all consumers processed. A client that was started again has a higher `run`."""
+    runs: Counter[str] = Counter()
+    for consumer in consumers.started:
+        runs[consumer.client_id] += 1
+        names = {"group": consumer.group, "client": consumer.client_id, "run": runs[consumer.client_id]}
+        yield from (Processed(**names, **record) for record in consumer.records)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -212,13 +226,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--protocol", choices=(CLASSIC, CONSUMER), default=CLASSIC, help="group.protocol of the consumers")
     parser.add_argument("--upgrade-from", choices=RELEASES, metavar="VERSION", help="a rolling upgrade from this release instead")
+    parser.add_argument("--offsets", action="store_true", help="what hand-overs cost in records instead")
+    parser.add_argument("--only", default="", metavar="NAME", help="with --offsets: only the groups with this in their names")
     chosen = parser.parse_args(argv)
     if chosen.upgrade_from:
-        recording = record_upgrade(chosen.upgrade_from, chosen.version, chosen.folder)
+        record_upgrade(chosen.version, chosen.folder, chosen.upgrade_from)
+    elif chosen.offsets:
+        record_offsets(chosen.version, chosen.folder, chosen.only)
     else:
-        recording = record(chosen.version, chosen.folder, chosen.protocol)
-    for said in recording:
-        print(said, flush=True)
+        record_staged(chosen.version, chosen.folder, chosen.protocol)
+    print(f"wrote {chosen.folder}")
     return 0
 
 

@@ -8,9 +8,10 @@ back to its first broker, as with Kafka's own auto.leader.rebalance.enable.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from confluent_kafka import ElectionType
 from confluent_kafka.admin import AdminClient
@@ -20,13 +21,14 @@ from jobs.demo import scenes
 from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Condition, Scene, Stage
-from scripts.truth import staged
-from scripts.truth.staged import LEFT, SILENT, THREE, TWO, Expected
+from scripts.truth import further_scenes
+from tests.lab import expected
+from tests.lab.expected import LEFT, SILENT, THREE, TWO, Expected
 
 BROKERS: Final = 3
 MOVED: Final = "COORDINATOR_MOVED"
-SESSION_MS: Final = 15_000
-"""Of the classic protocol: it outlives the search for a new coordinator."""
+PACE: Final = 2.5
+"""Of its stages: a session of the classic protocol outlives the search for a new coordinator."""
 _OFFSETS: Final = "__consumer_offsets"
 _REST_SECONDS: Final = 5.0
 """Heartbeats show meanwhile that the groups are well."""
@@ -35,8 +37,8 @@ _REST_SECONDS: Final = 5.0
 class Upgrade:
     """The upgrade of a cluster. It restarts a broker when no group has anything else to do before."""
 
-    def __init__(self, brokers: Sequence[LocalBroker], version: str, say: Callable[[str], None]) -> None:
-        self._brokers, self._version, self._say = brokers, version, say
+    def __init__(self, brokers: Sequence[LocalBroker], version: str) -> None:
+        self._brokers, self._version = brokers, version
         self._awaited: dict[str, int] = {}
         self._before: list[tuple[int, Callable[[], None]]] = []
         self._done = 0
@@ -63,7 +65,7 @@ class Upgrade:
         """The restarts, the controller's last."""
         for broker in reversed(self._brokers):
             yield from self._rest()
-            self._say(f"broker {broker.node_id} restarts with {self._version}")
+            print(f"broker {broker.node_id} restarts with {self._version}", flush=True)
             for action in [action for restart, action in self._before if restart == self._done + 1]:
                 action()
             broker.stop()
@@ -72,7 +74,6 @@ class Upgrade:
             yield self._is_in_sync
             self._done += 1
         yield from self._rest()
-        self._say("leaders return")
         admin = self._admin()  # it has to live until the answer is there
         admin.elect_leaders(ElectionType.PREFERRED).result(60)
         yield lambda: len(set(self.coordinators().values())) == BROKERS
@@ -92,110 +93,49 @@ class Upgrade:
         return AdminClient({"bootstrap.servers": ",".join(broker.bootstrap for broker in self._brokers), "log_level": 0})
 
 
-Act: TypeAlias = Callable[[Stage, Upgrade], Scene]
-
-
-def _two(stage: Stage, *, static: bool = False) -> Generator[Condition, None, tuple[scenes.ConsumerProcess, scenes.ConsumerProcess]]:
-    return (yield from stage.two(static=static, session_ms=SESSION_MS))
-
-
-def stays(stage: Stage, upgrade: Upgrade) -> Scene:
-    """Two members, to which nothing happens."""
-    one, two = yield from _two(stage)
-    yield upgrade.restarts(stage.group, BROKERS + 1)
-    yield stage.share(one, two)
-
-
-def comes_back(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A static member is restarted while the brokers differ."""
-    one, two = yield from _two(stage, static=True)
-    yield upgrade.restarts(stage.group, 1)
-    two.leave()
-    yield lambda: not two.running
-    again = stage.enter("2", instance_id=f"{stage.group}-2", session_ms=SESSION_MS)
-    yield stage.share(one, again)
-    yield upgrade.restarts(stage.group, BROKERS + 1)
-    yield stage.share(one, again)
-
-
-def grows_and_shrinks(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A third member joins while the brokers differ; the second one leaves when they do no longer."""
-    one, two = yield from _two(stage)
-    yield upgrade.restarts(stage.group, 1)
-    three = stage.enter("3", session_ms=SESSION_MS)
-    yield stage.share(one, two, three)
-    yield upgrade.restarts(stage.group, BROKERS)
-    two.leave()
-    yield stage.share(one, three)
-    yield upgrade.restarts(stage.group, BROKERS + 1)
-
-
-def dies_unseen(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A member dies just before its coordinator is restarted: another one, of the new release, misses it."""
-    one, two = yield from _two(stage)
-    upgrade.just_before(2, two.kill)
-    yield upgrade.restarts(stage.group, 2)
-    yield stage.has_all(one)
-    yield upgrade.restarts(stage.group, BROKERS + 1)
-
-
-def dies_after(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A member dies when all brokers have the new release."""
-    one, two = yield from _two(stage)
-    yield upgrade.restarts(stage.group, BROKERS)
-    two.kill()
-    yield stage.has_all(one)
-    yield upgrade.restarts(stage.group, BROKERS + 1)
-
-
-def subscribes_by_expression(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A second topic that the members' regular expression matches comes when all brokers have the new release."""
-    return _afterwards(stage, upgrade, scenes.subscribes_by_expression(stage), 3)
-
-
-def join_together(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A member is there before the upgrade; three join after it."""
-    return _afterwards(stage, upgrade, scenes.join_together(stage), 1)
-
-
-def is_new(stage: Stage, upgrade: Upgrade) -> Scene:
-    """A group that begins when all brokers have the new release."""
-    return _afterwards(stage, upgrade, scenes.leaves(stage), 0)
-
-
-def _afterwards(stage: Stage, upgrade: Upgrade, scene: Scene, settled: int) -> Scene:
-    """Plays a scene, and waits for the upgrade when so many of its conditions have been met."""
-    for _ in range(settled):
-        yield next(scene)
-    yield upgrade.restarts(stage.group, BROKERS)
-    yield from scene
-    yield upgrade.restarts(stage.group, BROKERS + 1)
-
-
 @dataclass(frozen=True)
 class Part:
-    """An act with the kind of its second consumer, its protocol, and what must be told. `on`: the first coordinator, if it matters.
+    """A scene with the kind of its second consumer, its protocol, and what must be told. `on`: the first coordinator, if it matters.
 
-    That the coordinator moves is told of classic groups, of others only if it costs a member its place.
+    `waits`: when so many of its conditions have been met, it waits until so many brokers have restarted. `unseen`: what comes then happens
+    just before that restart. That the coordinator moves is told of classic groups, of others only if it costs a member its place.
     """
 
-    act: Act
+    scene: Callable[[Stage], Scene]
     kind: str
     protocol: str
-    expected: Expected
+    foretold: Expected
+    waits: Mapping[int, int]
     on: int | None = None
+    unseen: bool = False
 
     @property
     def told(self) -> Expected:
         """What must be told, with the moves of the group."""
         moves = [(MOVED, None)] if self.protocol == CLASSIC else []
-        return replace(self.expected, findings=[*self.expected.findings, *moves])
+        return replace(self.foretold, findings=[*self.foretold.findings, *moves])
 
     def group(self, coordinators: Mapping[int, int]) -> str:
         """A name of its group, which this broker coordinates."""
-        name = f"{self.act.__name__}-{self.kind}-{self.protocol}".replace("_", "-")
+        name = f"{self.scene.__name__}-{self.kind}-{self.protocol}".replace("_", "-")
         names = (f"{name}-{number}" for number in range(1000))
         return next(name for name in names if self.on in {None, coordinators[coordinator_partition(name)]})
+
+    def plays(self, stage: Stage, upgrade: Upgrade) -> Scene:
+        """The scene during the upgrade, up to its end."""
+        scene = self.scene(stage)
+        met, begun = 0, deque[Condition]()
+        while True:
+            if met in self.waits:
+                if self.unseen:
+                    upgrade.just_before(self.waits[met], lambda: begun.append(next(scene)))
+                yield upgrade.restarts(stage.group, self.waits[met])
+            condition = begun.popleft() if begun else next(scene, None)
+            if condition is None:
+                break
+            yield condition
+            met += 1
+        yield upgrade.restarts(stage.group, BROKERS + 1)
 
 
 _STAYED: Final = Expected(TWO)
@@ -205,22 +145,27 @@ _DIED: Final = Expected([*TWO, (SILENT, "2", 2, 1)], [(SILENT, "2")], [("2", SIL
 _UNHEARD: Final = Expected([*TWO, (MOVED, "2", 2, 1)], ends=[("2", SILENT)])
 _RETURNED: Final = Expected(TWO, ends=[("2", "REPLACED")])
 # Kafka 4.2 raises the epoch with the first join, and again when it has looked for topics. Nobody has anything in between.
-_RESOLVED: Final = Expected([TWO[0], (staged.RESOLVED, None, 1, 1), TWO[1], (staged.RESOLVED, None, 2, 2)])
+_RESOLVED: Final = Expected([TWO[0], (expected.RESOLVED, None, 1, 1), TWO[1], (expected.RESOLVED, None, 2, 2)])
+_FIRST_RESTART: Final = {2: 1}  # when both members are there
+_ALL_RESTARTS: Final = {2: BROKERS}
+_TO_THE_END: Final = {2: BROKERS + 1}
+_ONE_BY_ONE: Final = {2: 1, 3: BROKERS}
 PARTS: Final[tuple[Part, ...]] = (
-    Part(stays, LIBRDKAFKA, CLASSIC, _STAYED, on=1),
-    Part(stays, JAVA, CLASSIC, _STAYED, on=2),
-    Part(stays, LIBRDKAFKA, CONSUMER, _STAYED, on=3),
-    Part(stays, JAVA, CONSUMER, _STAYED, on=1),
-    Part(comes_back, JAVA, CLASSIC, _RETURNED),
-    Part(comes_back, LIBRDKAFKA, CONSUMER, _RETURNED),
-    Part(grows_and_shrinks, JAVA, CLASSIC, _GROWN),
-    Part(grows_and_shrinks, LIBRDKAFKA, CONSUMER, _GROWN, on=3),
-    Part(grows_and_shrinks, JAVA, CONSUMER, _GROWN, on=2),
-    Part(dies_unseen, LIBRDKAFKA, CLASSIC, _UNHEARD, on=2),
-    Part(dies_unseen, LIBRDKAFKA, CONSUMER, _DIED, on=2),
-    Part(dies_after, JAVA, CLASSIC, _DIED),
-    Part(dies_after, JAVA, CONSUMER, _DIED),
-    Part(subscribes_by_expression, JAVA, CONSUMER, _RESOLVED),
-    Part(join_together, LIBRDKAFKA, CONSUMER, staged.OF_CONSUMER_PROTOCOL[scenes.join_together]),
-    Part(is_new, LIBRDKAFKA, CONSUMER, staged.PLAYED_LIVE[scenes.leaves]),
+    Part(further_scenes.stays, LIBRDKAFKA, CLASSIC, _STAYED, _TO_THE_END, on=1),
+    Part(further_scenes.stays, JAVA, CLASSIC, _STAYED, _TO_THE_END, on=2),
+    Part(further_scenes.stays, LIBRDKAFKA, CONSUMER, _STAYED, _TO_THE_END, on=3),
+    Part(further_scenes.stays, JAVA, CONSUMER, _STAYED, _TO_THE_END, on=1),
+    Part(scenes.comes_back_static, JAVA, CLASSIC, _RETURNED, _FIRST_RESTART),
+    Part(scenes.comes_back_static, LIBRDKAFKA, CONSUMER, _RETURNED, _FIRST_RESTART),
+    Part(further_scenes.grows_and_shrinks, JAVA, CLASSIC, _GROWN, _ONE_BY_ONE),
+    Part(further_scenes.grows_and_shrinks, LIBRDKAFKA, CONSUMER, _GROWN, _ONE_BY_ONE, on=3),
+    Part(further_scenes.grows_and_shrinks, JAVA, CONSUMER, _GROWN, _ONE_BY_ONE, on=2),
+    # Its coordinator is restarted just then: another one, of the new release, misses the member.
+    Part(scenes.is_killed, LIBRDKAFKA, CLASSIC, _UNHEARD, {2: 2}, on=2, unseen=True),
+    Part(scenes.is_killed, LIBRDKAFKA, CONSUMER, _DIED, {2: 2}, on=2, unseen=True),
+    Part(scenes.is_killed, JAVA, CLASSIC, _DIED, _ALL_RESTARTS),
+    Part(scenes.is_killed, JAVA, CONSUMER, _DIED, _ALL_RESTARTS),
+    Part(further_scenes.subscribes_by_expression, JAVA, CONSUMER, _RESOLVED, {3: BROKERS}),
+    Part(further_scenes.join_together, LIBRDKAFKA, CONSUMER, expected.OF_CONSUMER_PROTOCOL[further_scenes.join_together], {1: BROKERS}),
+    Part(scenes.leaves, LIBRDKAFKA, CONSUMER, expected.PLAYED_LIVE[scenes.leaves], {0: BROKERS}),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA, Habits
 from tests.demo.processes import running_with, wait_until
 from tests.lab.steady_producer import SteadyProducer
 from tests.lab.transactional_consumer import KINDS, TRANSACTIONAL
@@ -41,27 +40,6 @@ def bootstrap(broker):
     return broker.bootstrap
 
 
-def described(admin, group):
-    """State and clients of a group."""
-    found = admin.describe_consumer_groups([group])[group].result(30)
-    return found.state.name, [member.client_id for member in found.members]
-
-
-@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
-def test_it_joins_commits_and_leaves(bootstrap, kind):
-    group, admin = f"lent-{kind}", AdminClient({"bootstrap.servers": bootstrap})
-    with Consumers(bootstrap) as consumers:
-        consumer = consumers.start(kind, group, "c", "lent", session_ms=20_000)
-        wait_until(lambda: consumer.partitions == 4)
-        consumer.commit()
-        wait_until(lambda: "committed" in consumer.lines)
-        assert described(admin, group) == ("STABLE", ["c"])
-        consumer.leave()
-        wait_until(lambda: not consumer.running and "left" in consumer.lines)  # its last line may be read after its end
-        assert consumer.lines == ["assigned 4", "committed", "left"]
-        assert described(admin, group) == ("EMPTY", [])
-
-
 @pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
 def test_without_a_topic_it_joins_when_it_is_told_to_subscribe_to_an_expression(bootstrap, kind):
     with Consumers(bootstrap) as consumers:
@@ -72,21 +50,9 @@ def test_without_a_topic_it_joins_when_it_is_told_to_subscribe_to_an_expression(
         assert consumer.lines == ["ready", "assigned 4"]
 
 
-@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
-def test_one_that_is_fenced_says_so_and_ends(bootstrap, kind):
-    with Consumers(bootstrap) as consumers:
-        first = consumers.start(kind, f"fenced-{kind}", "c", "lent", instance_id="i")
-        wait_until(lambda: first.partitions == 4)
-        second = consumers.start(kind, f"fenced-{kind}", "d", "lent", instance_id="i")
-        wait_until(lambda: not first.running and first.failure is not None)  # its last line may be read after its end is seen
-        assert "enced" in (first.failure or "")
-        assert second.failure is None
-
-
-def processed(folder):
-    """The offsets that consumers processed, by partition."""
-    lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines(keepends=True) if line[-1] == "\n"]
-    return {partition: [line["offset"] for line in lines if line["partition"] == partition] for partition in range(2)}
+def processed(consumer):
+    """The offsets that a consumer processed, by partition."""
+    return {part: [record["offset"] for record in list(consumer.records) if record["partition"] == part] for part in range(2)}
 
 
 def committed(admin, group):
@@ -96,24 +62,24 @@ def committed(admin, group):
 
 
 @pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA, TRANSACTIONAL])
-def test_it_notes_what_it_processes_and_commits_that(broker, tmp_path, kind):
+def test_it_notes_what_it_processes_and_commits_that(broker, kind):
     """A paused partition is neither read nor given up. What was processed when it is closed is committed."""
     topic, admin = f"read-{kind}", AdminClient({"bootstrap.servers": broker.bootstrap})
     broker.create_topic(topic, 2)
     broker.create_topic(f"{topic}-out", 2)
     manual = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
     with (
-        Consumers(broker.bootstrap, processed=tmp_path / "processed", kinds=KINDS) as consumers,
-        SteadyProducer(broker.bootstrap, tmp_path / "produced.jsonl") as producer,
+        Consumers(broker.bootstrap, kinds=KINDS) as consumers,
+        SteadyProducer(broker.bootstrap) as producer,
     ):
         producer.start(topic, 2)
-        consumer = consumers.start(kind, topic, "c", topic, session_ms=20_000, commit_every=10, settings=manual)
+        consumer = consumers.start(kind, topic, "c", topic, session_ms=20_000, habits=Habits(commit_every=10, notes=True), settings=manual)
         wait_until(lambda: consumer.partitions == 2)
         wait_until(lambda: min(committed(admin, topic).values(), default=0) >= 5)
         consumer.pause(1)
-        before = wait_until(lambda: processed(tmp_path / "processed"))
-        wait_until(lambda: len(processed(tmp_path / "processed")[0]) >= len(before[0]) + 20)
-        stopped = processed(tmp_path / "processed")
+        before = processed(consumer)
+        wait_until(lambda: len(processed(consumer)[0]) >= len(before[0]) + 20)
+        stopped = processed(consumer)
         assert len(stopped[1]) < len(stopped[0]) - 10
         assert consumer.partitions == 2
         consumer.resume(1)
@@ -121,14 +87,13 @@ def test_it_notes_what_it_processes_and_commits_that(broker, tmp_path, kind):
         producer.burst(topic, 30)
         wait_until(lambda: producer.ends(topic)[0] > end + 30)
         producer.stop(topic)
-        wait_until(lambda: all(len(processed(tmp_path / "processed")[part]) == end for part, end in producer.ends(topic).items()))
+        wait_until(lambda: all(len(processed(consumer)[part]) == end for part, end in producer.ends(topic).items()))
         consumer.leave()
         wait_until(lambda: not consumer.running)
         ends = producer.ends(topic)
-    assert processed(tmp_path / "processed") == {part: list(range(end)) for part, end in ends.items()}
+    assert processed(consumer) == {part: list(range(end)) for part, end in ends.items()}
     assert committed(admin, topic) == ends
-    produced = [json.loads(line) for line in (tmp_path / "produced.jsonl").read_text().splitlines()]
-    assert {part: [line["offset"] for line in produced if line["partition"] == part] for part in ends} == processed(tmp_path / "processed")
+    assert {part: [offset for _, _, where, offset in producer.acknowledged if where == part] for part in ends} == processed(consumer)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is left")

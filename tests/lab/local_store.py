@@ -85,6 +85,19 @@ class LocalStore:
             "AWS_ALLOW_HTTP": "true",
         }
 
+    def client(self, prefix="", endpoint=""):
+        """A client that asks once. `endpoint`: that of a proxy before the store."""
+        return S3Store(
+            BUCKET,
+            prefix=prefix,
+            endpoint=endpoint or self.endpoint,
+            access_key_id=ACCESS_KEY,
+            secret_access_key=SECRET_KEY,
+            region=_REGION,
+            client_options={"allow_http": True, "timeout": "5s"},
+            retry_config={"max_retries": 0},
+        )
+
     def start(self):
         """Starts it and waits until it takes objects."""
         known = bool(self._ports)  # clients know the address of a store that was started before
@@ -129,17 +142,8 @@ class LocalStore:
 
     def _takes_objects(self):
         """Whether all its parts have found each other. The first object makes the bucket."""
-        store = S3Store(
-            BUCKET,
-            endpoint=self.endpoint,
-            access_key_id=ACCESS_KEY,
-            secret_access_key=SECRET_KEY,
-            region=_REGION,
-            client_options={"allow_http": True, "timeout": "5s"},
-            retry_config={"max_retries": 0},
-        )
         with suppress(BaseError):
-            store.put("is-it-there", b"", mode="overwrite")
-            store.delete("is-it-there")
+            self.client().put("is-it-there", b"", mode="overwrite")
+            self.client().delete("is-it-there")
             return True
         return False

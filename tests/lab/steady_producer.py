@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 from confluent_kafka import Producer
 
@@ -16,17 +14,18 @@ _ACKNOWLEDGED_SECONDS = 30
 
 
 class SteadyProducer:
-    """Use it as a context. A record's value is its number within its topic. It makes up for a tick that came late."""
+    """Use it as a context. A record's value is its number within its topic. It makes up for a tick that came late.
 
-    def __init__(self, bootstrap, log: Path):
-        """`log`: gets a line for each acknowledged record: its time (epoch ms), topic, partition and offset."""
+    `acknowledged`: time (epoch ms), topic, partition and offset of each record.
+    """
+
+    def __init__(self, bootstrap):
+        self.acknowledged = []
         self._producer = Producer({"bootstrap.servers": bootstrap, "client.id": "producer", "linger.ms": "20", "log_level": 0})
-        self._log = log.open("a", encoding="utf-8")
         self._changed = threading.Condition()
         self._topics = {}
         self._more = Counter()
         self._sent = Counter()
-        self._acknowledged = Counter()
         self._ends = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
@@ -39,7 +38,6 @@ class SteadyProducer:
         self._stopped.set()
         self._thread.join()
         self._producer.flush(10)
-        self._log.close()
 
     def start(self, topic, partitions):
         """Writes to a topic from now on."""
@@ -55,7 +53,7 @@ class SteadyProducer:
         """Writes to it no longer. All that was written is acknowledged when this returns."""
         with self._changed:
             self._topics.pop(topic, None)
-            self._changed.wait_for(lambda: self._acknowledged[topic] == self._sent[topic], _ACKNOWLEDGED_SECONDS)
+            self._changed.wait_for(lambda: sum(self.ends(topic).values()) == self._sent[topic], _ACKNOWLEDGED_SECONDS)
 
     def writes(self, topic):
         """Whether it writes to it."""
@@ -71,11 +69,9 @@ class SteadyProducer:
         due = time.monotonic()
         while not self._stopped.is_set():
             with self._changed:
-                rounds = [(topic, partitions, 1 + self._more.pop(topic, 0)) for topic, partitions in sorted(self._topics.items())]
-                for topic, partitions, count in rounds:
-                    for partition in [*range(partitions)] * count:
-                        value = str(self._sent[topic]).encode()
-                        self._producer.produce(topic, value, partition=partition, on_delivery=self._on_delivery)
+                for topic, partitions in sorted(self._topics.items()):
+                    for partition in [*range(partitions)] * (1 + self._more.pop(topic, 0)):
+                        self._producer.produce(topic, str(self._sent[topic]).encode(), partition=partition, on_delivery=self._on_delivery)
                         self._sent[topic] += 1
             self._producer.poll(0)
             due += TICK_SECONDS
@@ -85,10 +81,8 @@ class SteadyProducer:
     def _on_delivery(self, error, message):
         if error is not None:
             raise RuntimeError(f"a record was not written: {error.str()}")
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        line = {"at": message.timestamp()[1], "topic": topic, "partition": partition, "offset": offset}
-        self._log.write(json.dumps(line, separators=(",", ":")) + "\n")
+        place, offset = (message.topic(), message.partition()), message.offset()
         with self._changed:
-            self._ends[topic, partition] = offset + 1
-            self._acknowledged[topic] += 1
+            self.acknowledged.append((message.timestamp()[1], *place, offset))
+            self._ends[place] = offset + 1
             self._changed.notify_all()

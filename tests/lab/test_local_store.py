@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from obstore.exceptions import BaseError
-from obstore.store import S3Store
 
 from tests.demo.processes import wait_until
 from tests.lab.local_store import BUCKET, LocalStore
@@ -18,21 +17,6 @@ from tests.lab.store_proxy import Fault, StoreProxy
 
 pytestmark = pytest.mark.slow
 ROW = pa.table({"name": ["a"]})
-
-
-def client(store, prefix, endpoint=""):
-    # Its own retries are off: each request is one of the proxy's.
-    environment = store.environment(endpoint)
-    return S3Store(
-        BUCKET,
-        prefix=prefix,
-        endpoint=environment["AWS_ENDPOINT_URL"],
-        access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-        region=environment["AWS_REGION"],
-        client_options={"allow_http": True},
-        retry_config={"max_retries": 0},
-    )
 
 
 @pytest.fixture
@@ -43,7 +27,7 @@ def proxy(store):
 
 def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
     with LocalStore(tmp_path) as store, StoreProxy(store.endpoint) as proxy:
-        objects = client(store, "kept", proxy.endpoint)
+        objects = store.client("kept", proxy.endpoint)
         enough, answered = threading.Event(), []
 
         def write():
@@ -74,7 +58,7 @@ def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
 
 
 def test_the_proxy_passes_on_requests_and_counts_them(store, store_prefix, proxy):
-    objects = client(store, store_prefix, proxy.endpoint)
+    objects = store.client(store_prefix, proxy.endpoint)
     objects.put("a/b", b"text")
     assert bytes(objects.get("a/b").bytes()) == b"text"
     assert objects.head("a/b")["size"] == 4
@@ -88,23 +72,13 @@ def test_the_proxy_passes_on_requests_and_counts_them(store, store_prefix, proxy
 @pytest.mark.parametrize(("fault", "is_there"), [(Fault.UNAVAILABLE, False), (Fault.CUT_BEFORE, False), (Fault.CUT_AFTER, True)])
 def test_every_third_request_fails(store, store_prefix, proxy, fault, is_there):
     proxy.fail_every, proxy.faults = 3, (fault,)
-    objects = client(store, store_prefix, proxy.endpoint)
+    objects = store.client(store_prefix, proxy.endpoint)
     for number in range(2):
         objects.put(str(number), b"")
     with pytest.raises(Exception, match=r"error sending request|Server returned non-2xx status code: 503|SlowDown"):
         objects.put("2", b"")
-    assert ("2" in {one["path"] for one in client(store, store_prefix).list().collect()}) == is_there
+    assert ("2" in {one["path"] for one in store.client(store_prefix).list().collect()}) == is_there
     assert [one.fault for one in proxy.requests()] == [None, None, fault]
-
-
-def test_faults_take_turns(store, store_prefix, proxy):
-    proxy.fail_every = 1
-    objects = client(store, store_prefix, proxy.endpoint)
-    for _ in range(4):
-        with pytest.raises(Exception, match=r"error|503"):
-            objects.put("a", b"")
-    assert len({one.fault for one in proxy.requests()[:3]}) == 3
-    assert proxy.requests()[3].fault is proxy.requests()[0].fault
 
 
 def test_two_writers_lose_no_commit_though_every_fifth_request_fails(store, store_prefix, proxy):

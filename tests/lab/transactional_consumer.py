@@ -19,7 +19,7 @@ _SECONDS = 30.0
 
 
 class TransactionalConsumer(LibrdkafkaConsumer):
-    """A RealConsumer. Its transactional.id is its client id. A commit ends a transaction, and so does a rebalance."""
+    """Its transactional.id is its client id. A commit ends a transaction, and so does a rebalance."""
 
     def __init__(self, topic, config, revocation_seconds):
         name = {"bootstrap.servers": config["bootstrap.servers"], "client.id": f"{config['client.id']}-producer"}

@@ -18,7 +18,7 @@ from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import ScenePlayer, Stage
-from scripts.truth.staged import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
+from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.new_rows import NewRows
 

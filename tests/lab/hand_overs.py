@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
-SILENT_MS: Final = 5_000
+SILENT_MS = 5_000
 """So long a consumer keeps a record waiting before that is told. Fetching and a busy machine take less."""
 
 
@@ -37,7 +35,7 @@ class Processed(NamedTuple):
     offset: int
 
     @property
-    def owner(self) -> tuple[str, int]:
+    def owner(self):
         """The process."""
         return self.client, self.run
 
@@ -62,15 +60,15 @@ class HandOver:
     reread: int = 0  # records that the new owner processed again, until the next hand-over
 
 
-def hand_overs(processed: Iterable[Processed], produced: Iterable[Produced]) -> list[HandOver]:
+def hand_overs(processed, produced):
     """All hand-overs, in order of time. Each group reads the topic of its own name."""
-    written: dict[tuple[str, int], list[Produced]] = defaultdict(list)
+    written = defaultdict(list)
     for record in produced:
         written[record.topic, record.partition].append(record)
-    read: dict[tuple[str, int], list[Processed]] = defaultdict(list)
+    read = defaultdict(list)
     for line in processed:
         read[line.group, line.partition].append(line)
-    told: list[HandOver] = []
+    told = []
     for place, lines in read.items():
         partition = _Partition(written[place], {line.offset for line in lines})
         for line in sorted(lines, key=lambda line: line.at):
@@ -82,20 +80,20 @@ def hand_overs(processed: Iterable[Processed], produced: Iterable[Produced]) -> 
 class _Partition:
     """One partition as consumers process it. `told`: its hand-overs so far."""
 
-    def __init__(self, written: Iterable[Produced], ever: AbstractSet[int]) -> None:
+    def __init__(self, written, ever):
         """`ever`: the offsets that are processed at any time."""
-        self.told: list[HandOver] = []
+        self.told = []
         self._written_at = {record.offset: record.at for record in written}
         self._times = sorted(self._written_at.values())
         self._ever = ever
-        self._seen: set[int] = set()
+        self._seen = set()
         self._highest = -1
-        self._newest: dict[tuple[str, int], int] = {}  # the newest offset, by owner
-        self._zombies: dict[tuple[str, int], HandOver] = {}
-        self._previous: Processed | None = None  # of the owner
-        self._over: HandOver | None = None
+        self._newest = {}  # the newest offset, by owner
+        self._zombies = {}
+        self._previous = None  # of the owner
+        self._over = None
 
-    def read(self, line: Processed) -> None:
+    def read(self, line):
         """Reads the next line."""
         if self._previous is not None and self._has_in_hand(line, self._previous):
             over = self._zombies.get(line.owner) or self._begin(line, self._previous, zombie=True)
@@ -112,17 +110,17 @@ class _Partition:
         self._newest[line.owner] = line.offset
         self._highest = max(self._highest, line.offset)
 
-    def _has_in_hand(self, line: Processed, previous: Processed) -> bool:
+    def _has_in_hand(self, line, previous):
         """Whether this is a zombie, which goes on where it was although others went further: an owner begins at a committed offset."""
         return line.owner != previous.owner and line.offset == self._newest.get(line.owner, -2) + 1 and line.offset <= self._highest
 
-    def _is_handed_over(self, line: Processed, previous: Processed) -> bool:
+    def _is_handed_over(self, line, previous):
         if line.owner != previous.owner or line.offset != previous.offset + 1:
             return True
         waited = line.at - self._written_at.get(line.offset, line.at)
         return min(line.at - previous.at, waited) >= SILENT_MS
 
-    def _begin(self, line: Processed, previous: Processed, *, zombie: bool) -> HandOver:
+    def _begin(self, line, previous, *, zombie):
         left_out = range(self._highest + 1, line.offset)
         over = HandOver(
             group=line.group,
@@ -143,7 +141,7 @@ class _Partition:
         return over
 
 
-def after_actions(told: Iterable[HandOver], actions: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+def after_actions(told, actions):
     """Lines of truth.jsonl: each hand-over with what was done to its group while the partition stood still, else with the last before.
 
     `actions`: by group, in order of time.
