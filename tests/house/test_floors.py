@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -28,6 +29,11 @@ def test_every_room_has_a_floor():
 
 def test_a_room_imports_only_rooms_on_lower_floors():
     assert [found for found in all_imports_once() if not may_import(room_of(found.importer), room_of(found.imported))] == []
+
+
+def test_the_wheel_imports_nothing_that_it_does_not_have():
+    outside = re.compile(r"^ *(from|import) (tests|scripts|bench)\b", re.MULTILINE)
+    assert [module for module, path in modules().items() if outside.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_no_module_imports_itself_through_others():
