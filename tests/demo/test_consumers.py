@@ -77,10 +77,7 @@ def test_it_notes_what_it_processes_and_commits_that(broker, kind):
         wait_until(lambda: consumer.partitions == 2)
         wait_until(lambda: min(committed(admin, topic).values(), default=0) >= 5)
         consumer.pause(1)
-        before = processed(consumer)
-        wait_until(lambda: len(processed(consumer)[0]) >= len(before[0]) + 20)
-        stopped = processed(consumer)
-        assert len(stopped[1]) < len(stopped[0]) - 10
+        wait_until(lambda: len(processed(consumer)[0]) >= len(processed(consumer)[1]) + 20)
         assert consumer.partitions == 2
         consumer.resume(1)
         end = producer.ends(topic)[0]
