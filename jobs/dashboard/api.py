@@ -84,8 +84,7 @@ def _export(store: Store, form: str, limiter: CapacityLimiter) -> Callable[[Requ
             text = await to_thread.run_sync(store.export, name, _given(request), form, limiter=limiter)
         except UserError as error:
             return _refused(error)
-        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-cache"}
-        return Response(text, media_type=_FORMS[form], headers=headers)
+        return Response(text, media_type=_FORMS[form], headers={"Content-Disposition": f'attachment; filename="{name}.{form}"'})
 
     return endpoint
 
@@ -103,7 +102,7 @@ def _refused(error: UserError) -> Response:
 
 
 def _json(reply: Reply, known: str) -> Response:
-    headers = {"ETag": reply.etag, "Cache-Control": "no-cache"}
+    headers = {"ETag": reply.etag}
     if known == reply.etag:
         return Response(status_code=304, headers=headers)
     return Response(reply.body, media_type="application/json", headers=headers)

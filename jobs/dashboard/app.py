@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.dashboard import api
-from jobs.dashboard.pages import PAGES, TYPES, Page, assets, shell
+from jobs.dashboard.pages import PAGES, Page, shell
 from jobs.dashboard.store import Store
 
 POLICY: Final = (
@@ -30,6 +29,7 @@ POLICY: Final = (
 
 _HEADERS: Final = {
     "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-cache",  # a browser asks again, with the tag of what it has
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -48,14 +48,14 @@ def build_app(lakehouse: Place, hosts: Sequence[str]) -> Starlette:
     shown = printable(str(lakehouse), 120)
     page_routes = [Route(page.path, _page(page, shown)) for page in PAGES]
     return Starlette(
-        routes=[*page_routes, Route("/assets/{name}", _asset), *api.routes(store)],
+        routes=[*page_routes, Mount("/assets", StaticFiles(packages=[("jobs.dashboard", "assets")])), *api.routes(store)],
         middleware=[Middleware(_Headers), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)],
         exception_handlers={404: lambda _request, _error: HTMLResponse(shell(NOT_FOUND, shown), 404)},
     )
 
 
 class _Headers:
-    """Adds the headers that keep a browser from loading anything else."""
+    """Adds the headers of all answers: they keep a browser from loading anything else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -71,22 +71,6 @@ class _Headers:
         await self._app(scope, receive, sent if scope["type"] == "http" else send)
 
 
-def _page(page: Page, lakehouse: str) -> Callable[[Request], Awaitable[Response]]:
+def _page(page: Page, lakehouse: str) -> Callable[[Request], Response]:
     text = shell(page, lakehouse)
-
-    async def endpoint(_: Request) -> Response:
-        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
-
-    return endpoint
-
-
-async def _asset(request: Request) -> Response:
-    name = request.path_params["name"]
-    body = assets().get(name)
-    if body is None:
-        raise HTTPException(404)
-    etag = f'"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == etag:
-        return Response(status_code=304, headers=headers)
-    return Response(body, media_type=TYPES[name[name.rfind(".") :]], headers=headers)
+    return lambda _: HTMLResponse(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -35,15 +34,6 @@ PAGES: Final = (
 
 SAVED: Final = tuple(page for page in PAGES if page.path in {"/", "/groups", "/group", "/rebalance"})
 """Those that a saved report has."""
-
-TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-
-
-@cache
-def assets() -> dict[str, bytes]:
-    """All files of assets/, by name."""
-    folder = files("jobs.dashboard") / "assets"
-    return {item.name: item.read_bytes() for item in folder.iterdir() if item.name[item.name.rfind(".") :] in TYPES}
 
 
 def shell(page: Page, lakehouse: str, saved: Mapping[str, Any] | None = None) -> str:

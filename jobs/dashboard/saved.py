@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -28,7 +29,7 @@ from jobs.dashboard import families
 from jobs.dashboard.first_page import attention, first_page
 from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.incidents import Incidents
-from jobs.dashboard.pages import SAVED, Page, assets, shell
+from jobs.dashboard.pages import SAVED, Page, shell
 from jobs.dashboard.present import lines_of
 from jobs.dashboard.queries import answer, rows_of
 
@@ -148,5 +149,6 @@ def _module(text: str) -> str:
     return re.sub(r"^export ", "", text, flags=re.MULTILINE) + f"return {{ {exported} }};\n"
 
 
+@cache
 def _text(name: str) -> str:
-    return assets()[name].decode()
+    return (files("jobs.dashboard") / "assets" / name).read_text(encoding="utf-8")

@@ -11,11 +11,8 @@ from jobs.common.times import epoch_ms
 from jobs.health.memory import Memory
 
 
-@dataclass(frozen=True)
-class BatchCounts:
-    """A query's own counts of a micro-batch. None: this query does not count that."""
-
-    input_rows: int | None = None
+@dataclass(frozen=True, kw_only=True)
+class _Counts:
     output_rows: int | None = None
     quarantined: int | None = None
     late_events: int | None = None
@@ -26,8 +23,15 @@ class BatchCounts:
     state_bytes: int | None = None
 
 
-@dataclass(frozen=True)
-class BatchHealth:
+@dataclass(frozen=True, kw_only=True)
+class BatchCounts(_Counts):
+    """A query's own counts of a micro-batch. None: this query does not count that."""
+
+    input_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchHealth(_Counts):
     """The row. Names are those of schemas/pipeline_health.py, times epoch ms."""
 
     occurred_at: int
@@ -41,17 +45,9 @@ class BatchHealth:
     add_batch_ms: int | None = None
     commit_ms: int | None = None
     state_commit_ms: int | None = None
-    output_rows: int | None = None
-    quarantined: int | None = None
-    late_events: int | None = None
-    divergences: int | None = None
-    event_time: int | None = None
     lag_ms: int | None = None
     lag_events: int | None = None
     lag_bytes: int | None = None
-    groups: int | None = None
-    held_events: int | None = None
-    state_bytes: int | None = None
     driver_memory_bytes: int | None = None
     jvm_memory_bytes: int | None = None
     worker_memory_bytes: int | None = None

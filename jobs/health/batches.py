@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -23,13 +23,8 @@ class IngestedBatch:
 
 @dataclass(frozen=True)
 class TrackedBatch:
-    """A micro-batch of track: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster.
-
-    `of_groups`: rows of the tables that the metrics of groups are made of, with times in epoch ms.
-    """
+    """A micro-batch of track: what it wrote, rows by table with times in epoch ms; a summary per (cluster, shard) that it touched."""
 
     batch_id: int
-    rows: Mapping[str, int]
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
     summaries: Mapping[tuple[str, int], Mapping[str, int]]
-    divergences: Mapping[str, int]
-    of_groups: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
 from typing import Final
 
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from jobs.common.errors import UserError
 
-CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-PATH: Final = "/metrics"
-_TIMEOUT_SECONDS: Final = 10  # for a client that connects and sends nothing
-
 Samples = Mapping[str, Mapping[tuple[str, ...], float | None]]
 """Values by the name of the metric, then by its label values. None: not known, and left out."""
 
+_OF_GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "rebalances_total": ("Rebalances that ended.", ("cause",)),
+    "rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ()),
+    "unavailable_partition_seconds_total": ("Sum over partitions of the time without an owner at work.", ()),
+    "records_reread_max_total": ("Records that were read twice after rebalances, at most.", ()),
+    "records_lag_added_total": ("Records that came while nobody read their partition because of a rebalance.", ()),
+    "findings_total": ("Findings.", ("code", "severity")),
+}
+"""What is counted of each cluster, and of each group."""
 COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_batch_phase_seconds_total": ("Time of micro-batches by phase.", ("query", "phase")),
     "rebalance_input_rows_total": ("Lines read by ingest, rows of group_events read by track.", ("query",)),
@@ -32,24 +33,8 @@ COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_rows_written_total": ("Rows that track wrote, by table.", ("table",)),
     "rebalance_late_events_total": ("Events that came too late to be put in order.", ("cluster",)),
     "rebalance_divergences_total": ("Findings MODEL_DIVERGENCE.", ("cluster",)),
-    "rebalance_rebalances_total": ("Rebalances that ended.", ("cluster", "cause")),
-    "rebalance_rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ("cluster",)),
-    "rebalance_unavailable_partition_seconds_total": ("Sum over partitions of the time without an owner at work.", ("cluster",)),
-    "rebalance_records_reread_max_total": ("Records that were read twice after rebalances, at most.", ("cluster",)),
-    "rebalance_records_lag_added_total": ("Records that came while nobody read their partition because of a rebalance.", ("cluster",)),
-    "rebalance_findings_total": ("Findings.", ("cluster", "code", "severity")),
-    "rebalance_group_rebalances_total": ("Rebalances that ended.", ("cluster", "group", "cause")),
-    "rebalance_group_rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ("cluster", "group")),
-    "rebalance_group_unavailable_partition_seconds_total": (
-        "Sum over partitions of the time without an owner at work.",
-        ("cluster", "group"),
-    ),
-    "rebalance_group_records_reread_max_total": ("Records that were read twice after rebalances, at most.", ("cluster", "group")),
-    "rebalance_group_records_lag_added_total": (
-        "Records that came while nobody read their partition because of a rebalance.",
-        ("cluster", "group"),
-    ),
-    "rebalance_group_findings_total": ("Findings.", ("cluster", "group", "code", "severity")),
+    **{f"rebalance_{name}": (text, ("cluster", *labels)) for name, (text, labels) in _OF_GROUPS.items()},
+    **{f"rebalance_group_{name}": (text, ("cluster", "group", *labels)) for name, (text, labels) in _OF_GROUPS.items()},
     "rebalance_group_rows_left_out_total": ("Rebalances and findings of groups that have no metrics of their own.", ("cluster",)),
     "rebalance_health_write_failures_total": ("Failed attempts to write pipeline_health.", ()),
     "rebalance_alerts_sent_total": ("Findings that a receiver of alerts got.", ("receiver",)),
@@ -100,51 +85,15 @@ def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
 
 @contextmanager
 def serving(host: str, port: int, *collectors: Collector) -> Iterator[int]:
-    """Answers GET /metrics for as long as this lasts; yields the port, a free one if `port` is 0. UserError: the port cannot be used.
-
-    Always in the text format 0.0.4, in which counters have no `_created` series beside them.
-    """
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = _TIMEOUT_SECONDS
-        server_version = "rebalance"
-        sys_version = ""
-
-        def do_GET(self) -> None:
-            if self.path.partition("?")[0] != PATH:
-                self.send_error(HTTPStatus.NOT_FOUND, explain=f"the metrics are at {PATH}")
-                return
-            body = b"".join(map(generate_latest, collectors))
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
-
-        def log_message(self, *_: object) -> None:
-            """Logs nothing: a scrape comes every few seconds."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def server_bind(self) -> None:
-            """Binds without HTTPServer's lookup of the host's full name, which may wait long for a name server."""
-            TCPServer.server_bind(self)
-            self.server_name, self.server_port = host, self.server_address[1]
-
-        def handle_error(self, *_: object) -> None:
-            """Ignores clients that go away in the middle."""
-
+    """Answers a scrape for as long as this lasts; yields the port, a free one if `port` is 0. UserError: the port cannot be used."""
+    registry = CollectorRegistry()
+    for collector in collectors:
+        registry.register(collector)
     try:
-        server = Server((host, port), Handler)
+        server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"cannot serve metrics at {host}:{port}: {reason}; give another --metrics-port or --metrics-host") from None
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
     try:
         yield server.server_address[1]
     finally:

@@ -10,23 +10,29 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client import Histogram, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 
+from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
 from jobs.health.batch_health import BatchCounts, BatchHealth
 from jobs.health.metrics import families
-from schemas.names import REBALANCES
+from schemas.names import FINDINGS, REBALANCES, REBALANCES_PROVISIONAL
 
 if TYPE_CHECKING:
     from jobs.health.batches import IngestedBatch, TrackedBatch
 
-BUCKETS: Final = ("0.5", "1", "2", "5", "10", "20", "30", "60", "120", "300", "600", "+Inf")
+_BUCKETS: Final = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 """Upper bounds of the histogram of micro-batches, in seconds."""
+
+TRACK: Final = "track"
+"""The query of the tracker."""
 
 _OUTCOMES: Final = ("skipped", "event", "quarantined")
 _PHASES: Final = {"latest_offset": "latest_offset_ms", "planning": "planning_ms", "add_batch": "add_batch_ms", "commit": "commit_ms"}
 _SUMS: Final = ("groups", "held_events", "state_bytes")
 """Figures of a shard's summary that are added up."""
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a series beside each of the histogram, with the time at which it was made
 
 
 class Tally:
@@ -34,54 +40,58 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._batches: dict[tuple[str, int], BatchCounts] = {}
+        self._counts: dict[tuple[str, int], BatchCounts] = {}  # by query, micro-batch
         self._counters: defaultdict[str, defaultdict[tuple[str, ...], float]] = defaultdict(lambda: defaultdict(float))  # by metric, labels
         self._summaries: dict[tuple[str, int], Mapping[str, int]] = {}  # by cluster, shard
         self._newest: dict[str, BatchHealth] = {}  # by query
-        self._seconds: defaultdict[str, float] = defaultdict(float)  # of micro-batches, by query
-        self._buckets: Counter[tuple[str, str]] = Counter()  # by query, bound
-        self.tracked_batches = 0
+        self._durations = Histogram(
+            "rebalance_batch_duration_seconds", "Time that micro-batches with input took.", ("query",), buckets=_BUCKETS, registry=None
+        )
+        self.batches: Counter[str] = Counter()  # by query
+        self.lines: Counter[str] = Counter()  # that were read, repeated ones too, by query
 
     def ingested(self, query: str, batch: IngestedBatch) -> None:
         """Adds a micro-batch of an ingest query."""
         with self._lock:
+            self.batches[query] += 1
+            self.lines[query] += batch.lines_read
             for cluster, counts in batch.lines.items():
                 for outcome, count in zip(_OUTCOMES, counts, strict=True):
                     self._counters["rebalance_lines_total"][cluster, outcome] += count
             skipped, events, quarantined = (sum(counts[index] for counts in batch.lines.values()) for index in range(3))
-            self._batches[query, batch.batch_id] = BatchCounts(
+            self._counts[query, batch.batch_id] = BatchCounts(
                 input_rows=skipped + events + quarantined, output_rows=events, quarantined=quarantined
             )
 
-    def tracked(self, query: str, batch: TrackedBatch) -> None:
+    def tracked(self, batch: TrackedBatch) -> None:
         """Adds a micro-batch of the tracker."""
         with self._lock:
-            self.tracked_batches += 1
+            self.batches[TRACK] += 1
             self._summaries.update(batch.summaries)
-            for table, rows in batch.rows.items():
-                self._counters["rebalance_rows_written_total"][table,] += rows
+            written = {table: len(rows) for table, rows in batch.rows.items() if table != REBALANCES_PROVISIONAL}
+            for table, count in written.items():
+                self._counters["rebalance_rows_written_total"][table,] += count
             for (cluster, _), summary in batch.summaries.items():
                 self._counters["rebalance_late_events_total"][cluster,] += summary["new_late_events"]
                 # A counter begins with 0, or Prometheus does not see its first step.
                 self._counters["rebalance_divergences_total"][cluster,] += 0
-            for cluster, count in batch.divergences.items():
-                self._counters["rebalance_divergences_total"][cluster,] += count
-            self._batches[query, batch.batch_id] = BatchCounts(
+            diverging = [row["cluster"] for row in batch.rows.get(FINDINGS, ()) if row["code"] == MODEL_DIVERGENCE.code]
+            for cluster in diverging:
+                self._counters["rebalance_divergences_total"][cluster,] += 1
+            self._counts[TRACK, batch.batch_id] = BatchCounts(
                 input_rows=sum(summary["rows"] for summary in batch.summaries.values()),
-                output_rows=sum(batch.rows.values()),
+                output_rows=sum(written.values()),
                 late_events=sum(summary["new_late_events"] for summary in batch.summaries.values()),
-                divergences=sum(batch.divergences.values()),
+                divergences=len(diverging),
                 event_time=max((summary["at_ms"] for summary in self._summaries.values()), default=None),
                 **{name: sum(summary[name] for summary in self._summaries.values()) for name in _SUMS},
             )
 
     def finished(self, row: BatchHealth) -> None:
         """Adds Spark's figures of a micro-batch that had input."""
-        seconds = row.duration_ms / 1_000
+        self._durations.labels(row.query).observe(row.duration_ms / 1_000)
         with self._lock:
             self._newest[row.query] = row
-            self._seconds[row.query] += seconds
-            self._buckets.update({(row.query, bound): seconds <= float(bound) for bound in BUCKETS})
             for phase, column in _PHASES.items():
                 self._counters["rebalance_batch_phase_seconds_total"][row.query, phase] += (getattr(row, column) or 0) / 1_000
             self._counters["rebalance_input_rows_total"][row.query,] += row.input_rows
@@ -90,8 +100,8 @@ class Tally:
     def batch_counts(self, query: str, batch_id: int) -> BatchCounts:
         """Takes out the counts of a micro-batch; those of earlier ones are forgotten."""
         with self._lock:
-            counts = self._batches.get((query, batch_id), BatchCounts())
-            self._batches = {key: value for key, value in self._batches.items() if key[0] != query or key[1] > batch_id}
+            counts = self._counts.get((query, batch_id), BatchCounts())
+            self._counts = {key: value for key, value in self._counts.items() if key[0] != query or key[1] > batch_id}
         return counts
 
     def newest(self, query: str) -> BatchHealth | None:
@@ -121,9 +131,5 @@ class Tally:
                     gauges[f"rebalance_{name}"][cluster,] += summary[name]
             for query, row in self._newest.items():
                 gauges["rebalance_last_batch_timestamp_seconds"][query,] = row.occurred_at / 1_000
-            durations = HistogramMetricFamily(
-                "rebalance_batch_duration_seconds", "Time that micro-batches with input took.", labels=("query",)
-            )
-            for query, seconds in sorted(self._seconds.items()):
-                durations.add_metric([query], [(bound, self._buckets[query, bound]) for bound in BUCKETS], seconds)
-            return iter([*([durations] if durations.samples else []), *families(self._counters), *families(gauges)])
+            durations = [metric for metric in self._durations.collect() if metric.samples]
+            return iter([*durations, *families(self._counters), *families(gauges)])

@@ -30,7 +30,7 @@ from jobs.health.lag import Backlog
 from jobs.health.memory import Memory, measured
 from jobs.health.metrics import families
 from jobs.health.status import QueryStatus, Status
-from jobs.health.tally import Tally
+from jobs.health.tally import TRACK, Tally
 from jobs.lakehouse.folder import Lakehouse
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ class Watch(Collector):
 
     def tracked(self, batch: TrackedBatch) -> None:
         """Observer of the tracker."""
-        self.tally.tracked("track", batch)
+        self.tally.tracked(batch)
         if self.groups is not None:
-            self.groups.tracked(batch.of_groups)
+            self.groups.tracked(batch.rows)
 
     def start(self) -> None:
         """Writes that the process runs, and starts the thread."""
@@ -238,7 +238,7 @@ class Watch(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics, as prometheus_client asks for them."""
         now = self.status()
-        newest = self.tally.newest("track")
+        newest = self.tally.newest(TRACK)
         lag_ms = newest.lag_ms if newest is not None else None
         samples: dict[str, dict[tuple[str, ...], float | None]] = {
             "rebalance_build_info": {(version(),): 1},

@@ -128,7 +128,7 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
     from jobs.pipeline.tracking.track import start_track
 
     tally = Tally()
-    checkpoint, observer = house.track_checkpoint, partial(tally.tracked, "track")
+    checkpoint, observer = house.track_checkpoint, tally.tracked
     query = start_track(session, lakehouse=house.folder, checkpoint=checkpoint, settings=settings, observer=observer)
     done = work_off(query)
     try:

@@ -49,7 +49,7 @@ def run_progress(stage: str, tally: Tally, *, lines: int = 0, share: float | Non
         lines=lines,
         share=share,
         slices=slices,
-        tracked=tally.tracked_batches,
+        tracked=tally.batches["track"],
         event_ms=max((summary["at_ms"] for summary in summaries), default=None),
         groups=sum(summary["groups"] for summary in summaries),
         rebalances=tally.rebalances,

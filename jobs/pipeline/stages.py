@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from jobs.health.batches import IngestedBatch
 
 TOPIC: Final = "ingest-topic"
 """Name of the query that reads a topic."""
@@ -74,8 +73,6 @@ class Stages:
         self._capture = inputs.capture
         self._topic_watch = inputs.topic_watch
         self._outages = 0  # of the topic's cluster, up to the start of the query that reads the topic
-        self._topic_batches = 0
-        self._topic_lines = 0
         self._worked_off = threading.Event()
         self._notes: list[str] = []
         self._ending = QueryEnd()
@@ -115,7 +112,7 @@ class Stages:
                 lakehouse=house.folder,
                 checkpoint=house.topic_checkpoint,
                 once=self._once,
-                observer=self._observe_topic,
+                observer=self._watch.ingested(TOPIC),
                 ending=self._ending,
                 interval_ms=settings.interval_ms,
             )
@@ -215,14 +212,10 @@ class Stages:
             self._watch.replaced(TOPIC, self.queries[TOPIC])
         return True
 
-    def _observe_topic(self, batch: IngestedBatch) -> None:
-        self._watch.ingested(TOPIC)(batch)
-        self._topic_batches += 1
-        self._topic_lines += batch.lines_read
-
     def progress(self) -> RunProgress:
         """How far the stages are."""
-        batches, lines, share = self._topic_batches, self._topic_lines, None
+        tally, share = self._watch.tally, None
+        batches, lines = tally.batches[TOPIC], tally.lines[TOPIC]
         stage = "tracking" if self._once else "following"
         if (feeder := self._feeder) is not None:
             batches, lines = batches + feeder.slices, lines + feeder.lines
@@ -230,7 +223,7 @@ class Stages:
                 share = newest.bytes_read / max(newest.bytes_total, 1)
             if self._once and not feeder.ended.is_set():
                 stage = "reading"
-        return run_progress(stage, self._watch.tally, lines=lines, share=share, slices=batches)
+        return run_progress(stage, tally, lines=lines, share=share, slices=batches)
 
     def _stop(self) -> None:
         self._ending.end(self.queries.values())

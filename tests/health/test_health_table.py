@@ -54,7 +54,7 @@ def test_the_names_of_rows_and_of_the_table_are_the_same():
 
 def test_a_row_comes_out_as_it_went_in(tmp_path):
     table = HealthTable(tmp_path)
-    full = BatchHealth(**{field.name: field.name if "str" in str(field.type) else NOW + index for index, field in enumerate(fields(ROW))})
+    full = BatchHealth(**{field.name: field.name if "str" in str(field.type) else NOW - index for index, field in enumerate(fields(ROW))})
     for row in (ROW, full):
         table.add(row)
     table.flush(NOW, at_once=True)
@@ -203,13 +203,15 @@ def batch(batch_id, shard, *, late=0, at_ms=NOW, groups=2, divergences=0, cluste
         "state_bytes": 100,
         "at_ms": at_ms,
     }
-    return TrackedBatch(batch_id, {"rebalances": 3, "findings": 1}, {(cluster, shard): summary}, {cluster: divergences})
+    found = {"code": "MODEL_DIVERGENCE" if divergences else "POLL_TIMEOUT", "cluster": cluster}
+    rows = {"rebalances": [{}] * 3, "rebalances_provisional": [{}], "findings": [found] * max(divergences, 1)}
+    return TrackedBatch(batch_id, rows, {(cluster, shard): summary})
 
 
 def test_shards_that_a_micro_batch_does_not_touch_keep_what_they_had():
     tally = Tally()
-    tally.tracked("track", batch(0, shard=0, late=5))
-    tally.tracked("track", batch(1, shard=1, late=2, at_ms=NOW - 1, groups=7, divergences=1))
+    tally.tracked(batch(0, shard=0, late=5))
+    tally.tracked(batch(1, shard=1, late=2, at_ms=NOW - 1, groups=7, divergences=1))
     counted = tally.batch_counts("track", 1)
     assert counted == BatchCounts(
         input_rows=500, output_rows=4, late_events=2, divergences=1, event_time=NOW, groups=9, held_events=2, state_bytes=200
@@ -223,9 +225,9 @@ def test_metrics_are_sums_by_cluster_and_query():
     tally = Tally()
     tally.ingested("ingest", IngestedBatch(0, {"c": (5, 3, 2), 'd"\n': (1, 0, 0)}))
     tally.ingested("ingest-topic", IngestedBatch(0, {"c": (0, 10, 0)}))
-    tally.tracked("track", batch(0, shard=0, late=5))
-    tally.tracked("track", batch(1, shard=0, late=1, groups=4))
-    tally.tracked("track", batch(2, shard=0, cluster="e", divergences=2))
+    tally.tracked(batch(0, shard=0, late=5))
+    tally.tracked(batch(1, shard=0, late=1, groups=4))
+    tally.tracked(batch(2, shard=0, cluster="e", divergences=2))
     tally.finished(ROW)
     tally.finished(replace(ROW, duration_ms=30_000, input_rows=6, planning_ms=500))
     found = read_metrics(generate_latest(SimpleNamespace(collect=tally.metrics)))
@@ -238,7 +240,7 @@ def test_metrics_are_sums_by_cluster_and_query():
     assert found.value("rebalance_rows_written_total", table="rebalances") == 9
     assert found.value("rebalance_event_time_seconds", cluster="e") == NOW / 1_000
     assert found.value("rebalance_input_rows_total", query="track") == 11
-    assert found.value("rebalance_batch_duration_seconds_bucket", query="track", le="20") == 1
+    assert found.value("rebalance_batch_duration_seconds_bucket", query="track", le="20.0") == 1
     assert found.value("rebalance_batch_duration_seconds_sum", query="track") == 32
     assert found.value("rebalance_batch_phase_seconds_total", query="track", phase="planning") == 0.5
 

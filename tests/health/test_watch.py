@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from jobs.cli import health as health_command
 from jobs.common.alert_settings import AlertSettings, ReceiverSettings
 from jobs.common.settings import Settings
 from jobs.health import reading, watch
 from jobs.health.group_tally import GroupTally
-from jobs.health.metrics import CONTENT_TYPE
 from jobs.health.verdict import Limits
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
@@ -67,7 +67,7 @@ def table(lake, name):
 
 def scrape(port):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-        assert answer.headers["Content-Type"] == CONTENT_TYPE
+        assert answer.headers["Content-Type"] == CONTENT_TYPE_PLAIN_0_0_4
         return read_metrics(answer.read())
 
 

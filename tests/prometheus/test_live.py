@@ -30,10 +30,10 @@ DASHBOARDS = sorted((PROJECT / "conf" / "grafana").glob("*.json"))
 VARIABLES = {"$cluster": ".*", "$group": ".*", "$instance": ".*", "$__rate_interval": "1m", "$__range": "1h"}
 
 
-def batch(number, **of_groups):
+def batch(number, **rows):
     at = now_ms()
     summary = {"at_ms": at, "rows": 100, "new_late_events": 1, "groups": 2, "held_events": 0, "state_bytes": 4_000}
-    return TrackedBatch(number, {"rebalances": 1, "findings": 1}, {("c", 3): summary}, {"c": 1}, of_groups)
+    return TrackedBatch(number, rows, {("c", 3): summary})
 
 
 def happened(number):
@@ -65,7 +65,8 @@ def pipeline(lake, receiver, said):
             watch.tracked(happened(number))
             for query in ("ingest", "track"):
                 spent = {"latest_offset_ms": 1, "planning_ms": 2, "add_batch_ms": 300, "commit_ms": 4, "lag_ms": 700}
-                watch.tally.finished(BatchHealth(now_ms(), query, "run", number, 700, 96, output_rows=90, **spent))
+                batch = {"occurred_at": now_ms(), "query": query, "run_id": "run", "batch_id": number, "duration_ms": 700, "input_rows": 96}
+                watch.tally.finished(BatchHealth(output_rows=90, **batch, **spent))
             found(lake, finding("orders"))
 
         yield port, happen

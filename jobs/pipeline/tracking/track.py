@@ -17,7 +17,6 @@ batches of all four joins on `batch_id`.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +24,6 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
-from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.common.side_by_side import side_by_side
@@ -104,10 +102,8 @@ def _batch_writer(lakehouse: Place, incidents: IncidentTable | None, observer: O
         if incidents is not None:
             incidents.take(rows, brokers=any(summary["broker_lines"] for summary in rows[shards.SUMMARY]))
         if observer is not None:
-            counts = {name: len(rows[name]) for name in TRACK_TABLES}
             summaries = {(summary["cluster"], summary["shard"]): summary for summary in rows[shards.SUMMARY]}
-            divergences = Counter(row["cluster"] for row in rows[names.FINDINGS] if row["code"] == MODEL_DIVERGENCE.code)
-            observer(TrackedBatch(batch_id, counts, summaries, divergences, rows))
+            observer(TrackedBatch(batch_id, {name: rows[name] for name in WRITTEN}, summaries))
 
     return write_batch
 
