@@ -1,11 +1,13 @@
-"""What an entry of the report says, in words: the text report and the page say the same."""
+"""What an entry of the report says, in words that are made here alone: the text report, the page and alerts lay them out."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.view.members import client_in
@@ -16,7 +18,7 @@ from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
-from jobs.common.times import duration
+from jobs.common.times import duration, epoch_ms
 
 EXPLAINED: Final = {
     "COORDINATOR_MOVED": "another broker took the group over, or the group waited for its own broker, which was held up",
@@ -49,6 +51,28 @@ _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash 
 
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
+_SENTENCES: Final = 1_200  # characters of a message or of advice
+_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
+
+
+@dataclass(frozen=True)
+class EntryWords:
+    """The words of one entry."""
+
+    id: str  # of the row whose lines prove it
+    severity: str
+    code: str
+    subject: str  # the group, or the broker and how many groups
+    headline: str  # what happened, in one sentence
+    times: str  # how often, if more than once
+    lasted: str  # for how long, if longer than a moment
+    outcome: str  # whether it is over
+    when: str  # all of that, with its times
+    clients: str
+    message: str
+    advice: str
+    cost: str
+    away: dict[str, Any] | None  # the band of a broker's trouble
 
 
 class AttentionWords:
@@ -59,6 +83,28 @@ class AttentionWords:
         self.name = name
         self._ends = ends
 
+    def of(self, entry: AttentionEntry) -> EntryWords:
+        """All words of an entry, each safe to show."""
+        begin, end = (self.time(at)[:-4] for at in (entry.first_at, entry.last_at))
+        times = f"{len(entry.findings)} times" if len(entry.findings) > 1 and entry.incident is None else ""
+        span, outcome = begin + (f" to {end}" if begin != end else ""), self.outcome(entry)
+        return EntryWords(
+            id=(entry.incident or entry.gravest)["id"],
+            severity=entry.severity,
+            code=entry.code,
+            subject=self.subject(entry),
+            headline=headline(entry),
+            times=times,
+            lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end else "",
+            outcome=outcome,
+            when=", ".join(filter(None, (times, span, outcome))),
+            clients=clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
+            message=printable(entry.message, _SENTENCES),
+            advice=printable(" ".join(entry.advice), _SENTENCES),
+            cost=cost_of(entry),
+            away=trouble(entry),
+        )
+
     def subject(self, entry: AttentionEntry) -> str:
         """The group, or the broker and how many groups."""
         row = entry.gravest
@@ -67,13 +113,6 @@ class AttentionWords:
         count = len(entry.incident["groups"])
         groups = f"{count} groups" if count > 1 else f"group {printable(row['group_id'], 60)}"
         return f"{self.name(row['cluster'], broker_name(entry.incident['broker']))}, {groups}"
-
-    def when(self, entry: AttentionEntry) -> str:
-        """From when to when, how often, and whether that is over."""
-        first, last = (self.time(at)[:-4] for at in (entry.first_at, entry.last_at))
-        times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.incident is None else ""
-        outcome = self.outcome(entry)
-        return f"{times}{first}" + (f" to {last}" if first != last else "") + (f", {outcome}" if outcome else "")
 
     def outcome(self, entry: AttentionEntry) -> str:
         """Whether its trouble goes on where the lines end, or is over; empty where they do not show that.
@@ -196,3 +235,34 @@ def cost_of(entry: AttentionEntry) -> str:
     owners = f", {duration(lost)} of unowned partition time (sum)" if lost is not None else ""
     took = f", {duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
     return f"{many(bill.rebalances, 'rebalance')}{took}{owners}{records and f', {records}'}"
+
+
+def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
+    """When a broker was away or held up, and what that is called: a band through all lanes. None: the entry is about no broker."""
+    incident = entry.incident
+    if incident is None:
+        return None
+    what = "away" if incident["groups_moved"] else "held up"
+    name = broker_name(printable(incident["broker"], 30))
+    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": f"{name} {what}"}
+
+
+def headline(entry: AttentionEntry) -> str:
+    """What happened, in one sentence: who, and for a broker how long it was away and whom that hit."""
+    incident = entry.incident
+    if incident is None:
+        return f"{printable(entry.gravest['group_id'], 60)}: {_first_sentence(printable(entry.message, 600))}"
+    removed = len(incident["members_lost"])
+    lost = f"{many(removed, 'member')} {'was' if removed == 1 else 'were'} removed" if removed else ""
+    message = printable(incident["message"], 600)
+    if incident["cause"] in _WITHOUT_DEPARTURE:
+        return _first_sentence(message).removesuffix(".") + (f"; {lost}." if lost else ".")
+    away = f", back after {duration(epoch_ms(incident['back_at']) - epoch_ms(entry.first_at))}" if incident["back_at"] else ""
+    moved, held_up = incident["groups_moved"], incident["groups_held_up"]
+    parts = [f"at least {many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else "", lost]
+    return f"{re.split(r'[:;.] ', message, maxsplit=1)[0]}{away}: {', '.join(filter(None, parts))}."
+
+
+def _first_sentence(text: str) -> str:
+    """A text up to the end of its first sentence."""
+    return re.split(r"(?<=\.) (?=[A-Z\d])", text, maxsplit=1)[0]

@@ -14,6 +14,7 @@ from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
 from jobs.answers.open_rebalances import waits_note
+from jobs.answers.rebalance_words import cause_of
 from jobs.answers.rounds import CONSUMER
 from jobs.common.text import printable, some
 from jobs.common.times import duration
@@ -24,7 +25,7 @@ _ASCII_MARKS: Final = "oO!"
 _LEGEND: Final = (
     "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding   start-up: of a group that was new or empty"
 )
-_STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
+STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _ORDINARY: Final = frozenset({"start-up", "MEMBER_JOINED", "MEMBER_LEFT"})
 _MESSAGE: Final = 400
 _NAMED: Final = 4  # groups in a line
@@ -71,7 +72,7 @@ class NewsText:
 
     def _rebalance(self, text: Text, item: NewsItem) -> None:
         row = item.row
-        cause = "start-up" if row["startup"] else row["blamed"]
+        cause = cause_of(row)
         is_undecided = item.waits_for is not None and cause == UNKNOWN
         text.append(f"{_cell(cause, self._code)} ", "dim" if is_undecided else "green" if cause in _ORDINARY else "bold red")
         text.append(self._culprit(row, row["culprit_client_id"]))
@@ -84,7 +85,7 @@ class NewsText:
             text.append(f"  {cost}" if (cost := item.records.in_words()) else "")
 
     def _finding(self, text: Text, row: Row, groups: Sequence[str]) -> None:
-        text.append(f"{_cell(row['code'], self._code)} ", _STYLES.get(row["severity"], ""))
+        text.append(f"{_cell(row['code'], self._code)} ", STYLES.get(row["severity"], ""))
         text.append(self._culprit(row, row["client_id"]))
         if self._wide:
             names = some([printable(group, 60) for group in groups], _NAMED)

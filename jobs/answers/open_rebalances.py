@@ -117,14 +117,15 @@ def as_finding(row: Row) -> Row:
         "member_id": awaited[0] if len(awaited) == 1 and not row["awaited_unnamed"] else None,
         "client_id": None,  # whom it waits for, as `details` say; who began it is often innocent
         "client_host": None,
-        "message": _message(row) if is_open(row) else _ended(row),
+        "message": open_story(row) if is_open(row) else _ended(row),
         "advice": _advice(row, known=known) + (_OVERDUE if is_overdue(row) else "") if is_open(row) else _AFTER,
         "details": json.dumps(details, separators=(",", ":"), ensure_ascii=False),
         "evidence": row["evidence"],
     }
 
 
-def _message(row: Row) -> str:
+def open_story(row: Row) -> str:
+    """How long a rebalance has lasted that has not ended, what began it, and whom it waits for."""
     since = "since" if row["start_seen"] else "since, at the latest,"
     broker = f" of {printable(row['broker'], 30)}" if row["broker"] else ""
     limit = ""

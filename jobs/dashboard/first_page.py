@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from jobs.answers.attention import as_row
 from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
@@ -13,8 +14,8 @@ from jobs.answers.report import Overview, Scope
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
 from jobs.dashboard import families
-from jobs.dashboard.incidents import Incidents, period, told
-from jobs.dashboard.queries import LANES, OTHER_GROUPS, asked
+from jobs.dashboard.incidents import Incidents, period
+from jobs.dashboard.queries import LANES, OTHER_GROUPS, asked, shown
 
 _SENTENCES: Final = 1_200
 _ENTRIES: Final = 200
@@ -38,7 +39,7 @@ def attention(overview: Overview) -> dict[str, Any]:
     form = "{}/{}" if len(overview.clusters) > 1 else "{1}"
     words = AttentionWords(lambda at: instant(epoch_ms(at)), lambda *of: form.format(*(printable(name, 60) for name in of)), overview.ends)
     return {
-        "entries": [told(entry, words) for entry in entries[:_ENTRIES]],
+        "entries": [as_row(entry) | vars(words.of(entry)) for entry in entries[:_ENTRIES]],
         "all": len(entries),
         "counts": counts_of(entries),
         "calm": printable(words.calm(overview.judgement), _SENTENCES),
@@ -104,7 +105,7 @@ def _lanes(reader: QuestionReader, overview: Overview, worst: Sequence[Row]) -> 
             "cluster": key[0],
             "group_id": key[1],
             "severity": incidents.severity(key),
-            "rebalances": [{**row, "look": families.of_rebalance(row)} for row in rows if key_of(row) == key],
+            "rebalances": [shown(row) for row in rows if key_of(row) == key],
             "findings": [{name: row[name] for name in _MARK} for row in incidents.marked(key)[:_MARKS]],
         }
         for key in keys

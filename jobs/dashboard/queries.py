@@ -13,6 +13,7 @@ from typing import Any, Final
 from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.rebalance_words import with_words
 from jobs.common.times import EPOCH, LATEST_MS
 from jobs.dashboard import families
 
@@ -192,12 +193,13 @@ def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: A
     return {"rows": [change(row) for row in found[:limit]], "cut": len(found) > limit}
 
 
-def _with_look(row: Row) -> Row:
-    return {**row, "look": families.of_rebalance(row)}
+def shown(row: Row) -> Row:
+    """A rebalance with its look and its words."""
+    return {**with_words(row), "look": families.of_rebalance(row)}
 
 
 def _with_details(row: Row) -> Row:
     return {**row, "details": json.loads(row["details"] or "{}")}
 
 
-_CHANGES: Final = {"rebalances": _with_look, "rebalance": _with_look, "findings": _with_details, "finding": _with_details}
+_CHANGES: Final = {"rebalances": shown, "rebalance": shown, "findings": _with_details, "finding": _with_details}

@@ -18,7 +18,12 @@ def at(seconds):
 
 def found(seconds, code="SESSION_TIMEOUT", client="app-1", host="10.0.0.7", member="app-1-m"):
     return {
+        "id": "f",
         "cluster": "c",
+        "group_id": "g",
+        "severity": "ERROR",
+        "message": "It went silent.",
+        "advice": "Look at it.",
         "code": code,
         "occurred_at": at(seconds),
         "client_id": client,
@@ -53,9 +58,9 @@ def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said)
 
 def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_last():
     entry = AttentionEntry([found(21), found(31)], rebalanced=(at(11), at(33)))
-    assert words(40).when(entry) == "2 times, 06:00:11 to 06:00:33"
-    assert words(40).when(AttentionEntry([found(21)])) == "06:00:21"
-    assert words(99).when(AttentionEntry([found(21)], rebalanced=(at(21), at(24)))) == "06:00:21 to 06:00:24, over"
+    assert words(40).of(entry).when == "2 times, 06:00:11 to 06:00:33"
+    assert words(40).of(AttentionEntry([found(21)])).when == "06:00:21"
+    assert words(99).of(AttentionEntry([found(21)], rebalanced=(at(21), at(24)))).when == "06:00:21 to 06:00:24, over"
 
 
 @pytest.mark.parametrize(

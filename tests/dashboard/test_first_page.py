@@ -12,9 +12,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from jobs.answers.attention_words import headline, trouble
 from jobs.answers.report import Scope, read_report
 from jobs.common.times import epoch_ms
-from jobs.dashboard.incidents import headline, trouble
 from tests.dashboard import browsing
 from tests.dashboard.recorded import GrowingLakehouse
 from tests.dashboard.saved_page import page_of

@@ -11,12 +11,12 @@ from datetime import timedelta
 import pytest
 
 from jobs.answers.attention import AttentionEntry
+from jobs.answers.attention_words import headline
 from jobs.answers.report import Scope, read_report
 from jobs.cli import entry
 from jobs.cli import report as command
 from jobs.common import exit_codes
 from jobs.common.times import EPOCH
-from jobs.dashboard.incidents import headline
 from tests.dashboard import saved_page
 from tests.dashboard.saved_page import Page
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, transition, write

@@ -13,12 +13,12 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
 from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
+from jobs.answers.news_text import STYLES
 from jobs.cli.output.terminal import write
 from jobs.common.text import many, printable
 
 _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
-_STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _SENTENCES: Final = 600  # characters of a message or of advice
 _ORDER: Final = "First what brokers did, then what cost most. Unowned partition time: how long partitions had no owner, added up."
 _PROOFS: Final = "`rebalance evidence ID` shows the log lines of the finding with that id, with --entry those of the whole entry."
@@ -84,16 +84,16 @@ class AttentionText:
             write(self._console, f"  … and {count - limit} more: --limit {count} shows all")
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:
-        row = entry.gravest
+        said = self._words.of(entry)
         title = Text(f"{number:>2}. ")
-        title.append(f"{entry.severity:<7}", style=_STYLES.get(entry.severity, ""))
-        title.append(f"  {entry.code}  {self._words.subject(entry)}  {self._words.when(entry)}")
+        title.append(f"{said.severity:<7}", style=STYLES.get(said.severity, ""))
+        title.append(f"  {said.code}  {said.subject}  {said.when}")
         others = len(entry.findings) + len(entry.followed_by) - 1
-        title.append(f" (id {row['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
+        title.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
         write(self._console, title)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
-        self._paragraph("Advice", " ".join(entry.advice))
+        self._paragraph("Advice", said.advice)
 
     def _paragraph(self, label: str, text: str) -> None:
         self._wrapped(text, f"    {label:<7} ", " " * 12)

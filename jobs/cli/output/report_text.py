@@ -16,13 +16,13 @@ from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.attention_words import EXPLAINED, AttentionWords
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.in_records import Records
-from jobs.answers.incidents.outages import broker_name
 from jobs.answers.open_rebalances import is_open
+from jobs.answers.rebalance_words import cause_of, culprit_of
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
-from jobs.common.text import printable, some, who
+from jobs.common.text import printable, some
 from jobs.common.times import duration, epoch_ms, instant
 
 LIMIT: Final = 20
@@ -217,18 +217,15 @@ class _View:
 
     def _rebalance(self, row: Row) -> dict[str, str]:
         """The cells of one rebalance, by column."""
-        instance_id = row["instance_id"] if row["culprit_member_id"] == row["member_id"] else None
-        client = row["culprit_client_id"], row["culprit_client_host"], row["culprit_member_id"], instance_id
-        broker = broker_name(printable(row["culprit_broker"], 30)) if row["culprit_broker"] else ""
         moved = row["partitions_moved"]
         return {
             "  Time": "  " + self.time(row["started_at"]),
             "  At": "  " + self.time(row["started_at"])[:-4],
             "Gen": _number(row["generation"]),
-            "Cause": ("start-up" if row["startup"] else row["blamed"]) + (" *" if row["waits_for"] and not is_open(row) else ""),
-            "Culprit": broker or who(*client),
-            "By whom": broker or who(client[0], client[1], None, client[3]),
-            "Name": broker or who(client[0], None, *client[2:]),
+            "Cause": cause_of(row) + (" *" if row["waits_for"] and not is_open(row) else ""),
+            "Culprit": culprit_of(row),
+            "By whom": culprit_of(row, member=False),
+            "Name": culprit_of(row, host=False),
             "Join": duration(row["join_ms"]),
             "Sync": duration(row["sync_ms"]),
             "Total": duration(row["total_ms"]),

@@ -48,6 +48,17 @@ function above(answer, { day, common }) {
   return texts.length ? h("p", { class: "above" }, texts.map((text) => h("span", {}, text))) : null;
 }
 
+const TIME = /(^|_)(at|from|until)$|^since$/;
+
+/** Columns for `table` by their names, each with a heading behind it where its name is none: "cause Main cause". Others are taken as they are. */
+export const columns = (rows, ...wanted) => wanted.map((one) => {
+  if (typeof one !== "string") return one;
+  const [name, ...words] = one.split(" ");
+  const title = words.join(" ") || heading(name);
+  const kind = TIME.test(name) ? "time" : rows.some((row) => typeof row[name] === "number") ? "number" : "text";
+  return { name, label: title[0].toUpperCase() + title.slice(1), number: kind === "number", class: kind === "time" ? "t" : null, cell: (row) => cell(name, kind, row[name], row) };
+});
+
 /** The columns of an answer for `table`, all as they are but for what stands above. */
 export function plainColumns(answer, of) {
   return answer.columns.map((name, index) => ({ name, label: heading(name), kind: answer.kinds[index], number: answer.kinds[index] === "number" }))
@@ -59,7 +70,7 @@ export function plainColumns(answer, of) {
 }
 
 /** The address of the same answer as a file. */
-export function exportLink(name, values, form) {
+function exportLink(name, values, form) {
   const search = new URLSearchParams(Object.entries(values).filter(([, value]) => value));
   return `/api/export/${encodeURIComponent(name)}.${form}` + (search.size ? `?${search}` : "");
 }
@@ -70,21 +81,26 @@ export function exportLink(name, values, form) {
  */
 export function result(name, values, answer, options = {}) {
   const shown = answer.rows.length;
-  const more = answer.cut && shown < MOST_ROWS;
   const of = options.shared ?? shared(answer);
   return h("section", { class: "result", "aria-label": options.caption ?? "Answer" },
     shown
       ? [above(answer, of), table(options.columns ?? plainColumns(answer, of), answer.rows, { caption: options.caption, key: options.key ?? ((row) => row.id ?? null) })]
       : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")), h("p", {}, answer.nothing || options.empty || "")),
-    h("div", { class: "after" },
-      shown ? h("span", { class: "note" }, answer.cut ? `The first ${many(shown, "row")}.` : `${many(shown, "row")}.`) : null,
-      more ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, shown * 5) }, { push: true }) }, "Show more") : null,
-      answer.cut && !more ? h("span", { class: "note" }, "A file has as many as its limit allows.") : null,
-      answer.provisional ? h("span", { class: "note" }, `${many(answer.provisional, "rebalance")} may still be corrected by lines that are to come.`) : null,
-      h("span", { class: "files" },
-        options.about ? h("a", { href: state.link("/questions", { ...values, name, cluster: state.get("cluster") }) }, "As a question") : null,
-        h("a", { href: exportLink(name, values, "csv"), download: `${name}.csv` }, "CSV"),
-        h("a", { href: exportLink(name, values, "json"), download: `${name}.json` }, "JSON"))));
+    after(name, values, answer, options));
+}
+
+/** What can be done with an answer. options: about; noun (of a row), first (which of more rows are shown), own (a button of the page). */
+export function after(name, values, answer, { about, noun = "row", first = "The first", own = null }) {
+  const shown = answer.rows.length;
+  const more = answer.cut && shown < MOST_ROWS;
+  return h("div", { class: "after" },
+    shown ? h("span", { class: "note" }, answer.cut ? `${first} ${many(shown, noun)}.` : `${many(shown, noun)}.`) : null,
+    more ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, shown * 5) }, { push: true }) }, "Show more") : null, own,
+    answer.cut && !more ? h("span", { class: "note" }, "A file has as many as its limit allows.") : null,
+    answer.provisional ? h("span", { class: "note" }, `${many(answer.provisional, "rebalance")} may still be corrected by lines that are to come.`) : null,
+    h("span", { class: "files" },
+      about ? h("a", { href: state.link("/questions", { ...values, name, cluster: state.get("cluster") }) }, "As a question") : null,
+      ["csv", "json"].map((form) => h("a", { href: exportLink(name, values, form), download: `${name}.${form}` }, form.toUpperCase()))));
 }
 
 /** A share of a whole as a bar behind its text. `mark`: from which percent on it is drawn as a warning. */

@@ -1,5 +1,6 @@
 // A form whose fields are values of the address: what is typed goes there, and what is there is shown.
-import { h } from "./dom.js";
+import { Problem } from "./api.js";
+import { h, put } from "./dom.js";
 import * as state from "./state.js";
 
 const TYPING_MS = 250; // a pause this long ends a word
@@ -82,5 +83,12 @@ export function tabs(path, entries, chosen, label) {
   }, text)));
 }
 
-/** What was typed and is no value, in the server's words. */
-export const refusal = (error) => h("div", { class: "notice", role: "alert" }, error.message);
+/** Puts what `make` makes into an element, or, where something that was typed is no value, the server's words about that. */
+export async function answered(out, make) {
+  try {
+    put(out, await make());
+  } catch (error) {
+    if (!(error instanceof Problem) || error.transient) throw error;
+    put(out, h("div", { class: "notice", role: "alert" }, error.message));
+  }
+}

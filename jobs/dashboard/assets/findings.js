@@ -1,10 +1,10 @@
 // Findings by incident: what went wrong, what to change, and the log lines that prove it.
-import { MOST_ROWS, exportLink } from "./answers.js";
-import { ask, fetchJson, Problem, rows as fetchRows } from "./api.js";
+import { after, MOST_ROWS } from "./answers.js";
+import { ask, fetchJson, rows as fetchRows } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { count, duration, instant, many, who } from "./format.js";
-import { filters, folded, refusal } from "./filters.js";
+import { duration, instant, many, who } from "./format.js";
+import { answered, filters, folded } from "./filters.js";
 import { cardBody, cardTitle, idsOf, look } from "./judged.js";
 import { symbol } from "./looks.js";
 import * as state from "./state.js";
@@ -26,15 +26,12 @@ export async function draw(main) {
   frame.form.sync();
   const values = { cluster, ...Object.fromEntries(["severity", "code", "group", "client", "text", "since", "until"].map((name) => [name, state.get(name)])),
     limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
-  try {
+  await answered(frame.out, async () => {
     const [answer, attention] = await Promise.all([ask("findings", values), fetchJson("attention", { cluster })]);
     const id = state.get("id");
     const named = /^f[0-9a-f]{6,11}$/.test(id) && !answer.rows.some((row) => row.id === id) ? (await fetchRows("finding", { id, limit: 1 })).rows : [];
-    put(frame.out, await list(named, answer, values, id, attention.entries));
-  } catch (error) {
-    if (!(error instanceof Problem) || error.transient) throw error;
-    put(frame.out, refusal(error));
-  }
+    return list(named, answer, values, id, attention.entries);
+  });
 }
 
 function framed(main) {
@@ -77,12 +74,8 @@ async function list(named, answer, values, id, entries) {
     named.length ? [h("p", { class: "note" }, "The finding of this address; the filters do not select it:"), article(named[0]), h("hr")] : null,
     answer.rows.length ? byIncident(answer.rows, entries, article, open) : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")),
       h("p", {}, answer.nothing || (filtered() ? "No finding fits these filters." : "No findings."))),
-    h("div", { class: "after" },
-      answer.rows.length ? h("span", { class: "note" }, answer.cut ? `The newest ${count(answer.rows.length)}.` : `${many(answer.rows.length, "finding")}.`) : null,
-      answer.cut && answer.rows.length < MOST_ROWS ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, answer.rows.length * 5) }, { push: true }) }, "Show more") : null,
-      filtered() ? h("button", { type: "button", id: "clear", onclick: () => state.set(Object.fromEntries([...FILTERS, "limit", "id"].map((name) => [name, ""])), { push: true }) }, "Clear the filters") : null,
-      h("span", { class: "files" }, h("a", { href: state.link("/questions", { ...values, name: "findings" }) }, "As a question"),
-        ["csv", "json"].map((form) => h("a", { href: exportLink("findings", values, form), download: `findings.${form}` }, form.toUpperCase())))));
+    after("findings", values, answer, { about: true, noun: "finding", first: "The newest", own:
+      filtered() ? h("button", { type: "button", id: "clear", onclick: () => state.set(Object.fromEntries([...FILTERS, "limit", "id"].map((name) => [name, ""])), { push: true }) }, "Clear the filters") : null }));
 }
 
 const FILTERS = ["severity", "code", "text", "group", "client", "since", "until"];

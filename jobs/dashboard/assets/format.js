@@ -82,6 +82,3 @@ export function who(client, host, member, instance) {
   const fixed = instance && instance !== client ? "=" + printable(instance, 30) : "";
   return [printable(client, 40) + fixed + place, shortMember(member)].filter(Boolean).join(" ") || "-";
 }
-
-/** A broker in a sentence. */
-export const brokerName = (broker) => (/^\p{L}/u.test(broker) ? printable(broker, 30) : `broker ${printable(broker, 30)}`);

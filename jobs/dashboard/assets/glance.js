@@ -1,6 +1,7 @@
 // Clusters at a glance: what happened in a sentence, all groups over time, the incidents with advice; then states, charts, the worst groups, the pipeline.
+import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
-import { columns } from "./chart.js";
+import * as drawing from "./chart.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many, who } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
@@ -100,41 +101,28 @@ function chart(rows, step, period, column, noun, format) {
   if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
   for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));
   return [
-    columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
-    h("details", {}, h("summary", { class: "note" }, "As a table"), table([
+    drawing.columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
+    h("details", {}, h("summary", { class: "note" }, "As a table"), table(columns(rows,
       { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
-      { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) }, { label: "Groups", number: true, cell: (row) => count(row.groups) }, { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-      { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) }], rows.slice(0, 300), { caption: noun })),
+      "rebalances", "groups", "total_ms", "unavailable_partition_ms"), rows.slice(0, 300), { caption: noun })),
   ];
 }
 
-function worstGroups(worst) {
-  return table([
-    { label: "Group", class: "main", cell: (row) => [row.errors ? symbol("error", many(row.errors, "error")) : null, h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 60))] },
-    { label: "Main cause", cell: (row) => row.cause },
-    { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
-    { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-    { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
-  ], worst.rows, { caption: "Worst groups", empty: worst.nothing || "No group rebalanced in this time." });
-}
+const worstGroups = ({ rows, nothing }) => table(columns(rows,
+  { label: "Group", class: "main", cell: (row) => [row.errors ? symbol("error", many(row.errors, "error")) : null, h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 60))] },
+  "cause Main cause", "rebalances", "total_ms", "unavailable_partition_ms"), rows, { caption: "Worst groups", empty: nothing || "No group rebalanced in this time." });
 
-const costliest = (culprits) => table([
+const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => who(row.client_id, row.client_host) },
-  { label: "Most often", cell: (row) => row.cause },
-  { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
-  { label: "Time", number: true, cell: (row) => duration(row.total_ms) },
-  { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
-], culprits.rows, { caption: "Costliest clients", empty: "No client caused a rebalance in this time." });
+  "cause Most often", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Costliest clients", empty: "No client caused a rebalance in this time." });
 
 const WAVES = { ROLLING: "rolling restart", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
 
-const deploys = (waves) => table([
+const deploys = ({ rows }) => table(columns(rows,
   { label: "Group", class: "main", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at)) }, printable(row.group_id, 60)) },
   { label: "What", cell: (row) => WAVES[row.verdict] ?? row.verdict },
   { label: "When", class: "t", cell: (row) => `${clock(row.started_at, 0)} to ${clock(row.ended_at, 0)}` },
-  { label: "Restarts", number: true, cell: (row) => count(row.restarts) },
-  { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
-], waves.rows, { caption: "Deploys and restarts", empty: "No client left and came back twice or more: nothing looks like a deploy." });
+  "restarts", "unavailable_partition_ms"), rows, { caption: "Deploys and restarts", empty: "No client left and came back twice or more: nothing looks like a deploy." });
 
 /** What was read of each cluster, and what the rest would add. */
 const sources = (data) => [
@@ -149,7 +137,7 @@ function verdict(health) {
 
 function batches(health) {
   const rows = health.batches ?? [];
-  return rows.length ? h("details", {}, h("summary", { class: "note" }, `The last ${rows.length === 1 ? "micro-batch" : `${count(rows.length)} micro-batches`}`), table([
-    { label: "Ended", class: "t main", cell: (row) => instant(row.occurred_at, 0) }, { label: "Query", cell: (row) => row.query }, { label: "Took", number: true, cell: (row) => duration(row.duration_ms) }, { label: "Rows", number: true, cell: (row) => count(row.input_rows) },
-    { label: "Behind", number: true, cell: (row) => (health.running && row.lag_ms >= 0 ? duration(row.lag_ms) : "-") }], rows.toReversed().slice(0, 20), { caption: "Micro-batches" })) : null;
+  return rows.length ? h("details", {}, h("summary", { class: "note" }, `The last ${rows.length === 1 ? "micro-batch" : `${count(rows.length)} micro-batches`}`), table(columns(rows,
+    { label: "Ended", class: "t main", cell: (row) => instant(row.occurred_at, 0) }, "query", "duration_ms Took", "input_rows Rows",
+    { label: "Behind", number: true, cell: (row) => (health.running && row.lag_ms >= 0 ? duration(row.lag_ms) : "-") }), rows.toReversed().slice(0, 20), { caption: "Micro-batches" })) : null;
 }

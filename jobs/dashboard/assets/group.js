@@ -1,5 +1,5 @@
 // A group: what happened, its timeline, and the same as tables.
-import { MOST_ROWS, result } from "./answers.js";
+import { columns, MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { added, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
@@ -9,7 +9,6 @@ import { legend, symbol, swatch } from "./looks.js";
 import { idsChange, lookOfEnd } from "./lanes.js";
 import * as state from "./state.js";
 import { around, Timeline } from "./timeline.js";
-import { causeOf, culprit, waitsNote } from "./timeline_hit.js";
 
 const MOST = 5000;
 const CARDS = 2; // incidents above the timeline: more would push it off the screen
@@ -149,37 +148,29 @@ const more = (list) => (list.length > SHOWN ? h("p", { class: "note" }, `${count
 const filled = (columns, rows) => columns.filter(({ sparse, cell }) => !sparse || rows.some((row) => cell(row) !== "-"));
 
 const TABLES = {
-  rebalances: ({ rebalances }) => [table(filled([
+  rebalances: ({ rebalances }) => [table(filled(columns(rebalances,
     { label: "Started", class: "t main", cell: (row) => h("a", { href: state.rebalanceLink(row) }, instant(row.started_at)) },
-    { label: "Cause", class: "nowrap", cell: (row) => [swatch(row.look), causeOf(row)] },
-    { label: "By", cell: (row) => culprit(row) },
+    { label: "Cause", class: "nowrap", cell: (row) => [swatch(row.look), row.called] },
+    "by",
     { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
-    { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-    { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    "total_ms", "unavailable_partition_ms",
     { label: "Read twice", number: true, cell: (row) => row.read_twice, sparse: true },
     { label: "Lag added", number: true, cell: (row) => added(row.lag_added), sparse: true },
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
-    { label: "Outcome", cell: (row) => [row.outcome, row.waits_for ? h("span", { class: "note" }, ` ${waitsNote(row)}`) : null] },
-    { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" },
-  ], rebalances), first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
-  members: ({ memberships }) => [table([
+    { label: "Outcome", cell: (row) => [row.outcome, row.note ? h("span", { class: "note" }, ` ${row.note}`) : null] },
+    { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" }), rebalances), first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
+  members: ({ memberships }) => [table(columns(memberships,
     { label: "Client", class: "main", cell: (row) => [who(row.client_id, row.client_host, null, row.instance_id), " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
     { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : instant(row.joined_at)) },
     { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", instant(row.ended_at)]) },
-    { label: "Heartbeats", number: true, cell: (row) => count(row.heartbeats) },
-    { label: "Longest gap", number: true, cell: (row) => duration(row.longest_gap_ms) },
-    { label: "Session timeout", number: true, cell: (row) => duration(row.session_timeout_ms) },
-    { label: "Poll interval", number: true, cell: (row) => duration(row.rebalance_timeout_ms) },
-    { label: "Software", cell: (row) => printable(row.software, 60) },
-  ], first(memberships), { caption: "Memberships, present ones first" }), more(memberships)],
-  findings: ({ findings }) => [table([
+    "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), first(memberships), { caption: "Memberships, present ones first" }), more(memberships)],
+  findings: ({ findings }) => [table(columns(findings,
     { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
     { label: "Finding", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },
     { label: "Who", cell: (row) => who(row.client_id, row.client_host, row.member_id) },
     { label: "What", cell: (row) => [printable(row.message, 600), h("p", { class: "note" }, printable(row.advice, 600))] },
-    { label: "Id", cell: (row) => h("code", {}, row.id) },
-  ], first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }), more(findings)],
+    { label: "Id", cell: (row) => h("code", {}, row.id) }), first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }), more(findings)],
   steps: async (_, of) => {
     const values = { ...of, limit: Math.min(state.number("limit") ?? SHOWN, MOST_ROWS) };
     return result("timeline", values, await ask("timeline", values), { caption: "What happened, step by step", about: true });

@@ -1,7 +1,8 @@
 // All groups: their states now and what rebalances cost them. Filter and order are in the address.
+import { columns } from "./answers.js";
 import { ask } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { count, duration, instant, many } from "./format.js";
+import { count, instant, many } from "./format.js";
 import * as state from "./state.js";
 import { stateSwatch } from "./timeline_draw.js";
 
@@ -30,15 +31,10 @@ export async function draw(main) {
   put(document.getElementById("state"), h("option", { value: "" }, "any"), states.map((name) => h("option", { value: name, selected: name === only }, name)));
   put(document.getElementById("order"), Object.entries(ORDERS).map(([name, [label]]) => h("option", { value: name, selected: name === order }, label)));
   put(document.getElementById("found"), `${count(found.length)} of ${many(answer.rows.length, "group")}${answer.cut ? `, the first ${count(MOST)}` : ""}`);
-  put(document.getElementById("list"), table([
+  put(document.getElementById("list"), table(columns(found,
     { label: "Group", class: "main", cell: (row) => [h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 80)), many_clusters ? h("span", { class: "dim" }, ` ${printable(row.cluster, 30)}`) : null] },
     { label: "State", cell: (row) => [stateSwatch(row.state), row.state, row.group_protocol === "classic" ? (row.protocol_type === null ? null : h("span", { class: "dim" }, ` ${printable(row.protocol_type, 30)}`)) : h("span", { class: "dim" }, ` ${row.group_protocol} protocol`)] },
     { label: "Since", class: "t", cell: (row) => (row.since === null ? "-" : instant(row.since, 0)) },
-    { label: "Members", number: true, cell: (row) => count(row.members) },
-    { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
-    { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
-    { label: "Last cause", cell: (row) => row.last_cause ?? "-" },
-    { label: "Findings", number: true, cell: (row) => count(row.findings) },
-  ], found.slice(0, SHOWN), { caption: "Groups", key: (row) => row.group_id, empty: answer.nothing || "No group is like that." }),
+    "members", "rebalances", "total_ms", "last_cause", "findings"), found.slice(0, SHOWN), { caption: "Groups", key: (row) => row.group_id, empty: answer.nothing || "No group is like that." }),
   found.length > SHOWN ? h("p", { class: "note" }, `${count(SHOWN)} are listed: type a part of the name to find others.`) : "");
 }

@@ -1,7 +1,7 @@
 // Entries of the report as cards; what may be said where there is none, and what could not be judged.
 import { h, printable } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { clock, duration } from "./format.js";
+import { clock } from "./format.js";
 import { symbol } from "./looks.js";
 
 /** What the evidence allows to say of a time without entries. attention: of /api/attention. */
@@ -13,8 +13,8 @@ export const idsOf = (entry) => [...entry.findings, ...entry.followed_by];
 /** The class of a card. */
 export const look = (entry) => `entry ${entry.severity.toLowerCase()}`;
 
-/** When an entry was, and how often. `begin`: shows its first time. */
-export const when = (entry, begin) => `${entry.findings.length > 1 && !entry.away ? `${entry.findings.length} times, ` : ""}${begin(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)} (${duration(entry.last_at - entry.first_at)})` : ""}${entry.outcome ? `, ${entry.outcome}` : ""}`;
+/** When an entry was, how often, and whether it is over. `begin`: shows its first time. */
+export const when = (entry, begin) => [entry.times, begin(entry.first_at, 0) + (entry.lasted && ` to ${clock(entry.last_at, 0)} (${entry.lasted})`), entry.outcome].filter(Boolean).join(", ");
 
 export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", subject, " ", h("small", {}, [when(entry, begin), entry.clients].filter(Boolean).join(", "))];
 

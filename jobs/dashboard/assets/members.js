@@ -1,9 +1,9 @@
 // Members and clients: who causes rebalances, who comes close to losing its session, and who was a member when.
-import { cell, MOST_ROWS, result, share, shared, when } from "./answers.js";
-import { ask, Problem } from "./api.js";
+import { cell, columns, MOST_ROWS, result, share, shared, when } from "./answers.js";
+import { ask } from "./api.js";
 import { h, printable, put } from "./dom.js";
-import { count, duration, shortMember } from "./format.js";
-import { filters, folded, refusal, tabs } from "./filters.js";
+import { count, duration } from "./format.js";
+import { answered, filters, folded, tabs } from "./filters.js";
 import * as state from "./state.js";
 
 const ROWS = 50;
@@ -49,14 +49,11 @@ export async function draw(main) {
   const name = view.question();
   const values = { cluster: state.get("cluster"), ...view.more?.(), ...Object.fromEntries(view.parameters.map((each) => [each, state.get(each)])),
     limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
-  try {
+  await answered(frame.out, async () => {
     const answer = await ask(name, values);
     const of = shared(answer);
-    put(frame.out, result(name, values, answer, { columns: view.columns(answer.rows, of), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf }));
-  } catch (error) {
-    if (!(error instanceof Problem) || error.transient) throw error;
-    put(frame.out, refusal(error));
-  }
+    return result(name, values, answer, { columns: view.columns(answer.rows, of), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf });
+  });
 }
 
 /** What stays when another view is chosen. */
@@ -71,54 +68,38 @@ function framed(main, view) {
 }
 
 const cluster = (of) => (of.common.includes("cluster") ? [] : [{ label: "Cluster", cell: (row) => printable(row.cluster, 40) }]);
-const known = (rows, column, name) => (rows.some((row) => row[name] !== null) ? [column] : []);
-const group = { label: "Group", cell: (row) => cell("group_id", "text", row.group_id, row) };
+const known = (rows, column) => (rows.some((row) => row[column.split(" ")[0]] !== null) ? [column] : []);
 const only = (name, value) => state.link("/members", { ...kept(), view: "members", [name]: value });
 const client = { label: "Client", class: "main", cell: (row) => (row.client_id ? h("a", { href: only("client", row.client_id), title: "Its memberships" }, printable(row.client_id, 60)) : "-") };
-const host = { label: "Host", cell: (row) => printable(row.client_host ?? "-", 45) };
-const member = { label: "Member", cell: (row) => h("code", { title: printable(row.member_id, 300) }, shortMember(row.member_id)) };
 const at = (label, name, of, digits = 0) => ({ label, class: "t", cell: (row) => when(row[name], of, digits) });
 
 function league(rows, of) {
   const most = rows.length ? rows[0].total_ms : 0; // the first row has the most
-  const named = byClient() ? [client, host] : [{ label: BY.choices.find(([name]) => name === state.get("by"))[1], class: "main", cell: (row) => printable(row.culprit, 80) },
-    { label: "Clients", number: true, cell: (row) => count(row.clients) }, { label: "Hosts", number: true, cell: (row) => count(row.hosts) }];
-  return [
-    { label: "", class: "rank", number: true, cell: (row) => String(rows.indexOf(row) + 1) }, ...cluster(of), ...named,
-    { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
-    { label: "Failures", number: true, cell: (row) => count(row.failures) },
+  const named = byClient() ? [client, "client_host"] : [{ label: BY.choices.find(([name]) => name === state.get("by"))[1], class: "main", cell: (row) => printable(row.culprit, 80) }, "clients", "hosts"];
+  return columns(rows,
+    { label: "", class: "rank", number: true, cell: (row) => String(rows.indexOf(row) + 1) }, ...cluster(of), ...named, "rebalances", "failures",
     { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, duration(row.total_ms)) },
-    { label: "Unowned", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
-    { label: "Most often", cell: (row) => row.cause },
+    "unavailable_partition_ms", "cause Most often",
     { label: "Groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
-    at("Last", "last_at", of),
-  ];
+    at("Last", "last_at", of));
 }
 
 const used = { label: "Of the timeout", number: true, cell: (row) => (row.used_percent === null ? "-" : share(row.used_percent, `${count(row.used_percent)} %`, LOW)) };
-const timeout = { label: "Session timeout", number: true, cell: (row) => duration(row.session_timeout_ms) };
+
+/** Whom a row is about. */
+const about = (of) => [...cluster(of), client, "client_host", "member_id", "group_id"];
 
 function silences(rows, of) {
-  return [
-    ...cluster(of), client, host, member, group, used, { label: "Silent", number: true, cell: (row) => duration(row.silent_ms) }, timeout,
+  return columns(rows, ...about(of), used, "silent_ms", "session_timeout_ms",
     { label: "From", class: "t", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.silent_from - 30_000, to: row.silent_until + 30_000 }) }, when(row.silent_from, of)) },
-    at("Until", "silent_until", of, 3), { label: "Session", cell: (row) => ({ true: "expired", false: "survived" }[row.expired] ?? "began anew") },
-  ];
+    at("Until", "silent_until", of, 3), { label: "Session", cell: (row) => ({ true: "expired", false: "survived" }[row.expired] ?? "began anew") });
 }
 
 function margins(rows, of) {
-  return [
-    ...cluster(of), client, host, member, group, used, { label: "Longest gap", number: true, cell: (row) => duration(row.longest_gap_ms) }, timeout,
-    { label: "Interval", number: true, cell: (row) => duration(row.interval_ms) }, { label: "Heartbeats", number: true, cell: (row) => count(row.heartbeats) },
-    { label: "Refused", number: true, cell: (row) => count(row.refused) }, at("Last", "last_at", of),
-  ];
+  return columns(rows, ...about(of), used, "longest_gap_ms", "session_timeout_ms", "interval_ms", "heartbeats", "refused", at("Last", "last_at", of));
 }
 
 function memberships(rows, of) {
-  return [
-    ...cluster(of), client, host, member, group, ...known(rows, { label: "Static name", cell: (row) => printable(row.instance_id ?? "-", 40) }, "instance_id"),
-    ...known(rows, { label: "Software", cell: (row) => printable(row.software ?? "-", 60) }, "software"), at("Joined", "joined_at", of),
-    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? "lasts" : when(row.ended_at, of, 0)) },
-    { label: "How", cell: (row) => row.end_kind ?? "-" }, timeout, { label: "Longest gap", number: true, cell: (row) => duration(row.longest_gap_ms) },
-  ];
+  return columns(rows, ...about(of), ...known(rows, "instance_id Static name"), ...known(rows, "software"), at("Joined", "joined_at", of),
+    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? "lasts" : when(row.ended_at, of, 0)) }, "end_kind How", "session_timeout_ms", "longest_gap_ms");
 }

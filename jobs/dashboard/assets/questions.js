@@ -1,8 +1,8 @@
 // Questions: the files of sql/, their parameters as a form, their answers as tables and files.
 import { MOST_ROWS, result } from "./answers.js";
-import { ask, fetchJson, Problem } from "./api.js";
+import { ask, fetchJson } from "./api.js";
 import { h, printable, put } from "./dom.js";
-import { filters, refusal } from "./filters.js";
+import { answered, filters } from "./filters.js";
 import * as state from "./state.js";
 
 export const keys = [["/", "search the questions"]];
@@ -92,13 +92,7 @@ async function answer() {
   const given = Object.fromEntries(chosen.parameters.map((one) => [one.name, state.get(one.name)]));
   const wanted = given.limit || chosen.parameters.find((one) => one.name === "limit")?.default;
   const shown = { ...given, limit: Number(wanted) > MOST_ROWS ? String(MOST_ROWS) : given.limit };
-  try {
-    const found = await ask(chosen.name, shown);
-    put(frame.answer, result(chosen.name, given, found, { caption: chosen.question }), command(chosen, given));
-  } catch (error) {
-    if (!(error instanceof Problem) || error.transient) throw error;
-    put(frame.answer, refusal(error));
-  }
+  await answered(frame.answer, async () => [result(chosen.name, given, await ask(chosen.name, shown), { caption: chosen.question }), command(chosen, given)]);
 }
 
 /** The command that gives the same answer in a terminal. */

@@ -1,4 +1,5 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
+import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
@@ -7,7 +8,7 @@ import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
-import { AWAITED, causeOf, culprit, isOpen, waitsNote } from "./timeline_hit.js";
+import { isOpen } from "./timeline_hit.js";
 import { waitsOf } from "./waits.js";
 import { membersOf, waterfall } from "./waterfall.js";
 
@@ -50,7 +51,7 @@ export async function draw(main) {
   const whole = { from: Math.min(row.started_at, ...waiting.waits.map((wait) => wait.from), ...(row.culprit_broker ? bands.map((band) => band.from) : [])), to: end };
   const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
   const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
-  put(main, head(row), story(row, people), facts(row),
+  put(main, head(row), story(row, data, people), facts(row),
     panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited.")]),
     h("div", { class: "grid2" },
       panel("What set it off", "", triggers(row, data, findings, data.steps)),
@@ -63,16 +64,16 @@ export async function draw(main) {
 function head(row) {
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: group }, printable(row.group_id, 60)), " / rebalance ", h("code", {}, row.id)),
-    h("div", { class: "head" }, h("h1", {}, swatch(row.look), causeOf(row), culprit(row) === "-" ? "" : ` by ${culprit(row)}`), h("span", { class: "note" }, `${instant(row.started_at)} ${zoneName()}`),
+    h("div", { class: "head" }, h("h1", {}, swatch(row.look), row.title), h("span", { class: "note" }, `${instant(row.started_at)} ${zoneName()}`),
       h("div", { class: "spans" }, neighbours.before ? h("a", { href: state.rebalanceLink(neighbours.before), rel: "prev" }, "‹ before") : null, neighbours.next ? h("a", { href: state.rebalanceLink(neighbours.next), rel: "next" }, "next ›") : null)),
   ];
 }
 
 /** What happened, in a sentence. */
-function story(row, people) {
+function story(row, data, people) {
   const slow = people.find((member) => member.id === row.slowest_member_id);
   const parts = [];
-  if (isOpen(row)) parts.push(openStory(row));
+  if (isOpen(row)) parts.push(printable(data.story, 1200));
   else if (row.total_ms !== null) {
     parts.push(`It took ${duration(row.total_ms)}`);
     const steps = [];
@@ -83,15 +84,7 @@ function story(row, people) {
     parts.push(".");
   } else parts.push("The log does not show how it began, so its length is not known.");
   if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
-  return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${waitsNote(row)}, which may correct it.`) : null];
-}
-
-const NAMED = 6; // member ids in a sentence
-
-/** How long a rebalance has lasted that has not ended, and whom it waits for. */
-function openStory(row) {
-  const names = [...(row.awaited ?? []).slice(0, NAMED).map((id) => printable(id, 60)), ...((row.awaited ?? []).length > NAMED ? [`${row.awaited.length - NAMED} more`] : []), ...(row.awaited_unnamed ? [`${row.awaited_unnamed} unnamed`] : [])];
-  return `It has not ended when the log of ${printable(row.broker ?? "its broker", 40)} does: it has lasted ${duration(row.total_ms)} and waits for ${AWAITED[row.waits_for] ?? row.waits_for}${names.length ? `: ${names.join(", ")}` : ""}. ${row.limit_ms === null ? "No request shows its rebalance timeout." : `Its rebalance timeout is ${duration(row.limit_ms)}.`}`;
+  return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${row.note}, which may correct it.`) : null];
 }
 
 /** The three figures that people ask for; all others are folded. */
@@ -126,13 +119,13 @@ function parts(row, whole) {
 }
 
 function triggers(row, chain, findings, steps) {
-  const link = (each) => h("a", { href: state.rebalanceLink(each) }, `${instant(each.started_at)} ${causeOf(each)}${culprit(each) === "-" ? "" : ` by ${culprit(each)}`}`);
+  const link = (each) => h("a", { href: state.rebalanceLink(each) }, `${instant(each.started_at)} ${each.title}`);
   const why = findings.find((each) => each.id === row.finding_id);
   const began = who(row.client_id, row.client_host, row.member_id, row.instance_id);
   const items = [
     ...chain.earlier.map((each) => [link(each), " was superseded by the next one"]),
     why ? [h("b", {}, `${instant(why.occurred_at)} ${why.code}: `), printable(why.message, 600)] : null,
-    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), began === "-" ? "" : ` of ${began}`, row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${culprit(row)}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
+    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), began === "-" ? "" : ` of ${began}`, row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${row.by}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
     ...chain.later.map((each) => ["Superseded by ", link(each)]),
   ].filter(Boolean);
   return [
@@ -173,16 +166,16 @@ const MOST_PARTITIONS = 100;
 const told = (at, client, member) => [h("span", { class: "t" }, clock(at)), " ", h("span", { class: "dim" }, who(client, null, member))];
 
 /** What was committed of each partition before and after, and what came of it. */
-const stopped = (rows) => [table([
+const stopped = (rows) => [table(columns(rows,
   { label: "Partition", class: "main", cell: (row) => short(row.partition) },
   { label: "Last commit", cell: (row) => told(row.committed_at, row.from_client_id, row.from_member_id) },
-  { label: "Offset", number: true, cell: (row) => count(row.committed_offset) },
+  "committed_offset Offset",
   { label: "Read again", cell: (row) => (row.resumed_at === null ? "not seen" : told(row.resumed_at, row.to_client_id, row.to_member_id)) },
   { label: "From", number: true, cell: (row) => (row.resumed_offset === -1 ? "no offset" : count(row.resumed_offset)) },
-  { label: "Unread", number: true, cell: (row) => duration(row.unread_ms) },
+  "unread_ms",
   { label: "Lag added", number: true, cell: (row) => added(row.lag_added) },
   { label: "Read twice", number: true, cell: (row) => row.read_twice },
-], rows.slice(0, MOST_PARTITIONS), { caption: "Partitions that stopped", key: (row) => row.partition }), rows.length > MOST_PARTITIONS ? h("p", { class: "note" }, `${MOST_PARTITIONS} of ${count(rows.length)} partitions.`) : null];
+), rows.slice(0, MOST_PARTITIONS), { caption: "Partitions that stopped", key: (row) => row.partition }), rows.length > MOST_PARTITIONS ? h("p", { class: "note" }, `${MOST_PARTITIONS} of ${count(rows.length)} partitions.`) : null];
 
 /** A partition: topics that are named by their ids are shortened. */
 const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);

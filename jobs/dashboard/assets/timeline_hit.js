@@ -1,6 +1,6 @@
 // What is under the pointer, and what is said about it.
 import { printable } from "./dom.js";
-import { brokerName, clock, count, duration, instant, many, shortMember, who } from "./format.js";
+import { clock, count, duration, instant, many, shortMember, who } from "./format.js";
 import { GEOMETRY, headOf, lagOf, stateSpans } from "./timeline_draw.js";
 
 const NEAR = 6; // pixels
@@ -51,22 +51,8 @@ function rebalanceAt(data, at, room) {
 
 const distance = (row, at) => Math.max(row.started_at - at, at - row.ended_at, 0);
 
-/** The culprit of a rebalance. */
-export function culprit(row) {
-  if (row.culprit_broker) return brokerName(row.culprit_broker);
-  return who(row.culprit_client_id, row.culprit_client_host, row.culprit_member_id, row.culprit_member_id === row.member_id ? row.instance_id : null);
-}
-
-/** What a rebalance is called. */
-export const causeOf = (row) => (row.startup ? "start-up" : row.blamed);
-
-export const AWAITED = { JOIN: "members to rejoin", SYNC: "the leader's assignment", RECONCILE: "members to reach the epoch" };
-
 /** Whether a rebalance has not ended when the log does. */
 export const isOpen = (row) => row.outcome === "OPEN";
-
-/** What a rebalance waits for that has no final row; null if it has one. */
-export const waitsNote = (row) => (!row.waits_for ? null : isOpen(row) ? `open: it waits for ${AWAITED[row.waits_for] ?? row.waits_for}` : `provisional: it waits for ${row.waits_for}`);
 
 const REQUESTS = { JOIN_GROUP: "JoinGroup", SYNC_GROUP: "SyncGroup", LEAVE_GROUP: "LeaveGroup", OFFSET_FETCH: "OffsetFetch", HEARTBEAT: "Heartbeat", CONSUMER_GROUP_HEARTBEAT: "ConsumerGroupHeartbeat", OFFSET_COMMIT: "OffsetCommit", TXN_OFFSET_COMMIT: "TxnOffsetCommit" };
 
@@ -78,12 +64,12 @@ export function tipOf({ kind, row, lane }) {
   const name = lane && kind !== "lane" ? [`${lane.name} ${lane.note}`.trim()] : [];
   switch (kind) {
     case "rebalance": return [
-      `${causeOf(row)}${culprit(row) === "-" ? "" : ` by ${culprit(row)}`}`,
+      row.title,
       `Rebalance ${instant(row.started_at)}, ${duration(row.total_ms)}${row.generation === null ? "" : `, generation ${row.generation}`}, ${row.outcome}`,
       row.unavailable_partition_ms === null ? null : `${duration(row.unavailable_partition_ms)} of unowned partition time (sum)`,
       row.in_records,
       row.reason ? printable(row.reason, 160) : null,
-      waitsNote(row),
+      row.note,
     ].filter(Boolean);
     case "finding": return [`${row.severity} ${row.code}`, `${instant(row.occurred_at)}  ${who(row.client_id, row.client_host, row.member_id)}`, printable(row.message, 300)];
     case "state": return [`${row.state}${row.generation === null ? "" : `, generation ${row.generation}`}`, `from ${instant(row.from)}, ${duration(row.to - row.from)}`, row.row ? `because of ${printable(row.row.trigger, 60)}` : null].filter(Boolean);
