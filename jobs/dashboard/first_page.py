@@ -15,7 +15,7 @@ from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
 from jobs.dashboard import families
 from jobs.dashboard.incidents import Incidents, period
-from jobs.dashboard.queries import LANES, OTHER_GROUPS, asked, shown
+from jobs.dashboard.queries import LANES, OTHER_GROUPS, asked, named, shown
 
 _SENTENCES: Final = 1_200
 _ENTRIES: Final = 200
@@ -106,7 +106,7 @@ def _lanes(reader: QuestionReader, overview: Overview, worst: Sequence[Row]) -> 
             "group_id": key[1],
             "severity": incidents.severity(key),
             "rebalances": [shown(row) for row in rows if key_of(row) == key],
-            "findings": [{name: row[name] for name in _MARK} for row in incidents.marked(key)[:_MARKS]],
+            "findings": [named({name: row[name] for name in _MARK}) for row in incidents.marked(key)[:_MARKS]],
         }
         for key in keys
     ]

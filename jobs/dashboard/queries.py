@@ -14,6 +14,7 @@ from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.rebalance_words import with_words
+from jobs.common.text import who
 from jobs.common.times import EPOCH, LATEST_MS
 from jobs.dashboard import families
 
@@ -162,6 +163,7 @@ def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -
         "columns": found.columns,
         "kinds": [_kind(row[index] for row in found.rows) for index in range(len(found.columns))],
         "rows": found.rows,
+        "names": [_names(row) for row in found.by_name()],
         "fixed": bound.fixed,
         "cut": bound.cut,
         "provisional": bound.provisional(),
@@ -172,7 +174,7 @@ def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -
 def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -> dict[str, Any]:
     """Its `rows` by column name, `cut`, and why there is `nothing`: a page asks many, and shows no more of each."""
     bound = BoundQuestion(reader, questions.load(name), given)
-    rows = bound.answer().by_name()
+    rows = [named(row) for row in bound.answer().by_name()]
     return {"rows": rows, "cut": bound.cut, "nothing": "" if rows else bound.why_nothing()}
 
 
@@ -190,7 +192,22 @@ def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: A
     """The `rows` of a query, at most `limit`, and whether there are more (`cut`)."""
     found = reader.found(QUERIES[name], {"since": EPOCH, "until": _LATEST, **values, "limit": limit + 1})
     change = _CHANGES.get(name, dict)
-    return {"rows": [change(row) for row in found[:limit]], "cut": len(found) > limit}
+    return {"rows": [named(change(row)) for row in found[:limit]], "cut": len(found) > limit}
+
+
+def _names(row: Row) -> Row:
+    """The clients of a row as the report names them: `who` with which of its members, `name` without."""
+    names: Row = {}
+    for of in ("", "from_", "to_"):
+        if f"{of}client_id" in row:
+            client, static = (row[f"{of}client_id"], row.get(f"{of}client_host")), row.get("instance_id")
+            names |= {f"{of}who": who(*client, row.get(f"{of}member_id"), static), f"{of}name": who(*client, None, static)}
+    return names
+
+
+def named(row: Row) -> Row:
+    """A row with the names of its clients."""
+    return row | _names(row)
 
 
 def shown(row: Row) -> Row:

@@ -189,19 +189,21 @@ def _slow(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
 
 
 def _quarantined(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
-    rows = [row for row in evidence.recent(limits) if row.quarantined is not None]
-    bad, lines = sum(row.quarantined or 0 for row in rows), sum(row.input_rows for row in rows)
-    if bad >= _LEAST_BAD and bad > limits.max_quarantined * lines:
-        message = f"{bad:,} of {lines:,} lines could not be read ({bad / lines:.1%})"
-        yield Problem("QUARANTINE", message, "the table quarantine has them, each with its reason")
+    found = [(row.quarantined, row.input_rows) for row in evidence.recent(limits) if row.quarantined is not None]
+    if share := _share(found, limits.max_quarantined, "lines could not be read"):
+        yield Problem("QUARANTINE", share, "the table quarantine has them, each with its reason")
 
 
 def _late(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
-    rows = [row for row in evidence.recent(limits) if row.late_events is not None]
-    late, events = sum(row.late_events or 0 for row in rows), sum(row.input_rows for row in rows)
-    if late >= _LEAST_BAD and late > limits.max_late * events:
-        message = f"{late:,} of {events:,} events came too late to be put in order ({late / max(events, 1):.1%})"
-        yield Problem("LATE_EVENTS", message, "a greater --lateness-ms takes them in, or a log is shipped behind the others")
+    found = [(row.late_events, row.input_rows) for row in evidence.recent(limits) if row.late_events is not None]
+    if share := _share(found, limits.max_late, "events came too late to be put in order"):
+        yield Problem("LATE_EVENTS", share, "a greater --lateness-ms takes them in, or a log is shipped behind the others")
+
+
+def _share(found: Sequence[tuple[int, int]], limit: float, what: str) -> str:
+    """That too many of all rows are bad, by micro-batch; empty if they are not."""
+    bad, rows = sum(bad for bad, _ in found), sum(rows for _, rows in found)
+    return f"{bad:,} of {rows:,} {what} ({bad / max(rows, 1):.1%})" if bad >= _LEAST_BAD and bad > limit * rows else ""
 
 
 def _divergences(evidence: Evidence, limits: Limits) -> Iterator[Problem]:

@@ -46,10 +46,10 @@ export async function fetchJson(path, values = {}) {
   return data;
 }
 
-/** The answer of a named question: {rows: [{column: value}], cut, provisional, nothing}. */
+/** The answer of a named question: {rows: [{column: value}], cut, provisional, nothing}. A row has the names of its clients, too. */
 export async function ask(name, values = {}) {
   const answer = await fetchJson(`ask/${encodeURIComponent(name)}`, values);
-  answer.objects ??= answer.rows.map((row) => Object.fromEntries(answer.columns.map((column, index) => [column, row[index]])));
+  answer.objects ??= answer.rows.map((row, place) => ({ ...Object.fromEntries(answer.columns.map((column, index) => [column, row[index]])), ...answer.names[place] }));
   return { ...answer, rows: answer.objects };
 }
 

@@ -74,12 +74,7 @@ function buttons(field, syncs) {
 /** Tabs that are links, so that each can be opened elsewhere: [[values of the address, label]]. `chosen(values)`: is it the one that is shown? */
 export function tabs(path, entries, chosen, label) {
   return h("nav", { class: "views", "aria-label": label }, entries.map(([values, text]) => h("a", {
-    href: state.link(path, values), "data-key": `view-${text}`, "aria-current": chosen(values) ? "page" : null,
-    onclick: (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-      event.preventDefault();
-      state.set({ ...FRESH, ...values }, { push: true });
-    },
+    href: state.link(path, values), "data-key": `view-${text}`, "aria-current": chosen(values) ? "page" : null, onclick: state.following({ ...FRESH, ...values }),
   }, text)));
 }
 

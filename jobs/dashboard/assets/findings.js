@@ -3,7 +3,7 @@ import { after, MOST_ROWS } from "./answers.js";
 import { ask, fetchJson, rows as fetchRows } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { duration, instant, many, who } from "./format.js";
+import { duration, instant, many } from "./format.js";
 import { answered, filters, folded } from "./filters.js";
 import { cardBody, cardTitle, idsOf, look } from "./judged.js";
 import { symbol } from "./looks.js";
@@ -89,7 +89,7 @@ function finding(row, unfolded, several) {
     h("p", { class: "where" },
       h("span", { class: "t" }, instant(row.occurred_at)),
       h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.occurred_at - AROUND_MS, to: row.occurred_at + AROUND_MS }) }, printable(row.group_id, 60)),
-      row.client_id || row.member_id ? h("span", {}, who(row.client_id, row.client_host, row.member_id)) : null,
+      row.who === "-" ? null : h("span", {}, row.who),
       several ? h("span", { class: "dim" }, printable(row.cluster, 40)) : null)),
     h("button", { type: "button", class: "unfold", "data-key": row.id, "aria-expanded": String(Boolean(unfolded)), "aria-controls": unfolded ? `${place}-more` : null, onclick: fold },
       unfolded ? "Fold" : "Advice and evidence", h("span", { class: "sr" }, ` of ${row.code}`)),

@@ -75,10 +75,3 @@ export function shortMember(id) {
   if (match) return match[1];
   return printable(id.length <= 16 ? id : "…" + id.slice(-15), 40);
 }
-
-/** A client as a person names it: client id, static name if it has one, host, and which of its members. */
-export function who(client, host, member, instance) {
-  const place = host && !(client && /^\/?(127\.|(localhost|::1|0:0:0:0:0:0:0:1)$)/.test(host)) ? "@" + printable(host.replace(/^\//, ""), 40) : "";
-  const fixed = instance && instance !== client ? "=" + printable(instance, 30) : "";
-  return [printable(client, 40) + fixed + place, shortMember(member)].filter(Boolean).join(" ") || "-";
-}

@@ -3,7 +3,7 @@ import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import * as drawing from "./chart.js";
 import { h, panel, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, iso, many, who } from "./format.js";
+import { clock, count, duration, instant, iso, many } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
 import { legend, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
@@ -113,7 +113,7 @@ const worstGroups = ({ rows, nothing }) => table(columns(rows,
   "cause Main cause", "rebalances", "total_ms", "unavailable_partition_ms"), rows, { caption: "Worst groups", empty: nothing || "No group rebalanced in this time." });
 
 const costliest = ({ rows }) => table(columns(rows,
-  { label: "Client", class: "main", cell: (row) => who(row.client_id, row.client_host) },
+  { label: "Client", class: "main", cell: (row) => row.name },
   "cause Most often", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Costliest clients", empty: "No client caused a rebalance in this time." });
 
 const WAVES = { ROLLING: "rolling restart", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };

@@ -2,7 +2,7 @@
 import { columns, MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { added, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
+import { added, count, duration, instant, many, shortMember, zoneName } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
@@ -161,14 +161,14 @@ const TABLES = {
     { label: "Outcome", cell: (row) => [row.outcome, row.note ? h("span", { class: "note" }, ` ${row.note}`) : null] },
     { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" }), rebalances), first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
   members: ({ memberships }) => [table(columns(memberships,
-    { label: "Client", class: "main", cell: (row) => [who(row.client_id, row.client_host, null, row.instance_id), " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
+    { label: "Client", class: "main", cell: (row) => [row.name, " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
     { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : instant(row.joined_at)) },
     { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", instant(row.ended_at)]) },
     "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), first(memberships), { caption: "Memberships, present ones first" }), more(memberships)],
   findings: ({ findings }) => [table(columns(findings,
     { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
     { label: "Finding", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },
-    { label: "Who", cell: (row) => who(row.client_id, row.client_host, row.member_id) },
+    "who",
     { label: "What", cell: (row) => [printable(row.message, 600), h("p", { class: "note" }, printable(row.advice, 600))] },
     { label: "Id", cell: (row) => h("code", {}, row.id) }), first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }), more(findings)],
   steps: async (_, of) => {

@@ -1,6 +1,6 @@
 // One lane for each member, or for each client with all its memberships. Lanes are in the order of names, then of time.
 import { printable } from "./dom.js";
-import { shortMember, who } from "./format.js";
+import { shortMember } from "./format.js";
 
 const ENDS = { LEFT: "left", REPLACED: "left", GROUP_GONE: "gone", UNKNOWN: "gone" };
 
@@ -17,7 +17,7 @@ export function lanesOf(memberships, rebalances, byClient) {
   const lanes = new Map();
   const ofMember = new Map();
   for (const row of memberships) {
-    const name = who(row.client_id, row.client_host, null, row.instance_id);
+    const { name } = row;
     const key = byClient && name !== "-" ? name : row.member_id;
     if (!lanes.has(key)) {
       const note = byClient ? "" : shortMember(row.member_id);

@@ -51,13 +51,9 @@ function list(all) {
 
 function entry(each) {
   const values = { name: each.name, find: state.get("find"), ...shared(each) };
+  const others = [...state.values().keys()].filter((name) => name !== "tz" && name !== "cluster");
   return h("a", { href: state.link("/questions", values), "data-key": `question-${each.name}`, "aria-current": each.name === chosen?.name ? "page" : null,
-    onclick: (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-      event.preventDefault();
-      const others = [...state.values().keys()].filter((name) => name !== "tz" && name !== "cluster");
-      state.set({ ...Object.fromEntries(others.map((name) => [name, ""])), ...values }, { push: true });
-    } }, h("b", {}, each.name), h("span", {}, each.question));
+    onclick: state.following({ ...Object.fromEntries(others.map((name) => [name, ""])), ...values }) }, h("b", {}, each.name), h("span", {}, each.question));
 }
 
 /** The values of this address that another question takes as well. */

@@ -3,7 +3,7 @@ import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { added, clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
+import { added, clock, count, duration, instant, shortMember, zoneName } from "./format.js";
 import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
@@ -121,22 +121,21 @@ function parts(row, whole) {
 function triggers(row, chain, findings, steps) {
   const link = (each) => h("a", { href: state.rebalanceLink(each) }, `${instant(each.started_at)} ${each.title}`);
   const why = findings.find((each) => each.id === row.finding_id);
-  const began = who(row.client_id, row.client_host, row.member_id, row.instance_id);
   const items = [
     ...chain.earlier.map((each) => [link(each), " was superseded by the next one"]),
     why ? [h("b", {}, `${instant(why.occurred_at)} ${why.code}: `), printable(why.message, 600)] : null,
-    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), began === "-" ? "" : ` of ${began}`, row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${row.by}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
+    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), row.who === "-" ? "" : ` of ${row.who}`, row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${row.by}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
     ...chain.later.map((each) => ["Superseded by ", link(each)]),
   ].filter(Boolean);
   return [
     h("ol", { class: "chain" }, items.map((item) => h("li", {}, item))),
-    h("details", {}, h("summary", {}, `Step by step (${steps.length})`), h("ol", { class: "steps" }, steps.map((step) => h("li", {}, h("span", { class: "t dim" }, clock(step.occurred_at)), " ", h("b", {}, step.what), " ", printable(step.cause, 60), step.client_id || step.member_id ? ` ${who(step.client_id, step.client_host, step.member_id)}` : "", step.detail ? h("span", { class: "dim" }, ` ${printable(step.detail, 200)}`) : null)))),
+    h("details", {}, h("summary", {}, `Step by step (${steps.length})`), h("ol", { class: "steps" }, steps.map((step) => h("li", {}, h("span", { class: "t dim" }, clock(step.occurred_at)), " ", h("b", {}, step.what), " ", printable(step.cause, 60), step.who === "-" ? "" : ` ${step.who}`, step.detail ? h("span", { class: "dim" }, ` ${printable(step.detail, 200)}`) : null)))),
   ];
 }
 
 function advice(findings, row) {
   if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance.");
-  const about = (each) => `${clock(each.occurred_at)} ${each.clients ?? who(each.client_id, each.client_host, each.member_id)}`;
+  const about = (each) => `${clock(each.occurred_at)} ${each.clients ?? each.who}`;
   return findings.map((each) => h("article", { class: look(each) }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, about(each))), cardBody(each)));
 }
 
@@ -156,21 +155,21 @@ function partitions(row, earlier, later, people) {
   const list = (each) => (each ? (each.names === null ? "not decoded" : each.names.split(" ").filter(Boolean)) : []);
   const shown = (own, other) => (typeof own === "string" ? own : own.length ? own.map((name) => [h(other.includes(name) ? "span" : "b", { class: other.includes(name) ? "part" : "part moved" }, short(name)), " "]) : h("span", { class: "dim" }, "none"));
   return [table([
-    { label: "Member", class: "main", cell: (id) => [names.get(id) ?? who((after.get(id) ?? before.get(id)).client_id, null, null), " ", h("code", {}, shortMember(id))] },
+    { label: "Member", class: "main", cell: (id) => [names.get(id) ?? (after.get(id) ?? before.get(id)).name, " ", h("code", {}, shortMember(id))] },
     { label: `Before${newest >= 0 && !consumer ? ` (generation ${newest})` : ""}`, cell: (id) => shown(list(before.get(id)), list(after.get(id))) },
     { label: `After${consumer ? "" : ` (generation ${row.generation})`}`, cell: (id) => shown(list(after.get(id)), list(before.get(id))) },
   ], ids.slice(0, 100), { caption: "Partitions before and after", empty: "No line shows the partitions of these generations." }), ids.length > 100 ? h("p", { class: "note" }, `100 of ${count(ids.length)} members.`) : null, h("p", { class: "note" }, "Bold with a frame: it changed hands.")];
 }
 
 const MOST_PARTITIONS = 100;
-const told = (at, client, member) => [h("span", { class: "t" }, clock(at)), " ", h("span", { class: "dim" }, who(client, null, member))];
+const told = (at, who) => [h("span", { class: "t" }, clock(at)), " ", h("span", { class: "dim" }, who)];
 
 /** What was committed of each partition before and after, and what came of it. */
 const stopped = (rows) => [table(columns(rows,
   { label: "Partition", class: "main", cell: (row) => short(row.partition) },
-  { label: "Last commit", cell: (row) => told(row.committed_at, row.from_client_id, row.from_member_id) },
+  { label: "Last commit", cell: (row) => told(row.committed_at, row.from_who) },
   "committed_offset Offset",
-  { label: "Read again", cell: (row) => (row.resumed_at === null ? "not seen" : told(row.resumed_at, row.to_client_id, row.to_member_id)) },
+  { label: "Read again", cell: (row) => (row.resumed_at === null ? "not seen" : told(row.resumed_at, row.to_who)) },
   { label: "From", number: true, cell: (row) => (row.resumed_offset === -1 ? "no offset" : count(row.resumed_offset)) },
   "unread_ms",
   { label: "Lag added", number: true, cell: (row) => added(row.lag_added) },

@@ -50,6 +50,13 @@ function changed(search, changes) {
 /** The address of a page with values. The zone goes along. */
 export const link = (to, changes = {}) => address(to, changed(new URLSearchParams(), { tz: get("tz"), ...changes }));
 
+/** What a click on a link does that sets values of this page: it follows the link itself only where that opens elsewhere. */
+export const following = (changes) => (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  set(changes, { push: true });
+};
+
 export const groupLink = (cluster, group, changes = {}) => link("/group", { cluster, group, ...changes });
 export const rebalanceLink = (row) => link("/rebalance", { cluster: row.cluster, group: row.group_id, id: row.id });
 

@@ -1,6 +1,6 @@
 // What is under the pointer, and what is said about it.
 import { printable } from "./dom.js";
-import { clock, count, duration, instant, many, shortMember, who } from "./format.js";
+import { clock, count, duration, instant, many, shortMember } from "./format.js";
 import { GEOMETRY, headOf, lagOf, stateSpans } from "./timeline_draw.js";
 
 const NEAR = 6; // pixels
@@ -71,7 +71,7 @@ export function tipOf({ kind, row, lane }) {
       row.reason ? printable(row.reason, 160) : null,
       row.note,
     ].filter(Boolean);
-    case "finding": return [`${row.severity} ${row.code}`, `${instant(row.occurred_at)}  ${who(row.client_id, row.client_host, row.member_id)}`, printable(row.message, 300)];
+    case "finding": return [`${row.severity} ${row.code}`, `${instant(row.occurred_at)}  ${row.who}`, printable(row.message, 300)];
     case "state": return [`${row.state}${row.generation === null ? "" : `, generation ${row.generation}`}`, `from ${instant(row.from)}, ${duration(row.to - row.from)}`, row.row ? `because of ${printable(row.row.trigger, 60)}` : null].filter(Boolean);
     case "silence": return [...name, `No sign of life for ${duration(row.silent_ms)}, from ${clock(row.silent_from)} to ${clock(row.silent_until)}`, row.expired ? "Then its session ran out" : `${row.used_percent} % of its session timeout${row.session_timeout_ms ? ` of ${duration(row.session_timeout_ms)}` : ""}${row.expired === null ? ": it began anew" : ""}`];
     case "wait": return [...name, `${requestName(row.kind)} at ${clock(row.received_at)}, answered after ${duration(row.occurred_at - row.received_at)}`, row.error_code ? `with error ${row.error_code}` : null, row.reason ? printable(row.reason, 160) : null].filter(Boolean);

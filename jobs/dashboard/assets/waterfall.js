@@ -1,7 +1,7 @@
 // The waterfall of a rebalance: a row for the group and one for each member, with what it waited for and who it waited for.
 import { Axis } from "./axis.js";
 import { h } from "./dom.js";
-import { clock, count, duration, shortMember, who } from "./format.js";
+import { clock, count, duration, shortMember } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
 import { swatch, symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
@@ -20,12 +20,12 @@ export function membersOf(row, memberships, requests) {
     if (!members.has(id)) members.set(id, { id, name: "-", membership: null, requests: [], back: null });
     return members.get(id);
   };
-  for (const each of memberships) Object.assign(get(each.member_id), { membership: each, name: who(each.client_id, each.client_host, null, each.instance_id) });
+  for (const each of memberships) Object.assign(get(each.member_id), { membership: each, name: each.name });
   for (const request of requests.filter((each) => each.source === "request")) {
     const id = request.member_id || ofConnection.get(request.connection);
     if (!id) continue;
     const member = get(id);
-    if (member.name === "-") member.name = who(request.client_id, request.client_host, null);
+    if (member.name === "-") member.name = request.name;
     member.requests.push(request);
   }
   for (const id of [row.member_id, row.slowest_member_id, row.leader_id, row.first_fetch_member_id, ...(row.joined ?? []), ...(row.left ?? [])]) if (id) get(id);
