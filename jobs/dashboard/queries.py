@@ -33,7 +33,7 @@ _OF_REQUEST: Final = """
 """
 
 _BEATS: Final = (
-    "SELECT x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count",
+    "SELECT x.member_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count",
     """
         FROM group_events AS x
         WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
