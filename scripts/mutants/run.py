@@ -1,7 +1,8 @@
 """Changes the specification in one place after the other and runs its tests against each change: `make mutants`.
 
-cosmic-ray finds and makes the changes; operators.py says which. trial.py tries each of them. All of it happens in a copy of the
-project, so that edits meanwhile have no effect. Tests on random scripts are left out: what they find today they may miss tomorrow.
+cosmic-ray finds the changes, makes them and runs the tests, in a copy of the project for each job, so that edits meanwhile have no effect.
+operators.py says what is changed. Tests on random scripts are left out: what they find today they may miss tomorrow. The session of each
+module stays: `cr-report --show-output --show-diff .work/mutants/sync.py.sqlite` tells each trial.
 
 Ends with 1 if a mutant survives that equivalent_mutants.toml does not explain, or if it explains one that does not survive.
 """
@@ -11,87 +12,84 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import shlex
 import shutil
-import signal
+import subprocess
 import sys
+import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from multiprocessing import connection, get_context
-from multiprocessing.process import BaseProcess
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
+import msgspec
+from cosmic_ray.work_item import MutationSpec, WorkerOutcome, WorkResult
 
 from scripts.mutants import operators
-from scripts.mutants.explained import CONSUMER, Explanation, Mutant, explanations, module_label
-from scripts.mutants.trial import mutate, try_mutant
-from scripts.truth.trace_files import load_consumer_traces, load_traces
 
 if TYPE_CHECKING:
     from cosmic_ray.work_db import WorkDB
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = PROJECT / ".work" / "mutants"
-EXPLAINED: Final = Path("tests/specification/equivalent_mutants.toml")
-MODEL: Final = Path("coordinator_model")
-SPECIFICATION: Final = MODEL / "specification"
-FOLDERS: Final = (
-    MODEL,
-    SPECIFICATION,
-    SPECIFICATION / "handlers",
-    *(SPECIFICATION / CONSUMER / name for name in ("", "assignors", "handlers", "traces")),
-)
+EXPLAINED: Final = PROJECT / "tests" / "specification" / "equivalent_mutants.toml"
+CONSUMER: Final = "consumer"
+"""The folder of the specification of consumer groups. Some of its modules have the names of modules for classic groups."""
 NOT_MUTATED: Final = frozenset({"__init__", "codec", "effects", "events", "trace", "trace_json"})
-COPIED: Final = (
-    "coordinator_model",
-    "docs",
-    "scripts",
-    "tests/conftest.py",
-    "tests/specification",
-    "tests/clients",
-    "tests/data/traces",
-    "tests/data/traces-consumer",
-    "tests/data/codec",
-    "pyproject.toml",
-)
+COPIED: Final = ("coordinator_model", "docs", "scripts", "tests/specification", "tests/clients", "tests/data/codec", "tests/data/traces",
+                 "tests/data/traces-consumer", "tests/conftest.py", "pyproject.toml")  # fmt: skip
+TESTS: Final = {
+    CONSUMER: "tests/specification/consumer",
+    "specification": "tests/specification/test_*.py tests/clients/test_client*.py tests/clients/test_simulation.py "
+    "tests/specification/claims tests/clients/test_claims_client.py tests/specification/consumer",
+}
+"""What is run for a mutant of each part, the quickest first."""
+PYTEST: Final = f"{sys.executable} -m pytest -x -q -m 'not hypothesis' -p no:anyio -p no:xdist -p no:cov"
+TRIAL: Final = "ulimit -v 4194304; ulimit -t {seconds}; {pytest} --lf --lfnf=none {tests} || test $? = 5 && {pytest} {tests}"
+"""The tests that killed mutants before, which needs no others to be read; then all. A mutant may go round for ever, or fill the memory."""
+BASE_SECONDS: Final = 30
 
 
-class Trial(NamedTuple):
-    """The result of one mutant. `killer` is the test that failed, "" if the mutant survived."""
+class Mutant(NamedTuple):
+    """A change of one module: the lines that go, and those that come. `where`: module and function."""
 
-    item: WorkItem
-    mutant: Mutant
-    killer: str
+    where: str
+    removed: str
+    added: str
 
-    @property
-    def operator(self) -> str:
-        """The operator's name."""
-        return str(self.item.mutations[0].operator_name).partition("/")[2]
+    @classmethod
+    def of(cls, mutation: MutationSpec, diff: str) -> Mutant:
+        """What cosmic-ray tells of it."""
+        lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++"))]
+        removed, added = ("\n".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+")
+        return cls(f"{label(mutation.module_path)}, {mutation.definition_name or 'module'}", removed, added)
+
+    def __str__(self) -> str:
+        sides = [*(f"  - {line}" for line in self.removed.splitlines()), *(f"  + {line}" for line in self.added.splitlines())]
+        return "\n".join([self.where, *sides])
+
+
+def explained() -> list[Mutant]:
+    """The mutants of equivalent_mutants.toml, which make no difference."""
+    entries = msgspec.toml.decode(EXPLAINED.read_bytes())["equivalent"]
+    return [Mutant(entry["where"], line, instead) for entry in entries for line, *others in entry["mutants"] for instead in others]
+
+
+def label(path: Path) -> str:
+    """What a module is called in equivalent_mutants.toml: sync.py, consumer/heartbeat.py."""
+    return f"{CONSUMER}/{path.name}" if CONSUMER in path.parts else path.name
 
 
 def modules() -> dict[str, Path]:
     """The modules that are mutated, by name, each with its path in the project."""
-    paths = (path for folder in FOLDERS for path in sorted((PROJECT / folder).glob("*.py")) if path.stem not in NOT_MUTATED)
-    return {module_label(path.relative_to(PROJECT)).removesuffix(".py"): path.relative_to(PROJECT) for path in paths}
+    model = PROJECT / "coordinator_model"
+    paths = [*sorted(model.glob("*.py")), *sorted((model / "specification").rglob("*.py"))]
+    return {label(path).removesuffix(".py"): path.relative_to(PROJECT) for path in paths if path.stem not in NOT_MUTATED}
 
 
-def copy_project(target: Path) -> None:
-    """Copy what the tests need, and import everything from there from now on."""
-    for name in COPIED:
-        if (PROJECT / name).is_dir():
-            shutil.copytree(PROJECT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(PROJECT / name, target / name)
-    os.chdir(target)
-    sys.path[:] = [str(target), *(path for path in sys.path if path and Path(path) != PROJECT)]
-
-
-def without_effect(path: Path) -> list[operators.Span]:
+def without_effect(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Where a change can make no difference: annotations are never evaluated, and the only decorators with arguments are caches."""
     parts: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -99,112 +97,78 @@ def without_effect(path: Path) -> list[operators.Span]:
     return [((part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)) for part in parts if part is not None]
 
 
-def find_mutants(paths: Sequence[Path], db: WorkDB) -> list[WorkItem]:
-    """Fill a session of cosmic-ray; the mutants that can make a difference, in the order of the code."""
-    operators.install(MODEL)
+def begin(db: WorkDB, path: Path) -> None:
+    """Fills a session with the mutants of a module; those without effect are skipped."""
     from cosmic_ray.commands.init import init  # brings SQLAlchemy, which takes a second
 
-    init(paths, db, {})
-    ignored = {path: without_effect(path) for path in paths}
-
-    def has_effect(mutation: MutationSpec) -> bool:
-        spans = ignored[mutation.module_path]
-        return not any(start <= mutation.start_pos and mutation.end_pos <= end for start, end in spans)
-
-    items = [item for item in db.work_items if has_effect(item.mutations[0])]
-    return sorted(items, key=lambda item: (paths.index(item.mutations[0].module_path), item.mutations[0].start_pos))
+    init([path], db, {})
+    ignored = without_effect(path)
+    for item in db.work_items:
+        (mutation,) = item.mutations
+        if any(start <= mutation.start_pos and mutation.end_pos <= end for start, end in ignored):
+            db.set_result(item.job_id, WorkResult(WorkerOutcome.SKIPPED))
 
 
-def run_trials(items: Iterable[WorkItem | None], jobs: int) -> Iterator[tuple[WorkItem | None, Mutant | None, str]]:
-    """Try every mutant, `jobs` at a time; as (item, mutant, killer). An item that is None stands for the code without a change."""
-    context = get_context("fork")
-    killers: dict[tuple[str, str], list[str]] = defaultdict(list)
-    waiting = iter(items)
-    running: dict[connection.Connection, tuple[WorkItem | None, BaseProcess]] = {}
-    while True:
-        for item in islice(waiting, jobs - len(running)):
-            receiving, sending = context.Pipe(duplex=False)
-            process = context.Process(target=try_mutant, args=(item and item.mutations[0], killers[place_of(item)], sending), daemon=True)
-            process.start()
-            sending.close()
-            running[receiving] = item, process
-        if not running:
-            return
-        for receiving in connection.wait(running):
-            item, process = running.pop(receiving)
-            try:
-                mutant, killer = receiving.recv()
-            except EOFError:  # the process ended at one of its limits
-                mutant, killer = mutate(item.mutations[0])[1] if item else None, "too much time or memory"
-            process.join()
-            receiving.close()
-            if killer:
-                recent = killers[place_of(item)]
-                recent[:] = [killer, *(other for other in recent if other != killer)][:20]
-            yield item, mutant, killer
+def enter_copy(folder: Path) -> None:
+    """Lets this process work in a copy of the project."""
+    copy = folder / str(os.getpid())
+    for name in COPIED:
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(PROJECT / name, copy / name)
+    os.chdir(copy)
 
 
-def place_of(item: WorkItem | None) -> tuple[str, str]:
-    """The module and the function that are changed."""
-    return (module_label(item.mutations[0].module_path), item.mutations[0].definition_name) if item else ("", "")
+@cache
+def trial_of(part: str) -> tuple[str, int]:
+    """The command that tries a mutant of a part, and the seconds of a processor that it may take. SystemExit: it fails without a mutant."""
+    tests, before = TESTS[part], os.times().children_user
+    done = subprocess.run(["sh", "-c", f"{PYTEST} {tests}"], check=False, stdout=subprocess.PIPE, text=True)  # this compiles all files
+    if done.returncode:
+        raise SystemExit(f"the tests fail without any change: {done.stdout[-2_000:]}")
+    seconds = BASE_SECONDS + 3 * round(os.times().children_user - before)
+    return shlex.join(["sh", "-c", TRIAL.format(seconds=seconds, pytest=PYTEST, tests=tests)]), seconds
 
 
-def run(names: Sequence[str], jobs: int, folder: Path) -> int:
-    """Try every mutant of the modules called `names`, in a copy of the project in `folder`."""
-    start = time.monotonic()
-    paths = [modules()[name] for name in names]
-    copy_project(folder)
-    load_traces()  # once for all processes
-    load_consumer_traces()
+def try_module(path: Path) -> list[tuple[Mutant, bool]]:
+    """Tries all mutants of a module; each with whether it survived."""
+    from cosmic_ray.commands.execute import execute
+    from cosmic_ray.config import ConfigDict
     from cosmic_ray.work_db import use_db
 
-    with use_db(folder / "session.sqlite") as db:
-        items = find_mutants(paths, db)
-        for _, _, killer in run_trials([None], 1):  # this also leaves the byte code of everything behind
-            if killer:
-                sys.exit(f"the tests fail without any change: {killer}")
-        print(f"{len(items)} mutants of {len(names)} modules, {jobs} at a time", flush=True)
-        explained = explanations(EXPLAINED.read_text(encoding="utf-8"))
-        trials = []
-        for item, mutant, killer in run_trials(items, jobs):
-            if mutant is None:
-                db.set_result(item.job_id, WorkResult(WorkerOutcome.NO_TEST))
-                continue
-            outcome = TestOutcome.KILLED if killer else TestOutcome.SURVIVED
-            db.set_result(item.job_id, WorkResult(WorkerOutcome.NORMAL, killer, outcome, str(mutant)))
-            trials.append(Trial(item, mutant, killer))
-            if not killer and not any(explanation.means(mutant) for explanation in explained):
-                print(f"\nsurvived: {mutant}", flush=True)
-            show_progress(trials, len(items), time.monotonic() - start)
-    return report(trials, [explanation for explanation in explained if explanation.module.removesuffix(".py") in names], start)
+    operators.install()
+    command, seconds = trial_of(CONSUMER if CONSUMER in path.parts else "specification")
+    Path(".pytest_cache/v/cache/lastfailed").unlink(missing_ok=True)
+    with use_db(WORK / f"{label(path).replace('/', '-')}.sqlite") as db:
+        begin(db, path)
+        execute(db, ConfigDict({"test-command": command, "timeout": 20.0 * seconds, "distributor": {"name": "local"}}))
+        tried = [(item.mutations[0], result) for item, result in db.completed_work_items if result.worker_outcome != WorkerOutcome.SKIPPED]
+    return [(Mutant.of(mutation, result.diff), not result.is_killed) for mutation, result in tried]
 
 
-def show_progress(trials: Sequence[Trial], total: int, seconds: float) -> None:
-    """Where the run is: one line that changes on a terminal, a line for every 500 mutants elsewhere."""
-    left = seconds / len(trials) * (total - len(trials)) / 60
-    line = f"{len(trials)}/{total}: {sum(not trial.killer for trial in trials)} not killed; {left:.0f} min left"
-    if sys.stdout.isatty():
-        print(f"\r{line}\033[K", end="", flush=True)
-    elif len(trials) % 500 == 0:
-        print(line, flush=True)
-
-
-def report(trials: Sequence[Trial], explained: Sequence[Explanation], start: float) -> int:
-    """Print the results; 1 if a survivor is not explained, or an explained mutant did not survive."""
-    alive = [trial.mutant for trial in trials if not trial.killer]
-    unexplained = sorted(mutant for mutant in alive if not any(explanation.means(mutant) for explanation in explained))
-    stale = [explanation for explanation in explained if not any(map(explanation.means, alive))]
-    total, killed = (Counter(trial.operator for trial in some) for some in (trials, [trial for trial in trials if trial.killer]))
-    print("\n\nkilled / mutants", *(f"  {name:<42} {killed[name]:>5} / {total[name]}" for name in sorted(total)), sep="\n")
-    killers = Counter(trial.killer.partition("[")[0] for trial in trials if trial.killer)
-    print("\nmost kills", *(f"  {count:>5} {test}" for test, count in killers.most_common(10)), sep="\n")
-    for explanation in stale:
-        print(f"\nexplained in {EXPLAINED}, but no survivor: {explanation}")
-    for mutant in unexplained:
-        print(f"\nsurvived: {mutant}")
+def run(names: Sequence[str], jobs: int) -> int:
+    """Tries the mutants of the modules called `names`; 1 if a survivor is not explained, or an explained mutant did not survive."""
+    known = explained()
+    total, alive = 0, list[Mutant]()
+    began = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(dir=WORK) as folder,
+        ProcessPoolExecutor(jobs, initializer=enter_copy, initargs=(Path(folder),)) as pool,
+    ):
+        tries = {pool.submit(try_module, modules()[name]): name for name in names}
+        for tried in as_completed(tries):
+            survivors = [mutant for mutant, survived in tried.result() if survived]
+            total, alive = total + len(tried.result()), alive + survivors
+            print(f"{tries[tried]}: {len(survivors)} of {len(tried.result())} mutants survived", flush=True)
+            print(*(f"\nsurvived: {mutant}\n" for mutant in survivors if mutant not in known), sep="", end="", flush=True)
+    unexplained = [mutant for mutant in alive if mutant not in known]
+    stale = [mutant for mutant in known if mutant not in alive and mutant.where.partition(".py,")[0] in names]
+    print(*(f"\nexplained in {EXPLAINED.name}, but no survivor: {mutant}" for mutant in stale), sep="")
     print(
-        f"\nkilled {killed.total()}/{len(trials)}; {len(alive) - len(unexplained)} equivalent ({EXPLAINED}),"
-        f" {len(unexplained)} survived; {(time.monotonic() - start) / 60:.1f} min, session in {WORK.relative_to(PROJECT)}/session.sqlite"
+        f"\nkilled {total - len(alive)} of {total} mutants; {len(alive) - len(unexplained)} make no difference ({EXPLAINED.name}), "
+        f"{len(unexplained)} survived; {(time.monotonic() - began) / 60:.1f} min"
     )
     return 1 if unexplained or stale else 0
 
@@ -217,18 +181,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     names = [name.removesuffix(".py") for name in options.modules] or list(known)
-    unknown = sorted(set(names) - known.keys())
-    if unknown:
+    if unknown := sorted(set(names) - known.keys()):
         parser.error(f"no module of the specification: {', '.join(unknown)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     WORK.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=WORK) as name:
-        try:
-            return run(names, options.jobs, Path(name))
-        finally:
-            os.chdir(PROJECT)
-            if (session := Path(name) / "session.sqlite").exists():
-                shutil.move(session, WORK / "session.sqlite")
+    return run(names, options.jobs)
 
 
 if __name__ == "__main__":

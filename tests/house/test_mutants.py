@@ -7,28 +7,25 @@ from pathlib import Path
 
 import pytest
 from cosmic_ray.mutating import mutate_code
+from cosmic_ray.work_item import MutationSpec
 
 from scripts.mutants import operators, run
-from scripts.mutants.explained import Explanation, Mutant, explanations
-
-MODEL = run.PROJECT / run.MODEL
-EXPLAINED = explanations((run.PROJECT / run.EXPLAINED).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("explanation", EXPLAINED, ids=lambda explanation: f"{explanation.module}-{explanation.definition}")
-def test_what_is_explained_is_in_the_code(explanation: Explanation) -> None:
-    source = (run.PROJECT / run.modules()[explanation.module.removesuffix(".py")]).read_text(encoding="utf-8")
-    if explanation.definition != "module":
+@pytest.mark.parametrize("mutant", run.explained(), ids=lambda mutant: mutant.where)
+def test_what_is_explained_is_in_the_code(mutant: run.Mutant) -> None:
+    module, definition = mutant.where.split(".py, ")
+    source = (run.PROJECT / run.modules()[module]).read_text(encoding="utf-8")
+    if definition != "module":
         definitions = (ast.FunctionDef, ast.ClassDef)
-        named = [node for node in ast.walk(ast.parse(source)) if isinstance(node, definitions) and node.name == explanation.definition]
+        named = [node for node in ast.walk(ast.parse(source)) if isinstance(node, definitions) and node.name == definition]
         source = "\n".join(ast.get_source_segment(source, node) or "" for node in named)
-    lines = {line.strip() for line in source.splitlines()}
-    assert set(explanation.removed) <= lines
-    assert explanation.removed != explanation.added
+    assert mutant.removed in {line.strip() for line in source.splitlines()}
+    assert mutant.removed != mutant.added
 
 
 def test_every_module_of_the_specification_is_mutated() -> None:
-    assert {"states", "config", "group_state", "sync"} <= run.modules().keys()
+    assert {"states", "config", "group_state", "sync", "consumer/target"} <= run.modules().keys()
     assert not run.modules().keys() & run.NOT_MUTATED
 
 
@@ -39,18 +36,13 @@ def all_mutants(operator: operators.Operator, code: str) -> list[str]:
     return mutants
 
 
-def test_a_member_becomes_each_other_one() -> None:
-    states = operators.names_of(MODEL / "states.py", "State")
-    assert states == ("EMPTY", "PREPARING_REBALANCE", "COMPLETING_REBALANCE", "STABLE", "DEAD")
-    mutants = all_mutants(operators.other_member("State", states)(), "x = y is State.EMPTY\n")
-    assert mutants == [f"x = y is State.{state}\n" for state in states[1:]]
+def test_a_member_becomes_the_next_one() -> None:
+    assert all_mutants(operators.OtherMember(), "x = y is State.DEAD\n") == ["x = y is State.EMPTY\n"]
+    assert all_mutants(operators.OtherMember(), "x = State.DEAD.value or State\n") == []
 
 
 def test_a_switch_is_negated() -> None:
-    switches = operators.names_of(MODEL / "specification" / "config.py", "KafkaVersion", "bool")
-    assert "static_members" in switches
-    assert "member_map" not in switches
-    negated = operators.negated_switch(switches)()
+    negated = operators.NegatedSwitch()
     assert all_mutants(negated, "a = group.version.static_members\n") == ["a = (not group.version.static_members)\n"]
     assert all_mutants(negated, "a = group.version.member_map\n") == []
 
@@ -71,12 +63,19 @@ def test_statements_are_left_out_but_no_text_and_no_name() -> None:
 
 def test_entries_of_the_table_come_and_go() -> None:
     code = "T = {\n    State.A: {\n        Trigger.X: State.B,\n        Trigger.Y: State.C,\n    },\n    State.B: {},\n}\n"
-    tables = [ast.unparse(ast.parse(mutant)) for mutant in all_mutants(operators.RemovedEntry(), code)]
-    assert tables == ["T = {State.A: {Trigger.Y: State.C}, State.B: {}}", "T = {State.A: {Trigger.X: State.B}, State.B: {}}"]
-    tables = [ast.unparse(ast.parse(mutant)) for mutant in all_mutants(operators.added_entry(("X", "Y"))(), code)]
-    assert [table.rpartition("State.B: ")[2] for table in tables] == [
-        "{Trigger.X: State.PREPARING_REBALANCE}}",
-        "{Trigger.Y: State.PREPARING_REBALANCE}}",
+    tables = [ast.unparse(ast.parse(mutant)) for mutant in all_mutants(operators.ChangedRow(), code)]
+    triggers = [key for key in operators.NEXT if key.startswith("Trigger.")]
+    assert tables == [
+        "T = {State.A: {Trigger.Y: State.C}, State.B: {}}",
+        "T = {State.A: {Trigger.X: State.B}, State.B: {}}",
+        *(
+            f"T = {{State.A: {{{key}: State.PREPARING_REBALANCE, Trigger.X: State.B, Trigger.Y: State.C}}, State.B: {{}}}}"
+            for key in triggers
+        ),
+        *(
+            f"T = {{State.A: {{Trigger.X: State.B, Trigger.Y: State.C}}, State.B: {{{key}: State.PREPARING_REBALANCE}}}}"
+            for key in triggers
+        ),
     ]
 
 
@@ -88,10 +87,7 @@ def test_annotations_and_decorators_are_left_alone(tmp_path: Path) -> None:
     assert sorted(spans) == ["cache(1)", "int | None", "int | str"]
 
 
-def test_an_explanation_means_its_mutant_and_no_other() -> None:
-    text = '[[equivalent]]\nwhere = "a.py, f"\nwhy = "Why."\nmutants = [["x = E.A", "x = E.ANY"]]\n'
-    (explanation,) = explanations(text)
-    mutant = Mutant("a.py", "f", 3, ("x = E.A",), ("x = E.B_C",))
-    assert explanation.means(mutant)
-    for other in ({"module": "b.py"}, {"definition": "g"}, {"removed": ("x = E.C",)}, {"added": ("x = E.B + 1",)}):
-        assert not explanation.means(mutant._replace(**other))
+def test_a_mutant_is_what_equivalent_mutants_toml_says_of_it() -> None:
+    spec = MutationSpec(Path("coordinator_model/specification/consumer/handlers/a.py"), "own/OtherMember", 0, (3, 0), (3, 5), {}, "f")
+    diff = "--- mutation diff ---\n--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n \n def f():\n-    x = E.A\n+    x = E.B"
+    assert run.Mutant.of(spec, diff) == run.Mutant("consumer/a.py, f", "x = E.A", "x = E.B")
