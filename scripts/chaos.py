@@ -21,6 +21,7 @@ import argparse
 import contextlib
 import gzip
 import json
+import os
 import random
 import re
 import signal
@@ -38,13 +39,14 @@ from typing import Final
 
 import psutil
 
-from jobs.common.stores import Place
+from jobs.common.stores import Place, StorePath
 from jobs.demo.local_broker import LocalBroker, free_port
+from tests.lab.local_store import BUCKET, LocalStore
+from tests.lab.store_proxy import StoreProxy
 from jobs.lakehouse import leases
 from jobs.lakehouse.reader import table_rows
 from schemas import names
 from schemas.tables import TRACK_TABLES
-from scripts.unreliable_store import UnreliableStore
 from tests.kafka.topic_reader import each_line, topic_records
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
@@ -67,6 +69,8 @@ _RESTART_SECONDS: Final = 0.5
 _TARDY_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 600
 _AWAY_SECONDS: Final = 20.0  # at most, that the store is
+_SLOW_SECONDS: Final = 0.2  # that each request takes while the store is slow
+_FAIL_EVERY: Final = 20
 
 LogLine = tuple[float, Path, bytes]
 """Seconds since the first line, the log to write it to, and the line."""
@@ -144,10 +148,12 @@ class RestartedProcess:
 class ChaosRun:
     """The processes of the pipeline, and how often each kind of them was killed."""
 
-    def __init__(self, folder: Path, recordings: Sequence[str], seed: int, store: UnreliableStore | None = None) -> None:
+    def __init__(self, folder: Path, recordings: Sequence[str], seed: int, store: tuple[LocalStore, StoreProxy] | None) -> None:
+        """`store`: where the lakehouse lies, and the proxy through which all processes use it."""
         self.random = random.Random(seed)  # noqa: S311 - decides what is killed, and when
-        self.store = store
-        self.lakehouse: Place = store.lakehouse if store is not None else folder / "chaos"
+        self._store, self._proxy = store or (None, None)
+        self._store_is_back = 0.0
+        self.lakehouse: Place = StorePath(BUCKET, "chaos") if store is not None else folder / "chaos"
         self.victims = VICTIMS_ON_STORE if store is not None else VICTIMS
         self._still: list[tuple[object, psutil.Process, list[psutil.Process]]] = []  # runs that stand still: lease, driver, its processes
         self.kills: Counter[str] = Counter()
@@ -171,8 +177,8 @@ class ChaosRun:
         """Starts the processes that have ended."""
         if not self.broker.running:
             self.broker.start()
-        if self.store is not None:
-            self.store.restart()
+        if self._store is not None and not self._store.running and time.monotonic() >= self._store_is_back:
+            self._store.start()
         for process in (*self._shippers, self._driver):
             process.ensure_running()
 
@@ -188,14 +194,15 @@ class ChaosRun:
                 victim = self._kill_one()
                 due = time.monotonic() + (self.random.uniform(0.2, 1.8) * pause if victim else _RESTART_SECONDS)
                 if victim:
-                    if self.store is not None:
-                        self.store.be(slow=self.kills.total() % 4 == 0)
+                    if self._proxy is not None:
+                        self._proxy.delay = 0.0 if self.kills.total() % 4 else _SLOW_SECONDS
                     print(f"{time.monotonic() - begin:5.0f} s  kill {self.kills.total()}: {victim}", flush=True)
 
     def work_off(self) -> None:
         """Ships all lines, reads the topic to its end, and makes the second lakehouse."""
-        if self.store is not None:
-            self.store.behave()
+        self._store_is_back = 0.0
+        if self._proxy is not None:
+            self._proxy.delay, self._proxy.fail_every = 0.0, 0
         self.restart()
         self._move_on(wait=True)
         for process in (self._driver, *self._shippers):
@@ -217,8 +224,8 @@ class ChaosRun:
         for process in (*self._shippers, self._driver):
             process.end(signal.SIGKILL)
         self.broker.stop()
-        if self.store is not None:
-            self.store.stop()
+        if self._proxy is not None:
+            print(f"requests: {', '.join(f'{kind} {count:,}' for kind, count in self._proxy.counts().items())}")
 
     def _stand_still(self) -> bool:
         """Stops all processes of the run, and lets another one begin; False if none runs."""
@@ -237,7 +244,7 @@ class ChaosRun:
     def _holder(self) -> object:
         """Who has the lease; None: nobody, or the store does not say it."""
         with contextlib.suppress(OSError):
-            return leases.read(self.store.lakehouse / "_lock")[0].get("id") if self.store is not None else None
+            return leases.read(self.lakehouse / "_lock")[0].get("id") if isinstance(self.lakehouse, StorePath) else None
         return None
 
     def _move_on(self, *, wait: bool) -> None:
@@ -269,8 +276,9 @@ class ChaosRun:
         if victim == "broker":
             self.broker.kill()
             return True
-        if victim == "store" and self.store is not None:
-            self.store.kill(self.random.uniform(0.0, _AWAY_SECONDS))
+        if victim == "store" and self._store is not None:
+            self._store.kill()
+            self._store_is_back = time.monotonic() + self.random.uniform(0.0, _AWAY_SECONDS)
             return True
         ends = {
             "lease holder": self._stand_still,
@@ -360,9 +368,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = recorded(options.recordings, folder / "logs")
         seconds = min(options.seconds, lines[-1][0])
         writer = LogWriter(lines, seconds)
-        store = UnreliableStore(folder / "store") if options.store else None
-        if store is not None:
-            store.start()
+        store = None
+        if options.store:
+            local = stack.enter_context(LocalStore(folder / "store"))
+            proxy = stack.enter_context(StoreProxy(local.endpoint, fail_every=_FAIL_EVERY))
+            os.environ.update(local.environment(proxy.endpoint))  # of this process and those that it starts
+            store = local, proxy
         chaos = ChaosRun(folder, options.recordings, options.seed, store)
         print(f"{writer.count:,} lines of {len(chaos.sources)} brokers in {seconds:.0f} s, {options.kills} kills, seed {options.seed}")
         stack.callback(chaos.stop)
