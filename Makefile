@@ -106,7 +106,7 @@ bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory a
 	@$(BIN)/python bench/bench.py $(ARGS)
 
 .PHONY: bench-scale
-bench-scale: $(SPARK) $(CLASSES) ## compute the time of a run on 1 to 64 cores from the processor time of its tasks and its driver (ARGS="--check")
+bench-scale: $(SPARK) $(CLASSES) ## compute the time of a run on 1 to 64 cores from Spark's event log (ARGS="--cores 1,16")
 	@$(BIN)/python bench/bench_scale.py $(ARGS)
 
 .PHONY: bench-state

@@ -1,6 +1,6 @@
 """`make bench`: how fast the pipeline is, beside rivals over the same files in the same run.
 
-    python bench/bench.py [--size M] [--lines 1000000] [--runs 5] [--quick] [--live] [--json FILE]
+    python bench/bench.py [--size M] [--lines 1000000] [--runs 5] [--quick] [--json FILE]
     python bench/bench.py --size recording --lines 1000000      the recording of 4.2.0, repeated: a rebalance in every second
 
 Each contender is a process of its own. They take turns, and the table has medians. The start of Spark is measured apart, by a run over
@@ -24,11 +24,9 @@ from typing import Any, Final, NamedTuple
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from machine import machine  # noqa: E402 - a script: the project is not on the path before
-from measured import Usage, disk_mb, run  # noqa: E402
+from measured import Usage, disk_mb, machine, run  # noqa: E402 - a script: the project is not on the path before
 from repeat_recording import repeat  # noqa: E402
 
-from jobs.common.jars import ensure_broker_jars  # noqa: E402
 from jobs.generate.sizes import SIZES  # noqa: E402
 
 RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0"
@@ -197,7 +195,6 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="of each contender")
     parser.add_argument("--quick", action="store_true", help="one run over 100,000 lines")
     parser.add_argument("--only", action="append", metavar="NAME", choices=NAMES, help=f"repeatable: {'; '.join(NAMES)}")
-    parser.add_argument("--live", action="store_true", help="also from event to visible row, live (bench/bench_live.py; five minutes)")
     parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
     parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench.json]")
     options = parser.parse_args(argv)
@@ -236,21 +233,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "contenders": figures,
         "ratios": ratios(figures),
     }
-    if options.live:
-        report["live"] = live()
     target = options.json or folder / "bench.json"
     target.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     print(table(report))
-    if options.live:
-        print(f"\nlive:\n{report['live']}")
     return 0
-
-
-def live() -> str:
-    """What bench_live.py prints at its usual rate."""
-    ensure_broker_jars(lambda text: print(text, file=sys.stderr))
-    done = subprocess.run(python("bench/bench_live.py", "--seconds", "60"), cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
-    return done.stdout.rstrip()
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ sys.path.insert(0, str(PROJECT))
 from jobs.lakehouse import tables  # noqa: E402 - a script: the project is not on the path before
 from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES  # noqa: E402
 from schemas.tables import TABLES as FINAL_TABLES  # noqa: E402
-from tests.dashboard.browsing import CHROMIUM  # noqa: E402
+from tests.dashboard.browsing import browsing  # noqa: E402
 
 BIG = "group-0"
 
@@ -52,33 +52,29 @@ def make(lakehouse: Path, numbers: dict[str, int]) -> None:
         write_deltalake(str(lakehouse / name), pa.table(columns, schema=fields), mode="append")
 
 
-def browse(url: str, own: int) -> dict[str, Any]:
+def browse(url: str) -> dict[str, Any]:
     """What a reader waits for."""
-    from playwright.sync_api import sync_playwright
-
+    drawn, timeline = "main[data-drawn]", ".timeline-canvas[data-frames]"
+    group = "/group?" + urlencode({"cluster": "production", "group": BIG})
     found: dict[str, Any] = {}
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with browsing() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        for name, address in (("at a glance", "/"), ("again", "/"), ("groups", "/groups")):
+        for name, address, selector in (
+            ("at a glance", "/", drawn),
+            ("again", "/", drawn),
+            ("groups", "/groups", drawn),
+            ("timeline", group, timeline),
+            ("timeline again", group, timeline),
+        ):
             began = time.perf_counter()
             page.goto(url + address)
-            page.wait_for_selector("main[data-drawn]", timeout=120_000)
+            page.wait_for_selector(selector, timeout=120_000)
             found[f"{name}, s"] = round(time.perf_counter() - began, 2)
-        found["first content, s"] = round(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000, 2)
-        group = "/group?" + urlencode({"cluster": "production", "group": BIG})
-        for name in ("timeline", "timeline again"):
-            began = time.perf_counter()
-            page.goto(url + group)
-            page.wait_for_selector(".timeline-canvas[data-frames]", timeout=120_000)
-            found[f"{name}, s"] = round(time.perf_counter() - began, 2)
+            if name == "groups":
+                paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+                found["first content, s"] = round(paint / 1000, 2)
         page.wait_for_selector("main[aria-busy=false]")
-        found |= frames(page)
-        page.click(".timeline-tools button:has-text('+')")
-        page.click(".timeline-tools button:has-text('+')")
-        found["rebalances drawn"] = own
-        browser.close()
-    return found
+        return found | frames(page)
 
 
 def frames(page: Any) -> dict[str, Any]:
@@ -87,9 +83,7 @@ def frames(page: Any) -> dict[str, Any]:
         if (window.__gaps.length < 400) requestAnimationFrame(next); }; requestAnimationFrame(next); }""")
     box = page.locator(".timeline-canvas").first.bounding_box()
     x, y = box["x"] + box["width"] * 0.6, box["y"] + min(box["height"] / 2, 300)
-    page.keyboard.press("Escape")
     page.mouse.move(x, y)
-    page.mouse.wheel(0, 0)
     page.keyboard.down("Shift")  # a drag without it zooms
     for _ in range(3):
         page.mouse.down()
@@ -122,7 +116,7 @@ def main() -> None:
         with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
             line = process.stdout.readline() if process.stdout else ""
             url = line.partition("http://")[2].partition("/ ")[0]
-            found = browse(f"http://{url}", given.own)
+            found = browse(f"http://{url}")
             own = psutil.Process(process.pid)
             found |= {"RSS, MB": round(own.memory_info().rss / 1e6), "processor, s": round(sum(own.cpu_times()[:2]), 1)}
             process.terminate()

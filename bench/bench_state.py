@@ -1,6 +1,6 @@
 """What tracking costs that is not an event: groups that nothing happens to, members of a group, and age of the state.
 
-    python bench/bench_state.py [--groups 10000] [--members 5] [--idle 100000] [--sample 5] [--large 10000] [--json FILE]
+    python bench/bench_state.py [--groups 10000] [--members 5] [--idle 100000] [--sample 5] [--large 10000]
 
 Events go to the function that Spark calls for each shard, without Spark, and the state passes through its stored form after each batch.
 All figures are processor time. Shards are independent and alike: `--sample` of the 50 are measured, and the figures are those of all.
@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,9 +28,7 @@ from msgspec import msgpack
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from machine import machine  # noqa: E402 - a script: the project is not on the path before
-
-from coordinator_model.events import CLOCK, Event  # noqa: E402
+from coordinator_model.events import CLOCK, Event  # noqa: E402 - a script: the project is not on the path before
 from coordinator_model.specification.partition import coordinator_partition  # noqa: E402
 from coordinator_model.view.settings import TrackerSettings  # noqa: E402
 from jobs.pipeline.tracking.shards import expanded, shard_function  # noqa: E402
@@ -76,7 +74,8 @@ def batch(shard: int, state: State, events: Sequence[Event], until_ms: int) -> f
     """Processor seconds of one shard in one batch, whose lines were read up to a time."""
     base = until_ms - STEP_MS
     clock = Event(BROKER, "clock", "", 0, until_ms, base, CLOCK, beats=(0, STEP_MS // 1_000))
-    frame = pd.DataFrame({"cluster": ["c"], "shard": [shard], "events": [msgpack.encode(as_numbers([*events, clock]))]})
+    packet = msgpack.encode((*as_numbers([*events, clock]), [], len(events) + 1))
+    frame = pd.DataFrame({"cluster": ["c"], "shard": [shard], "events": [packet]})
     begun = time.process_time()
     for _ in FOLLOW(("c", shard), iter([frame]), state):  # type: ignore[arg-type]
         pass
@@ -88,15 +87,9 @@ def members_of(group: str, count: int) -> list[str]:
     return [f"consumer-{group}-{number}-6f3a{number:08x}-1d2c-4b7e-9a51-0c8e7f64{number:04x}" for number in range(count)]
 
 
-def joined(group: str, count: int, at_ms: int = 0, generation: int = 1) -> Story:
-    """All members of a group join, and get a partition each."""
-    story, everybody = Story(group, BROKER), members_of(group, count)
-    join(story, everybody, at_ms, generation)
-    return story
-
-
-def join(story: Story, everybody: Sequence[str], at_ms: int, generation: int) -> None:
+def joined(group: str, count: int, at_ms: int = 0, generation: int = 1, story: Story | None = None) -> Story:
     """All members of a group join within JOIN_MS, and get a partition each: the first of them is the leader, and asks first."""
+    story, everybody = story or Story(group, BROKER), members_of(group, count)
     leader, end_ms = everybody[0], at_ms + JOIN_MS
     for number, member in enumerate(everybody):
         waited = JOIN_MS - 700 - number % 1_000 if number else JOIN_MS
@@ -104,6 +97,7 @@ def join(story: Story, everybody: Sequence[str], at_ms: int, generation: int) ->
     given = {member: (f"orders-{place}",) for place, member in enumerate(everybody)}
     for number, member in enumerate(everybody):
         story.at(end_ms + 10).sync(member, generation, {member: given[member]} if number else given)
+    return story
 
 
 def beats(groups: Sequence[str], members: int, at_ms: int, generation: int = 1) -> list[Event]:
@@ -137,13 +131,8 @@ def states(shard: int, busy: Sequence[str], members: int, idle: Sequence[str]) -
     return state
 
 
-def cost(shard: int, state: State, active: Sequence[str], members: int, generation: int = 1) -> float:
-    """Processor seconds of a batch: the mean of some, in the best of some turns."""
-    return costs(shard, [state], active, members, generation)[0]
-
-
 def costs(shard: int, befores: Sequence[State], active: Sequence[str], members: int, generation: int = 1) -> list[float]:
-    """The same of several states, which take turns: a machine is not equally fast all the time."""
+    """Processor seconds of a batch after each state: the mean of some, in the best of some turns: a machine's speed changes."""
     made = [beats(active, members, number * STEP_MS, generation) for number in range(WARM, WARM + MEASURED)]
     untils = range(START_MS + (WARM + 1) * STEP_MS, START_MS + (WARM + MEASURED + 1) * STEP_MS, STEP_MS)
     gc.collect()
@@ -157,26 +146,27 @@ def costs(shard: int, befores: Sequence[State], active: Sequence[str], members: 
     return [min(own_turns) / MEASURED for own_turns in turns]
 
 
-def by_activity(groups: int, members: int, idle: int, sample: int) -> dict[str, float]:
-    """Core seconds of a batch of all shards, and the bytes of the state."""
-    found = dict.fromkeys(["none", "hundredth", "all", "all_and_idle", "none_and_idle"], 0.0)
-    size = dict.fromkeys(["state_bytes", "state_bytes_and_idle"], 0.0)
-    scale = SHARDS / sample
+def by_activity(groups: int, members: int, idle: int, sample: int) -> None:
+    """Prints core seconds of a batch of all shards, without and with idle groups, and the size of the state."""
+    kinds = {"no group": slice(0), "a hundredth of the groups": slice(None, None, 100), "all groups": slice(None)}
+    seconds = {kind: [0.0, 0.0] for kind in kinds}
+    sizes = [0, 0]
     for shard in range(sample):
         busy = names("busy", groups, shard)
-        few = busy[:: max(1, 100)]
         both = [states(shard, busy, members, ()), states(shard, busy, members, names("idle", idle, shard))]
-        for name, active in (("none", []), ("hundredth", few), ("all", busy)):
-            alone, beside_idle = costs(shard, both, active, members)
-            found[name] += scale * alone
-            if f"{name}_and_idle" in found:
-                found[f"{name}_and_idle"] += scale * beside_idle
-        for name, state in zip(size, both, strict=True):
-            size[name] += scale * len(state.get[0])
-    return found | size
+        sizes = [size + len(state.get[0]) for size, state in zip(sizes, both, strict=True)]
+        for kind, part in kinds.items():
+            of_both = costs(shard, both, busy[part], members)
+            seconds[kind] = [total + more for total, more in zip(seconds[kind], of_both, strict=True)]
+    scale = SHARDS / sample
+    print(f"{groups:,} groups of {members} members in {SHARDS} shards; beside: {idle:,} more that have no members")
+    print(f"{'a batch of 3 s in which heartbeats come from':50} {'core s':>8} {'beside':>8} {'adds':>7}")
+    for kind, (alone, beside) in seconds.items():
+        print(f"{kind:50} {scale * alone:8.2f} {scale * beside:8.2f} {beside / alone - 1:7.1%}")
+    print(f"{'state, MB':50} {scale * sizes[0] / 1e6:8.1f} {scale * sizes[1] / 1e6:8.1f}\n")
 
 
-def aged(rebalances: int) -> dict[str, float]:
+def aged(rebalances: int) -> str:
     """Twenty groups of one shard, each after so many rebalances, one a minute."""
     state, members = State(), 5
     groups = names("aged", 20 * SHARDS, 0)
@@ -186,16 +176,12 @@ def aged(rebalances: int) -> dict[str, float]:
         batch(0, state, events, START_MS + at_ms + STEP_MS)
     for number in range(WARM):
         batch(0, state, beats(groups, members, number * STEP_MS, rebalances), START_MS + (number + 1) * STEP_MS)
-    return {
-        "rebalances": rebalances,
-        "groups": len(groups),
-        "seconds": cost(0, state, groups, members, rebalances),
-        "state_bytes": len(expanded(state.get[0])),
-    }
+    (seconds,) = costs(0, [state], groups, members, rebalances)
+    return f"{rebalances:>19,} rebalances {1e3 * seconds / len(groups):11.2f} {len(expanded(state.get[0])) / len(groups) / 1e3:9.1f}"
 
 
-def large(members: int) -> dict[str, float]:
-    """One group: its members join, heartbeat, are told to join again, and do."""
+def large(members: int) -> str:
+    """One group: its members join, heartbeat, are told to join again, and do. In a process of its own, whose memory is its own."""
     story, everybody = joined("orders", members), members_of("orders", members)
     state = State()
     batch(0, state, story.events, START_MS + STEP_MS)
@@ -207,66 +193,16 @@ def large(members: int) -> dict[str, float]:
     for member in everybody[1:]:
         again.at(at_ms + 500).heartbeat(member, 1, error=27)
     again.at(at_ms + JOIN_MS).log_stabilized(2, members)
-    join(again, everybody, at_ms, 2)
+    joined("orders", members, at_ms, 2, again)
     begun = time.process_time()
     batch(0, state, again.events, START_MS + at_ms + STEP_MS)
     for number in range(WARM + 1, WARM + 5):  # until it is told
         batch(0, state, (), START_MS + (number + 1) * STEP_MS)
-    return {
-        "members": members,
-        "seconds": time.process_time() - begun,
-        "state_bytes": len(state.get[0]),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+    seconds, peak_mb = time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"{members:>22,} members {seconds:8.2f} {peak_mb:9.0f} {len(state.get[0]) / 1e6:9.2f}"
 
 
-def of_own_process(members: int) -> dict[str, float]:
-    """`large` in a process of its own, whose memory is its own."""
-    command = [sys.executable, __file__, "--only-large", str(members)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    return found
-
-
-def table(report: dict[str, Any]) -> str:
-    """The figures for a person."""
-    of, on = report["activity"], report["machine"]
-    idle, none = report["idle"], of["none"]
-    rows = [
-        f"{report['groups']:,} groups of {report['members']} members in {SHARDS} shards; Python {on['python']}; commit {on['commit']}",
-        "",
-        f"{'a batch of 3 s in which heartbeats come from':60} {'core s':>8} {'above none':>11}",
-        *(
-            f"{text:60} {of[name]:8.2f} {of[name] - none:11.2f}"
-            for name, text in (
-                ("none", "no group"),
-                ("hundredth", "a hundredth of the groups"),
-                ("all", "all groups"),
-                ("none_and_idle", f"no group, and {idle:,} more have no members"),
-                ("all_and_idle", f"all groups, and {idle:,} more have no members"),
-            )
-        ),
-        "",
-        f"a hundredth / all, above none: {report['hundredth_of_all']:.1%}",
-        f"{idle:,} idle groups add {report['idle_adds']:.1%} to a batch of all groups",
-        f"state: {of['state_bytes'] / 1e6:.1f} MB; with the idle groups {of['state_bytes_and_idle'] / 1e6:.1f} MB",
-        "",
-        f"{'a group after':30} {'ms a batch':>11} {'state kB':>9}",
-        *(
-            f"{one['rebalances']:>19,} rebalances {1e3 * one['seconds'] / one['groups']:11.2f} "
-            f"{one['state_bytes'] / one['groups'] / 1e3:9.1f}"
-            for one in report["aged"]
-        ),
-        "",
-        f"{'one group, a full rebalance':30} {'core s':>8} {'peak MB':>9} {'state MB':>9}",
-        *(
-            f"{one['members']:>22,} members {one['seconds']:8.2f} {one['peak_mb']:9.0f} {one['state_bytes'] / 1e6:9.2f}"
-            for one in report["large"]
-        ),
-    ]
-    return "\n".join(rows)
-
-
-def main() -> int:
+def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=10_000)
@@ -274,30 +210,15 @@ def main() -> int:
     parser.add_argument("--idle", type=int, default=100_000, help="groups without members")
     parser.add_argument("--sample", type=int, default=5, help=f"shards that are measured, of {SHARDS}")
     parser.add_argument("--large", type=int, default=10_000, help="members of the large group")
-    parser.add_argument("--json", type=Path, default=PROJECT / ".bench" / "state.json", help="write the figures here")
-    parser.add_argument("--only-large", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.only_large is not None:
-        print(json.dumps(large(options.only_large)))
-        return 0
-    on = machine()
-    of = by_activity(options.groups, options.members, options.idle, options.sample)
-    report = {
-        "machine": on,
-        "groups": options.groups,
-        "members": options.members,
-        "idle": options.idle,
-        "activity": of,
-        "hundredth_of_all": (of["hundredth"] - of["none"]) / (of["all"] - of["none"]),
-        "idle_adds": of["all_and_idle"] / of["all"] - 1,
-        "aged": [aged(rebalances) for rebalances in (1, 10, 100)],
-        "large": [of_own_process(members) for members in (options.large // 100, options.large // 10, options.large)],
-    }
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    print(table(report))
-    return 0
+    by_activity(options.groups, options.members, options.idle, options.sample)
+    print(f"{'a group after':30} {'ms a batch':>11} {'state kB':>9}")
+    print(*map(aged, (1, 10, 100)), "", sep="\n")
+    print(f"{'one group, a full rebalance':30} {'core s':>8} {'peak MB':>9} {'state MB':>9}")
+    for members in (options.large // 100, options.large // 10, options.large):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            print(pool.submit(large, members).result(), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""Runs a command and measures its whole process tree: time, processor time, memory.
+"""Runs a command and measures its whole process tree: time, processor time, memory. And says on what: a figure without it says nothing.
 
 The kernel counts the processor time of a process whose parent waits for it. Processes whose parent ends become children of this one
 (PR_SET_CHILD_SUBREAPER), which waits for them. But Spark's Python daemon ignores the end of its workers, and the kernel forgets what they
@@ -11,12 +11,14 @@ import contextlib
 import ctypes
 import itertools
 import os
+import platform
 import resource
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psutil
 
@@ -25,6 +27,7 @@ _FIRST_SAMPLE_SECONDS: Final = 0.05
 _SAMPLE_SECONDS: Final = 0.2
 _SAMPLES_FOR_ONE_OF_MEMORY: Final = 6
 _LINGER_SECONDS: Final = 20.0
+_PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "duckdb", "pyarrow", "pandas", "msgspec")
 
 
 class Usage(NamedTuple):
@@ -63,6 +66,22 @@ def run(command: Sequence[str], folder: Path, log: Path) -> Usage:
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
         raise SystemExit("\n".join([f"{' '.join(command)} ended with exit code {code}:", *tail]))
     return Usage(seconds, max(_children_seconds() - before, sum(sampled.values())), peak)
+
+
+def machine() -> dict[str, Any]:
+    """Processor, memory, load, system and versions."""
+    processor = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2].partition("\n")[0]
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True).stdout.strip()
+    return {
+        "processor": processor.strip("\t: ") or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+        "load_before": round(os.getloadavg()[0], 2),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "commit": commit,
+        **{name: version(name) for name in _PACKAGES},
+    }
 
 
 def disk_mb(folder: Path) -> float:

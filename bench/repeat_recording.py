@@ -1,18 +1,14 @@
 """Makes a long log out of a recording: repeated, each time later and with other group names.
 
-    python bench/repeat_recording.py RECORDING OUTPUT --lines 5000000
-
 Writes OUTPUT/<cluster>/<broker>/<log> as plain files. Line after line is a real broker's, but for its timestamp and the
 names of groups, so the repetitions are groups of their own, one set after the other.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -63,18 +59,3 @@ def repeat(recording: Path, output: Path, lines_wanted: int) -> int:
                 by = timedelta(minutes=minutes * number)
                 file.writelines(f"{line}\n" for line in shifted(lines, by, rename, f"-{number:04d}"))
     return rounds * per_round
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recording", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--lines", type=int, default=1_000_000)
-    arguments = parser.parse_args(argv)
-    print(f"{repeat(arguments.recording, arguments.output, arguments.lines):,} lines in {arguments.output}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -65,3 +65,11 @@ def test_the_processor_time_of_a_process_counts_whose_parent_does_not_wait_for_i
     parent = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
     done = measured(f"{parent}; subprocess.call([sys.executable, '-c', {burn!r}])", tmp_path)
     assert 0.5 < float(done.stdout) < 3
+
+
+def test_the_state_is_measured():
+    """It takes the form of packets from the tests, so a new form of theirs breaks it."""
+    options = ("--groups", "50", "--idle", "50", "--sample", "1", "--large", "100")
+    done = subprocess.run([sys.executable, "bench/bench_state.py", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "100 members" in done.stdout
