@@ -36,8 +36,8 @@ _LEAST: Final = 0.1
 RIVALS: Final = PROJECT / "bench" / "rivals"
 END_TO_END, INGEST, TRACK = "end to end", "ingest", "track"
 DUCKDB, DUCKDB_FETCH = "DuckDB, parse only", "DuckDB, parse FETCH too"
-NAIVE, JVM = "PySpark, sessions only", "Spark in Java, sessions only"
-RIVAL_NAMES: Final = (DUCKDB, DUCKDB_FETCH, NAIVE, JVM)
+NAIVE: Final = "PySpark, sessions only"
+RIVAL_NAMES: Final = (DUCKDB, DUCKDB_FETCH, NAIVE)
 NAMES: Final = (END_TO_END, INGEST, TRACK, *RIVAL_NAMES)
 WITH_FETCH: Final = "F"
 """The size whose request logs have FETCH."""
@@ -93,7 +93,6 @@ def contenders(ingested: Callable[[Path], Path]) -> list[Contender]:
         Contender(DUCKDB, lambda source, _: python(RIVALS / "duckdb_parse.py", source)),
         Contender(DUCKDB_FETCH, lambda source, _: python(RIVALS / "duckdb_parse.py", source, "--fetch")),
         Contender(NAIVE, lambda source, out: python(RIVALS / "naive_spark.py", source, out)),
-        Contender(JVM, lambda source, out: python(RIVALS / "jvm_spark.py", source, out)),
     ]
 
 

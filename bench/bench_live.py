@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing import get_context
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,6 +36,7 @@ import psutil  # noqa: E402 - a script: the project is not on the path before
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 from bench_ship import create_topic, delays_of, described  # noqa: E402
+from live_load import write  # noqa: E402
 
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
 from jobs.common.stores import Place, StorePath, readable  # noqa: E402
@@ -171,8 +174,8 @@ def main() -> int:
         while not (lakehouse / "group_events" / "_delta_log").exists() and time.monotonic() < until:
             time.sleep(0.2)
         counted_from = time.time() + wanted.warm
-        pace = ("--rate", str(wanted.rate), "--seconds", str(wanted.warm + wanted.seconds), "--rebalances", str(wanted.rebalances))
-        samples = watched(start("load", "bench/live_load.py", str(folder / "logs"), *pace), pipeline, folder / "run.txt")
+        load = (folder / "logs", wanted.rate, wanted.warm + wanted.seconds, wanted.rebalances)
+        samples = watched(get_context("spawn").Process(target=write, args=load, daemon=True), pipeline, folder / "run.txt")
         time.sleep(target)
         shipping = sample(shipper.pid)
         for process in (pipeline, shipper):
@@ -189,10 +192,11 @@ def main() -> int:
         return 0 if all(one.seconds and percentile(one.seconds, 95) <= target for one in late if one.table != WAITS) else 1
 
 
-def watched(load: subprocess.Popen[bytes], pipeline: subprocess.Popen[bytes], said: Path) -> list[Sample]:
+def watched(load: SpawnProcess, pipeline: subprocess.Popen[bytes], said: Path) -> list[Sample]:
     """Samples of the pipeline as long as lines are written. SystemExit: it has ended."""
     samples: list[Sample] = []
-    while load.poll() is None:
+    load.start()
+    while load.is_alive():
         if pipeline.poll() is not None:
             raise SystemExit(said.read_text(encoding="utf-8"))
         samples.append(last := sample(pipeline.pid))

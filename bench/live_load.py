@@ -1,6 +1,4 @@
-"""A cluster's logs, written as it happens: for the benchmarks of the live pipeline.
-
-    python bench/live_load.py FOLDER --rate 5000 --seconds 60
+"""A cluster's logs, written as it happens: for bench/bench_live.py.
 
 Writes FOLDER/kafka-request.log and FOLDER/server.log, each line when its time has come. The lines are those of `rebalance generate`:
 groups of 15 members, so many that their heartbeats make up the rate.
@@ -8,7 +6,6 @@ groups of 15 members, so many that their heartbeats make up the rate.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -26,20 +23,18 @@ _ROTATE_BYTES: Final = 256 << 20
 _PAUSE_SECONDS: Final = 0.02
 
 
-def write(folder: Path, rate: int, seconds: float, rebalances: float) -> int:
-    """Writes lines as their time comes; returns how many."""
+def write(folder: Path, rate: int, seconds: float, rebalances: float) -> None:
+    """Writes about so many lines a second as their time comes, and begins about so many rebalances."""
     folder.mkdir(parents=True, exist_ok=True)
     size = Size(max(round(rate * HEARTBEAT_MS / 1_000 / MEMBERS), 1), MEMBERS, rebalances)
     start_ms = time.time_ns() // 1_000_000_000 * 1_000
     cluster = Cluster(size, release="4.2.0", brokers=1, start_ms=start_ms, seed=1)
     paths = {True: folder / "kafka-request.log", False: folder / "server.log"}
     files: dict[bool, IO[bytes]] = {kind: path.open("ab", buffering=0) for kind, path in paths.items()}
-    count = 0
     while (passed_ms := time.time_ns() // 1_000_000 - start_ms) < seconds * 1_000:
         for _ in cluster.advance(passed_ms):
             for is_request, _, lines in cluster.book.take():
                 files[is_request].write("".join(lines).encode("ascii"))
-                count += len(lines)
         for kind, file in files.items():
             if file.tell() > _ROTATE_BYTES:
                 file.close()
@@ -48,19 +43,3 @@ def write(folder: Path, rate: int, seconds: float, rebalances: float) -> int:
         time.sleep(_PAUSE_SECONDS)
     for file in files.values():
         file.close()
-    return count
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--rate", type=int, default=5_000, help="lines a second, about")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rebalances", type=float, default=4.0, help="that begin in a second, about")
-    wanted = parser.parse_args()
-    print(f"{write(wanted.folder, wanted.rate, wanted.seconds, wanted.rebalances):,} lines")
-
-
-if __name__ == "__main__":
-    main()
