@@ -103,15 +103,15 @@ mutants: $(VENV) ## change the specification in one place at a time and check th
 
 .PHONY: bench
 bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory and disk, beside rivals (ARGS="--quick")
-	@$(BIN)/python bench/bench.py $(ARGS)
+	@$(BIN)/python -m bench.bench $(ARGS)
 
 .PHONY: bench-scale
 bench-scale: $(SPARK) $(CLASSES) ## compute the time of a run on 1 to 64 cores from Spark's event log (ARGS="--cores 1,16")
-	@$(BIN)/python bench/bench_scale.py $(ARGS)
+	@$(BIN)/python -m bench.bench_scale $(ARGS)
 
 .PHONY: bench-state
 bench-state: $(VENV) ## measure what groups cost to which nothing happens, what age costs, and one group of 10,000 members
-	@$(BIN)/python bench/bench_state.py $(ARGS)
+	@$(BIN)/python -m bench.bench_state $(ARGS)
 
 .PHONY: debian-packages
 debian-packages: ## install the programs that some tests start, if this is Debian and you are root (Chromium, Prometheus, Alertmanager)
@@ -119,7 +119,7 @@ debian-packages: ## install the programs that some tests start, if this is Debia
 
 .PHONY: bench-dashboard
 bench-dashboard: $(VENV) ## measure the dashboard with 2,000 groups and 100,000 rebalances: first content, timeline, frames, memory
-	@$(BIN)/python bench/bench_dashboard.py $(ARGS)
+	@$(BIN)/python -m bench.bench_dashboard $(ARGS)
 
 .PHONY: archive
 archive: $(SPARK) $(CLASSES) $(KAFKA_CLASSES) ## keep the classes of Spark and of a broker as the JVM holds them: later runs start in half the time

@@ -1,7 +1,7 @@
 """`make bench`: how fast the pipeline is, beside rivals over the same files in the same run.
 
-    python bench/bench.py [--size M] [--lines 1000000] [--runs 5] [--quick] [--json FILE]
-    python bench/bench.py --size recording --lines 1000000      the recording of 4.2.0, repeated: a rebalance in every second
+    python -m bench.bench [--size M] [--lines 1000000] [--runs 5] [--quick] [--json FILE]
+    python -m bench.bench --size recording --lines 1000000      the recording of 4.2.0, repeated: a rebalance in every second
 
 Each contender is a process of its own. They take turns, and the table has medians. The start of Spark is measured apart, by a run over
 a few lines, and does not count in lines/s. Processor time is that of the whole process tree.
@@ -21,19 +21,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
-
-from measured import Usage, disk_mb, machine, run  # noqa: E402 - a script: the project is not on the path before
-from repeat_recording import repeat  # noqa: E402
-
-from jobs.generate.sizes import SIZES  # noqa: E402
+from bench.measured import Usage, disk_mb, machine, run
+from bench.repeat_recording import repeat
+from jobs.common.places import PROJECT
+from jobs.generate.sizes import SIZES
 
 RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0"
 FEW_LINES: Final = 2_000
 _LEAST: Final = 0.1
 """Of a run's time that must be work and not start: with less, the input is too small to tell lines/s."""
-RIVALS: Final = PROJECT / "bench" / "rivals"
 END_TO_END, INGEST, TRACK = "end to end", "ingest", "track"
 DUCKDB, DUCKDB_FETCH = "DuckDB, parse only", "DuckDB, parse FETCH too"
 NAIVE: Final = "PySpark, sessions only"
@@ -90,9 +86,9 @@ def contenders(ingested: Callable[[Path], Path]) -> list[Contender]:
         Contender(END_TO_END, lambda source, out: python("-m", "jobs.cli", "run", "--input", source, "--lakehouse", out, "--once")),
         Contender(INGEST, lambda source, out: python("jobs/ingest.py", "--input", source, "--lakehouse", out, "--once")),
         Contender(TRACK, lambda source, out: python("jobs/track.py", "--events-from", ingested(source), "--lakehouse", out, "--once")),
-        Contender(DUCKDB, lambda source, _: python(RIVALS / "duckdb_parse.py", source)),
-        Contender(DUCKDB_FETCH, lambda source, _: python(RIVALS / "duckdb_parse.py", source, "--fetch")),
-        Contender(NAIVE, lambda source, out: python(RIVALS / "naive_spark.py", source, out)),
+        Contender(DUCKDB, lambda source, _: python("-m", "bench.rivals.duckdb_parse", source)),
+        Contender(DUCKDB_FETCH, lambda source, _: python("-m", "bench.rivals.duckdb_parse", source, "--fetch")),
+        Contender(NAIVE, lambda source, out: python("-m", "bench.rivals.naive_spark", source, out)),
     ]
 
 

@@ -2,7 +2,7 @@
 
 Measures in Chromium: first content, the timeline, the time of a frame while it is panned, and the memory of the process.
 
-    python bench/bench_dashboard.py [--groups N] [--rebalances N] [--members N] [--own N] [--lakehouse DIR]
+    python -m bench.bench_dashboard [--groups N] [--rebalances N] [--members N] [--own N] [--lakehouse DIR]
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ import psutil
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-PROJECT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
-
-from jobs.lakehouse import tables  # noqa: E402 - a script: the project is not on the path before
-from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES  # noqa: E402
-from schemas.tables import TABLES as FINAL_TABLES  # noqa: E402
-from tests.dashboard.browsing import browsing  # noqa: E402
+from jobs.common.places import PROJECT
+from jobs.lakehouse import tables
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES
+from schemas.tables import TABLES as FINAL_TABLES
+from tests.dashboard.browsing import browsing
 
 BIG = "group-0"
 

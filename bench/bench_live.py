@@ -1,7 +1,7 @@
 """From event to visible row, live: a fleet's logs at a rate, `rebalance ship`, a real broker, `rebalance run --kafka`, Delta tables.
 
-    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw] [--store-ms 50]
-    python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
+    python -m bench.bench_live [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw] [--store-ms 50]
+    python -m bench.bench_live --seconds 1800       the soak: are memory, state and lag bounded?
 
 The fleet is bench/live_load.py. A row is visible at the time that its commit states. The time of an event is its line's; of a rebalance,
 the end that its row states. `rebalances_now` is the view: the first row of a rebalance counts, provisional or final. What happens in the
@@ -29,21 +29,19 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Final, NamedTuple
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-import psutil  # noqa: E402 - a script: the project is not on the path before
-import pyarrow as pa  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-from bench_ship import create_topic, delays_of, described  # noqa: E402
-from live_load import write  # noqa: E402
-
-from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
-from jobs.common.stores import Place, StorePath, readable  # noqa: E402
-from jobs.demo.local_broker import LocalBroker  # noqa: E402
-from jobs.lakehouse.reader import table_rows  # noqa: E402
-from tests.lab.local_store import BUCKET, LocalStore  # noqa: E402
-from tests.lab.store_proxy import StoreProxy  # noqa: E402
+from bench.bench_ship import create_topic, delays_of, described
+from bench.live_load import write
+from coordinator_model.events import CLOCK, FOLLOWED
+from jobs.common.places import PROJECT
+from jobs.common.stores import Place, StorePath, readable
+from jobs.demo.local_broker import LocalBroker
+from jobs.lakehouse.reader import table_rows
+from tests.lab.local_store import BUCKET, LocalStore
+from tests.lab.store_proxy import StoreProxy
 
 TOPIC: Final = "group-protocol-logs"
 TIMES: Final = {"group_events": "occurred_at", "group_transitions": "occurred_at", "rebalances": "ended_at", "rebalances_now": "ended_at"}

@@ -1,6 +1,6 @@
 """`make bench-scale`: how long a run takes on machines with more cores than this one.
 
-    python bench/bench_scale.py [--size M] [--lines 10000000] [--cores 1,2,4,8,16,32,64] [--json FILE]
+    python -m bench.bench_scale [--size M] [--lines 10000000] [--cores 1,2,4,8,16,32,64] [--json FILE]
 
 For each number of cores a run is planned for it, and done in as many slots as this machine has cores, at most. Spark's event log tells of
 each task when it began and ended. On so many cores a stage takes as long as its tasks need of all cores, or as its longest task. Stages of
@@ -23,12 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
-
-from measured import machine, run  # noqa: E402 - a script: the project is not on the path before
-
-from bench import count, made, python  # noqa: E402
+from bench.bench import count, made, python
+from bench.measured import machine, run
+from jobs.common.places import PROJECT
 
 READING: Final = "read"
 """What runs for no query: the reading of logs."""
@@ -146,7 +143,7 @@ def main() -> None:
             shutil.rmtree(path, ignore_errors=True)
         events.mkdir(parents=True)
         words = ("run", "--input", source, "--lakehouse", lake, "--once")
-        usage = run(python(__file__, "planned", events, str(cores), *words), PROJECT, folder / "output.txt")
+        usage = run(python("-m", "bench.bench_scale", "planned", events, str(cores), *words), PROJECT, folder / "output.txt")
         found[cores] = figures(tasks_of(next(events.glob("local-*"))), usage.seconds, cores)
         print(f"  planned for {cores}: {usage.seconds:.1f} s, {usage.core_seconds:.1f} core seconds", file=sys.stderr, flush=True)
     report = {"machine": on, "input": {"size": options.size, "lines": lines}, "cores": found}

@@ -1,6 +1,6 @@
 """`rebalance ship` of a backlog to a real broker on this machine, with heartbeats in bundles and as lines (--raw).
 
-    python bench/bench_ship.py [--lines 400000]
+    python -m bench.bench_ship [--lines 400000]
 
 Says processor time, memory and bytes in the topic for the recording of 4.2.0, repeated, and for lines of 50,000 members (M). The bytes of
 the lines are compared with those of the segments of the topic. bench/bench_live.py says the same of a live shipper, and how late it is.
@@ -11,22 +11,19 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from confluent_kafka.admin import AdminClient  # noqa: E402 - a script: the project is not on the path before
-from confluent_kafka.cimpl import NewTopic  # noqa: E402
-from measured import disk_mb  # noqa: E402
-
-from bench import made, python  # noqa: E402
-from jobs.demo.local_broker import LocalBroker  # noqa: E402
-from schemas.names import CLOCK  # noqa: E402
-from tests.kafka.topic_reader import each_line, topic_records  # noqa: E402
+from bench.bench import made, python
+from bench.measured import disk_mb
+from jobs.common.places import PROJECT
+from jobs.demo.local_broker import LocalBroker
+from schemas.names import CLOCK
+from tests.kafka.topic_reader import each_line, topic_records
 
 PARTITIONS = 6
 FORMS = {"bundles": (), "lines": ("--raw",)}

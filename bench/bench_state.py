@@ -1,6 +1,6 @@
 """What tracking costs that is not an event: groups that nothing happens to, members of a group, and age of the state.
 
-    python bench/bench_state.py [--groups 10000] [--members 5] [--idle 100000] [--sample 5] [--large 10000]
+    python -m bench.bench_state [--groups 10000] [--members 5] [--idle 100000] [--sample 5] [--large 10000]
 
 Events go to the function that Spark calls for each shard, without Spark, and the state passes through its stored form after each batch.
 All figures are processor time. Shards are independent and alike: `--sample` of the 50 are measured, and the figures are those of all.
@@ -14,26 +14,21 @@ from __future__ import annotations
 import argparse
 import gc
 import resource
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 from msgspec import msgpack
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
-
-from coordinator_model.events import CLOCK, Event  # noqa: E402 - a script: the project is not on the path before
-from coordinator_model.specification.partition import coordinator_partition  # noqa: E402
-from coordinator_model.view.settings import TrackerSettings  # noqa: E402
-from jobs.pipeline.tracking.shards import expanded, shard_function  # noqa: E402
-from jobs.pipeline.tracking.spread import Spread  # noqa: E402
-from tests.tracker.story import START_MS, Story, as_numbers  # noqa: E402
+from coordinator_model.events import CLOCK, Event
+from coordinator_model.specification.partition import coordinator_partition
+from coordinator_model.view.settings import TrackerSettings
+from jobs.pipeline.tracking.shards import expanded, shard_function
+from jobs.pipeline.tracking.spread import Spread
+from tests.tracker.story import START_MS, Story, as_numbers
 
 SHARDS: Final = 50
 STEP_MS: Final = 3_000

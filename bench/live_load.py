@@ -6,17 +6,13 @@ groups of 15 members, so many that their heartbeats make up the rate.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import IO, Final
 
-PROJECT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
-
-from jobs.generate.cluster import Cluster  # noqa: E402 - a script: the project is not on the path before
-from jobs.generate.sizes import Size  # noqa: E402
-from jobs.generate.steady import HEARTBEAT_MS  # noqa: E402
+from jobs.generate.cluster import Cluster
+from jobs.generate.sizes import Size
+from jobs.generate.steady import HEARTBEAT_MS
 
 MEMBERS: Final = 15
 _ROTATE_BYTES: Final = 256 << 20

@@ -1,6 +1,6 @@
 """A rival: DuckDB parses seven fields of each request line and groups by group and API. No state, no tables.
 
-python bench/rivals/duckdb_parse.py INPUT [--fetch]
+python -m bench.rivals.duckdb_parse INPUT [--fetch]
 
 It looks at requests of groups; with --fetch at FETCH, too, which the pipeline reads for the positions of clients.
 """

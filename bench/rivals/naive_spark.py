@@ -1,6 +1,6 @@
 """A rival: the pipeline that one writes first. Spark parses each line with from_json, and a function of pandas counts sessions.
 
-    python bench/rivals/naive_spark.py INPUT OUTPUT
+    python -m bench.rivals.naive_spark INPUT OUTPUT
 
 A session of a member ends when nothing is heard of it for 45 s. `applyInPandasWithState` keeps the members of a group. There is no model of
 the coordinator, no server.log, no evidence, no order of lines: a row for each member and micro-batch says how many sessions it has had.
@@ -11,10 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import pandas as pd
 from pyspark.sql import functions as F

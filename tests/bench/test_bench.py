@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_contender_is_measured_over_generated_lines(tmp_path):
     options = ("--size", "S", "--lines", "6000", "--runs", "2", "--only", CONTENDER, "--folder", str(tmp_path))
-    done = subprocess.run([sys.executable, "bench/bench.py", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "bench.bench", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "bench.json").read_text())
     assert report["input"]["lines"] == 6_000
@@ -34,8 +34,7 @@ def test_a_contender_is_measured_over_generated_lines(tmp_path):
 MEASURE = """
 import sys
 from pathlib import Path
-sys.path.insert(0, "bench")
-from measured import run
+from bench.measured import run
 print(run([sys.executable, "-c", sys.argv[1]], Path("."), Path(sys.argv[2])).core_seconds)
 """
 
@@ -70,6 +69,6 @@ def test_the_processor_time_of_a_process_counts_whose_parent_does_not_wait_for_i
 def test_the_state_is_measured():
     """It takes the form of packets from the tests, so a new form of theirs breaks it."""
     options = ("--groups", "50", "--idle", "50", "--sample", "1", "--large", "100")
-    done = subprocess.run([sys.executable, "bench/bench_state.py", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "bench.bench_state", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "100 members" in done.stdout

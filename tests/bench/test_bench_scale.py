@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[2]
-sys.path.insert(0, str(PROJECT / "bench"))
+from bench.bench_scale import busy, figures
 
-from bench_scale import busy, figures  # noqa: E402 - of a folder of scripts
+PROJECT = Path(__file__).parents[2]
 
 KINDS = ("read", "ingest", "track")
 
@@ -31,7 +30,7 @@ def test_a_stage_takes_as_long_as_all_cores_or_as_its_longest_task():
 @pytest.mark.slow
 def test_a_run_that_is_planned_for_more_cores_is_read_from_its_event_log(tmp_path):
     options = ("--size", "S", "--lines", "20000", "--cores", "3", "--folder", str(tmp_path))
-    done = subprocess.run([sys.executable, "bench/bench_scale.py", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "bench.bench_scale", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     it = json.loads((tmp_path / "bench-scale.json").read_text())["cores"]["3"]
     assert set(it["count"]) <= set(KINDS)
