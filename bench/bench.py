@@ -17,9 +17,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from bench.measured import Usage, disk_mb, machine, run
 from bench.repeat_recording import repeat
@@ -30,66 +30,26 @@ RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0"
 FEW_LINES: Final = 2_000
 _LEAST: Final = 0.1
 """Of a run's time that must be work and not start: with less, the input is too small to tell lines/s."""
-END_TO_END, INGEST, TRACK = "end to end", "ingest", "track"
-DUCKDB, DUCKDB_FETCH = "DuckDB, parse only", "DuckDB, parse FETCH too"
-NAIVE: Final = "PySpark, sessions only"
-RIVAL_NAMES: Final = (DUCKDB, DUCKDB_FETCH, NAIVE)
-NAMES: Final = (END_TO_END, INGEST, TRACK, *RIVAL_NAMES)
+END_TO_END, TRACK, DUCKDB_FETCH = "end to end", "track", "DuckDB, parse FETCH too"
+RIVALS: Final = {
+    "DuckDB, parse only": "-m bench.rivals.duckdb_parse {input}",
+    DUCKDB_FETCH: "-m bench.rivals.duckdb_parse {input} --fetch",
+    "PySpark, sessions only": "-m bench.rivals.naive_spark {input} {output}",
+}
+CONTENDERS: Final = {
+    END_TO_END: "-m jobs.cli run --input {input} --lakehouse {output} --once",
+    "ingest": "jobs/ingest.py --input {input} --lakehouse {output} --once",
+    TRACK: "jobs/track.py --events-from {events} --lakehouse {output} --once",
+    **RIVALS,
+}
+"""The pipeline as a whole and in its parts, and the rivals: what Python runs. `events`: the lakehouse that ingest has made of the input."""
 WITH_FETCH: Final = "F"
 """The size whose request logs have FETCH."""
-
-Command = Callable[[Path, Path], list[str]]
-
-
-class Contender(NamedTuple):
-    """What is measured."""
-
-    name: str
-    command: Command
-    """Of an input and a folder for its output."""
-
-
-class Result(NamedTuple):
-    """The runs of a contender."""
-
-    name: str
-    runs: list[Usage]
-    start: Usage
-    """A run over a few lines, the fastest of three."""
-    disk_mb: float
-
-    def figures(self, lines: int) -> dict[str, Any]:
-        """Medians, and all runs."""
-        seconds = statistics.median(one.seconds for one in self.runs)
-        working = seconds - self.start.seconds
-        core_seconds = statistics.median(one.core_seconds for one in self.runs)
-        return {
-            "seconds": round(seconds, 2),
-            "seconds_of_runs": [round(one.seconds, 2) for one in self.runs],
-            "start_seconds": round(self.start.seconds, 2),
-            "lines_per_second": round(lines / working) if working > _LEAST * seconds else None,
-            "core_seconds_per_million_lines": round((core_seconds - self.start.core_seconds) / lines * 1e6, 2),
-            "start_core_seconds": round(self.start.core_seconds, 2),
-            "peak_mb": round(max(one.peak_mb for one in self.runs)),
-            "disk_mb_per_million_lines": round(self.disk_mb / lines * 1e6, 1),
-        }
 
 
 def python(*words: str | Path) -> list[str]:
     """A command of this Python."""
     return [sys.executable, *map(str, words)]
-
-
-def contenders(ingested: Callable[[Path], Path]) -> list[Contender]:
-    """The pipeline as a whole and in its parts, and the rivals. `ingested`: where an input's group_events are."""
-    return [
-        Contender(END_TO_END, lambda source, out: python("-m", "jobs.cli", "run", "--input", source, "--lakehouse", out, "--once")),
-        Contender(INGEST, lambda source, out: python("jobs/ingest.py", "--input", source, "--lakehouse", out, "--once")),
-        Contender(TRACK, lambda source, out: python("jobs/track.py", "--events-from", ingested(source), "--lakehouse", out, "--once")),
-        Contender(DUCKDB, lambda source, _: python("-m", "bench.rivals.duckdb_parse", source)),
-        Contender(DUCKDB_FETCH, lambda source, _: python("-m", "bench.rivals.duckdb_parse", source, "--fetch")),
-        Contender(NAIVE, lambda source, out: python("-m", "bench.rivals.naive_spark", source, out)),
-    ]
 
 
 def made(folder: Path, size: str, lines: int, seed: int) -> Path:
@@ -125,33 +85,48 @@ def count(source: Path) -> int:
     return total
 
 
-def measure(wanted: Sequence[Contender], source: Path, few: Path, folder: Path, runs: int) -> list[Result]:
-    """Lets the contenders take turns."""
+def measure(wanted: Sequence[str], source: Path, few: Path, folder: Path, runs: int) -> dict[str, dict[str, Any]]:
+    """Lets the contenders take turns; the figures of each."""
     log, out = folder / "output.txt", folder / "out"
     log.unlink(missing_ok=True)
 
-    def once(contender: Contender, of: Path) -> tuple[Usage, float]:
+    def once(name: str, of: Path, out: Path = out) -> tuple[Usage, float]:
+        events = folder / f"events-of-{of.name}"
+        if name == TRACK and not events.exists():
+            once("ingest", of, events)
         shutil.rmtree(out, ignore_errors=True)
-        usage = run(contender.command(of, out), PROJECT, log)
-        size = disk_mb(out) if out.exists() else 0.0
-        print(f"  {contender.name}: {usage.seconds:.1f} s, {usage.core_seconds:.1f} core seconds", file=sys.stderr, flush=True)
-        return usage, size
+        usage = run(python(*(word.format(input=of, output=out, events=events) for word in CONTENDERS[name].split())), PROJECT, log)
+        print(f"  {name}: {usage.seconds:.1f} s, {usage.core_seconds:.1f} core seconds", file=sys.stderr, flush=True)
+        return usage, disk_mb(out)
 
+    for kept in folder.glob("events-of-*"):
+        shutil.rmtree(kept)
     print("over a few lines", file=sys.stderr)
-    starts = {contender.name: min((once(contender, few)[0] for _ in range(min(runs, 3))), key=_seconds) for contender in wanted}
-    found: dict[str, list[tuple[Usage, float]]] = {contender.name: [] for contender in wanted}
+    starts = {name: min((once(name, few)[0] for _ in range(min(runs, 3))), key=lambda usage: usage.seconds) for name in wanted}
+    found: dict[str, list[tuple[Usage, float]]] = {name: [] for name in wanted}
     for number in range(runs):
         print(f"run {number + 1} of {runs}", file=sys.stderr, flush=True)
-        for contender in wanted:
-            found[contender.name].append(once(contender, source))
-    return [
-        Result(name, [usage for usage, _ in of_one], starts[name], statistics.median(size for _, size in of_one))
-        for name, of_one in found.items()
-    ]
+        for name in wanted:
+            found[name].append(once(name, source))
+    lines = count(source)
+    return {name: figures(of_one, starts[name], lines) for name, of_one in found.items()}
 
 
-def _seconds(usage: Usage) -> float:
-    return usage.seconds
+def figures(runs: Sequence[tuple[Usage, float]], start: Usage, lines: int) -> dict[str, Any]:
+    """Medians, and all runs, each with the MB that it left. `start`: a run over a few lines, the fastest of three."""
+    seconds = statistics.median(one.seconds for one, _ in runs)
+    core_seconds = statistics.median(one.core_seconds for one, _ in runs)
+    working = seconds - start.seconds
+    return {
+        "seconds": round(seconds, 2),
+        "seconds_of_runs": [round(one.seconds, 2) for one, _ in runs],
+        "start_seconds": round(start.seconds, 2),
+        "lines_per_second": round(lines / working) if working > _LEAST * seconds else None,
+        "core_seconds_per_million_lines": round((core_seconds - start.core_seconds) / lines * 1e6, 2),
+        "start_core_seconds": round(start.core_seconds, 2),
+        "peak_mb": round(max(one.peak_mb for one, _ in runs)),
+        "disk_mb_per_million_lines": round(statistics.median(mb for _, mb in runs) / lines * 1e6, 1),
+    }
 
 
 def table(report: dict[str, Any]) -> str:
@@ -174,10 +149,10 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def ratios(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
+def ratios(found: dict[str, dict[str, Any]]) -> dict[str, float]:
     """The pipeline's lines/s beside those of its rivals."""
-    own = figures.get(END_TO_END, {}).get("lines_per_second")
-    rivals = {name: of_one["lines_per_second"] for name, of_one in figures.items() if name in RIVAL_NAMES}
+    own = found.get(END_TO_END, {}).get("lines_per_second")
+    rivals = {name: of_one["lines_per_second"] for name, of_one in found.items() if name in RIVALS}
     return {f"end to end / {name}": round(own / pace, 3) for name, pace in rivals.items() if own and pace}
 
 
@@ -189,7 +164,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=5, help="of each contender")
     parser.add_argument("--quick", action="store_true", help="one run over 100,000 lines")
-    parser.add_argument("--only", action="append", metavar="NAME", choices=NAMES, help=f"repeatable: {'; '.join(NAMES)}")
+    parser.add_argument("--only", action="append", metavar="NAME", choices=CONTENDERS, help=f"repeatable: {'; '.join(CONTENDERS)}")
     parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
     parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench.json]")
     options = parser.parse_args(argv)
@@ -207,26 +182,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     source = made(folder, options.size, options.lines, options.seed)
     few = made(folder, "S", FEW_LINES, options.seed)
 
-    lakes: dict[Path, Path] = {}
-
-    def ingested(of: Path) -> Path:
-        if of not in lakes:
-            lakes[of] = folder / f"events-of-{of.name}"
-            shutil.rmtree(lakes[of], ignore_errors=True)
-            run(python("jobs/ingest.py", "--input", of, "--lakehouse", lakes[of], "--once"), PROJECT, folder / "output.txt")
-        return lakes[of]
-
     without = set() if options.size == WITH_FETCH else {DUCKDB_FETCH}
-    wanted = [one for one in contenders(ingested) if one.name in (options.only or {*NAMES} - without)]
-    results = measure(wanted, source, few, folder, options.runs)
-    lines = count(source)
-    figures = {result.name: result.figures(lines) for result in results}
+    wanted = [name for name in CONTENDERS if name in (options.only or CONTENDERS.keys() - without)]
+    found = measure(wanted, source, few, folder, options.runs)
     report = {
         "machine": on,
-        "input": {"size": options.size, "seed": options.seed, "lines": lines, "mb": disk_mb(source)},
+        "input": {"size": options.size, "seed": options.seed, "lines": count(source), "mb": disk_mb(source)},
         "runs": options.runs,
-        "contenders": figures,
-        "ratios": ratios(figures),
+        "contenders": found,
+        "ratios": ratios(found),
     }
     target = options.json or folder / "bench.json"
     target.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

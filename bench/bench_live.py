@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import operator
 import os
 import signal
 import statistics
@@ -35,6 +36,7 @@ import pyarrow.parquet as pq
 
 from bench.bench_ship import create_topic, delays_of, described
 from bench.live_load import write
+from bench.measured import disk_mb
 from coordinator_model.events import CLOCK, FOLLOWED
 from jobs.common.places import PROJECT
 from jobs.common.stores import Place, StorePath, readable
@@ -50,32 +52,29 @@ TABLES_OF_VIEW: Final = {"rebalances_now": ("rebalances_provisional", "rebalance
 KEY: Final = ("cluster", "group_id", "generation", "joined_at", "ended_at")
 WAITS: Final = "rebalances"
 """Final rows, which wait for later lines."""
+JVM, PYTHON = "JVM", "Python"
 WARM_SECONDS: Final = 120.0
 TARGET_SECONDS: Final = 10.0
 TARGET_ON_STORE: Final = 15.0
 
 
 class Sample(NamedTuple):
-    """Resident memory of a process tree at one moment, in MB, and processor time up to then, in seconds."""
+    """Of the processes of the JVM and of Python at one moment: resident memory in MB, and processor time so far in seconds."""
 
     at: float
-    jvm: float = 0.0
-    python: float = 0.0
-    jvm_cpu: float = 0.0
-    python_cpu: float = 0.0
+    mb: dict[str, float]
+    cpu: dict[str, float]
 
 
 def sample(pid: int) -> Sample:
     """A process and its children. Those that end meanwhile count as nothing."""
-    found = Sample(time.time())
+    found = Sample(time.time(), {JVM: 0.0, PYTHON: 0.0}, {JVM: 0.0, PYTHON: 0.0})
     for process in [root := psutil.Process(pid), *root.children(recursive=True)]:
         with contextlib.suppress(psutil.Error):
             size, times = process.memory_info().rss / 2**20, process.cpu_times()
-            seconds = times.user + times.system
-            if process.exe().endswith("/java"):  # a child that the JVM has forked looks like a second JVM at first
-                found = found._replace(jvm=max(found.jvm, size), jvm_cpu=max(found.jvm_cpu, seconds))
-            else:
-                found = found._replace(python=found.python + size, python_cpu=found.python_cpu + seconds)
+            kind, together = (JVM, max) if process.exe().endswith("/java") else (PYTHON, operator.add)
+            found.mb[kind] = together(found.mb[kind], size)  # a child that the JVM has forked looks like a second JVM at first
+            found.cpu[kind] = together(found.cpu[kind], times.user + times.system)
     return found
 
 
@@ -173,7 +172,7 @@ def main() -> int:
             time.sleep(0.2)
         counted_from = time.time() + wanted.warm
         load = (folder / "logs", wanted.rate, wanted.warm + wanted.seconds, wanted.rebalances)
-        samples = watched(get_context("spawn").Process(target=write, args=load, daemon=True), pipeline, folder / "run.txt")
+        samples = watched(get_context("spawn").Process(target=write, args=load, daemon=True), pipeline, folder)
         time.sleep(target)
         shipping = sample(shipper.pid)
         for process in (pipeline, shipper):
@@ -181,7 +180,7 @@ def main() -> int:
             process.wait(120)
         late = [delays(lakehouse, table, counted_from) for table in TIMES]
         print(f"at {wanted.rate:,} lines a second, lateness {wanted.lateness_ms} ms")
-        print(described(broker, TOPIC, folder / "logs", shipping.python_cpu, shipping.python))
+        print(described(broker, TOPIC, folder / "logs", shipping.cpu[PYTHON], shipping.mb[PYTHON]))
         print(f"  line to topic p50 {(ms := delays_of(broker, TOPIC))[len(ms) // 2]} ms, p95 {ms[len(ms) * 95 // 100]} ms")
         print(used([one for one in samples if one.at >= counted_from] or samples, wanted.rate))
         print(f"{sum(row['lines_read'] for row in table_rows(lakehouse / 'input_lines', ['lines_read'])):,} lines read; to visible row:")
@@ -190,16 +189,19 @@ def main() -> int:
         return 0 if all(one.seconds and percentile(one.seconds, 95) <= target for one in late if one.table != WAITS) else 1
 
 
-def watched(load: SpawnProcess, pipeline: subprocess.Popen[bytes], said: Path) -> list[Sample]:
-    """Samples of the pipeline as long as lines are written. SystemExit: it has ended."""
+def watched(load: SpawnProcess, pipeline: subprocess.Popen[bytes], folder: Path) -> list[Sample]:
+    """Samples of the pipeline as long as lines are written; a line a minute. SystemExit: it has ended."""
     samples: list[Sample] = []
     load.start()
     while load.is_alive():
         if pipeline.poll() is not None:
-            raise SystemExit(said.read_text(encoding="utf-8"))
+            raise SystemExit((folder / "run.txt").read_text(encoding="utf-8"))
         samples.append(last := sample(pipeline.pid))
         if len(samples) % 60 == 0:
-            print(f"{last.at - samples[0].at:5.0f} s  JVM {last.jvm:,.0f} MB, Python {last.python:,.0f} MB", flush=True)
+            memory = f"JVM {last.mb[JVM]:,.0f} MB, Python {last.mb[PYTHON]:,.0f} MB"
+            with contextlib.suppress(FileNotFoundError):  # Spark deletes old versions of the state
+                state = disk_mb(folder / "lakehouse" / "_checkpoints" / "track" / "state")
+                print(f"{last.at - samples[0].at:5.0f} s  {memory}, state on disk {state:.0f} MB", flush=True)
         time.sleep(1.0)
     return samples
 
@@ -220,16 +222,10 @@ def placed(folder: Path, store_ms: float | None) -> Iterator[tuple[Place, float,
 def used(samples: Sequence[Sample], rate: int) -> str:
     """What the pipeline used of the machine, and how its memory grew in the second half: the first holds start-up and the heap's growth."""
     first, last, half = samples[0], samples[-1], samples[len(samples) // 2 :]
-    minutes = [one.at / 60 for one in half]
-    rows = []
-    for name, sizes, cpu in (
-        ("JVM", [one.jvm for one in half], last.jvm_cpu - first.jvm_cpu),
-        ("Python", [one.python for one in half], last.python_cpu - first.python_cpu),
-    ):
-        slope = statistics.linear_regression(minutes, sizes).slope
-        rows.append((f"{name} {cpu / (last.at - first.at):.2f} cores, {sizes[-1]:,.0f} MB ({slope:+.1f} a minute)", cpu))
-    cores = sum(cpu for _, cpu in rows) / (last.at - first.at)
-    return f"pipeline: {cores:.2f} cores, {cores / rate * 1e6:.0f} µs a line; {'; '.join(text for text, _ in rows)}"
+    cores = {kind: (last.cpu[kind] - first.cpu[kind]) / (last.at - first.at) for kind in (JVM, PYTHON)}
+    slopes = {kind: statistics.linear_regression([one.at / 60 for one in half], [one.mb[kind] for one in half]).slope for kind in cores}
+    each = (f"{kind} {cores[kind]:.2f} cores, {last.mb[kind]:,.0f} MB ({slopes[kind]:+.1f} a minute)" for kind in cores)
+    return f"pipeline: {sum(cores.values()):.2f} cores, {sum(cores.values()) / rate * 1e6:.0f} µs a line; {'; '.join(each)}"
 
 
 if __name__ == "__main__":

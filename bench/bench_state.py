@@ -17,6 +17,7 @@ import resource
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, Final
 
@@ -40,26 +41,20 @@ SESSION_MS: Final = 45_000
 BROKER: Final = "broker-1"
 
 
+@dataclass
 class State:
     """Spark's GroupState, as far as the tracker uses it."""
 
-    def __init__(self, value: tuple[Any, ...] | None = None) -> None:
-        self.value = value
+    get: tuple[Any, ...] = ()
 
     @property
     def exists(self) -> bool:
         """Whether there was a batch before."""
-        return self.value is not None
-
-    @property
-    def get(self) -> tuple[Any, ...]:
-        """What the batch before left."""
-        assert self.value is not None
-        return self.value
+        return bool(self.get)
 
     def update(self, value: tuple[Any, ...]) -> None:
         """Keeps what this batch leaves."""
-        self.value = value
+        self.get = value
 
 
 FOLLOW: Final = shard_function(Spread(SHARDS, tasks=1), TrackerSettings())
@@ -135,7 +130,7 @@ def costs(shard: int, befores: Sequence[State], active: Sequence[str], members: 
     turns: list[list[float]] = [[] for _ in befores]
     for _ in range(TURNS):
         for state, own_turns in zip(befores, turns, strict=True):
-            own = State(state.value)
+            own = State(state.get)
             own_turns.append(sum(batch(shard, own, events, until_ms) for events, until_ms in zip(made, untils, strict=True)))
     gc.unfreeze()
     return [min(own_turns) / MEASURED for own_turns in turns]

@@ -26,7 +26,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 _FIRST_SAMPLE_SECONDS: Final = 0.05
 _SAMPLE_SECONDS: Final = 0.2
 _SAMPLES_FOR_ONE_OF_MEMORY: Final = 6
-_LINGER_SECONDS: Final = 20.0
+_LINGER_SECONDS: Final = 240.0
 _PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "duckdb", "pyarrow", "pandas", "msgspec")
 
 
