@@ -41,13 +41,13 @@ import psutil
 
 from jobs.common.stores import Place, StorePath
 from jobs.demo.local_broker import LocalBroker, free_port
-from tests.lab.local_store import BUCKET, LocalStore
-from tests.lab.store_proxy import StoreProxy
 from jobs.lakehouse import leases
 from jobs.lakehouse.reader import table_rows
 from schemas import names
 from schemas.tables import TRACK_TABLES
 from tests.kafka.topic_reader import each_line, topic_records
+from tests.lab.local_store import BUCKET, LocalStore
+from tests.lab.store_proxy import StoreProxy
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"
