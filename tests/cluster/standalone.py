@@ -1,10 +1,12 @@
 """A Spark standalone cluster of processes on this machine: a master and workers, whose executors know nothing of this project.
 
-Every worker has a core, a folder of its own, an environment of its own, and a Python that sees no installed package.
+Every worker has a core, a folder of its own, an environment of its own, and a Python that sees no installed package but Spark's library. It
+would have that from archives, too, and compile it at each start: a busy machine takes longer for that than Spark waits, which is 10 s.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,32 +14,23 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pyspark
 
 from jobs.pipeline.session import COMPILE_LESS, archived_classes
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
-CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
-_PATIENCE_SECONDS = 300  # for what takes seconds on a machine that has nothing else to do
-
-
-def wait_until(happened: Callable[[], Any], what: str) -> Any:
-    """What `happened` returns once it is true."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not (found := happened()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
-    return found
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def kill(process: subprocess.Popen) -> None:
@@ -49,17 +42,26 @@ def kill(process: subprocess.Popen) -> None:
 class Cluster:
     """A master and as many workers as were started. A context: everything ends with it."""
 
-    def __init__(self, folder: Path, shipped: Path, store: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`shipped`: the archive with the packages of the executors. `store`: what the driver's machine knows of an object store."""
+    def __init__(self, folder: Path, shipped: Path, store: Mapping[str, str] = _NOTHING, credentials: Mapping[str, str] = _NOTHING) -> None:
+        """`shipped`: the archive with the packages of the executors. `store`: what the driver's machine knows of an object store.
+
+        `credentials`: what the machines of the workers know of it, as instances with a role have.
+        """
         self.folder = folder
         self.store = store
+        self.credentials = credentials
         self.shipped = shipped
+        library = folder / "spark-library"
+        library.mkdir()
+        for name in ("pyspark", "py4j"):
+            (library / name).symlink_to(SPARK_HOME.parent / name)
         self.bare_python = folder / "bare-python"
-        self.bare_python.write_text(f'#!/bin/sh\nexec "{Path(sys._base_executable).resolve()}" -S "$@"\n')  # -S: no site-packages
+        interpreter = Path(sys._base_executable).resolve()
+        self.bare_python.write_text(f'#!/bin/sh\nPYTHONPATH="{library}:$PYTHONPATH" exec "{interpreter}" -S "$@"\n')  # -S: no site-packages
         self.bare_python.chmod(0o755)
         self._processes: list[subprocess.Popen] = []
         self._master = self._daemon("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        self.url = wait_until(lambda: self._said("master", r"Starting Spark master at (spark://\S+)"), "the master").group(1)
+        self.url = wait_until(lambda: self._said("master", r"Starting Spark master at (spark://\S+)")).group(1)
 
     def __enter__(self) -> Self:
         return self
@@ -77,15 +79,19 @@ class Cluster:
         return kept | daemons | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def start_worker(self, name: str) -> subprocess.Popen:
-        """A worker with one core, known to the master. Its executors are in its process group.
-
-        Its machine has credentials of a store, as an instance with a role has.
-        """
+        """A worker with one core, known to the master. Its executors are in its process group."""
         folder = self.folder / name
         arguments = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(folder))
-        worker = self._daemon(name, "worker.Worker", *arguments, self.url, credentials=True)
-        wait_until(lambda: self._said(name, "Successfully registered with master"), name)
+        worker = self._daemon(name, "worker.Worker", *arguments, self.url, known=self.credentials)
+        wait_until(lambda: self._said(name, "Successfully registered with master"))
         return worker
+
+    def kill_executors(self) -> None:
+        """kill -9 of the executors that run. Their workers start others."""
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline():
+                    process.kill()
 
     def submit(self, name: str, *arguments: object, ship: tuple[str, ...] | None = None) -> subprocess.Popen:
         """`spark-submit` from the project's folder. `name`: of its log, and of the log of its events."""
@@ -130,9 +136,8 @@ class Cluster:
     def _said(self, name: str, pattern: str) -> re.Match[str] | None:
         return re.search(pattern, self.output(name))
 
-    def _daemon(self, name: str, java_class: str, *arguments: str, credentials: bool = False) -> subprocess.Popen:
+    def _daemon(self, name: str, java_class: str, *arguments: str, known: Mapping[str, str] = _NOTHING) -> subprocess.Popen:
         command = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{java_class}", *arguments]
-        known = {key: value for key, value in self.store.items() if credentials and key in CREDENTIALS}
         return self._start(name, command, self.folder, known)
 
     def _start(self, name: str, command: list[object], folder: Path, known: Mapping[str, str]) -> subprocess.Popen:

@@ -6,7 +6,6 @@ What counts is the tables: those of a run in one process. Executors have nothing
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -15,21 +14,20 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.cli.entry import main
-from jobs.common import jars
 from jobs.common.settings import Settings, load
 from jobs.common.stores import StorePath
-from jobs.demo.local_broker import LocalBroker
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
-from jobs.pipeline.ingest_topic import start_ingest_topic
-from jobs.pipeline.topic_input import TopicInput
-from schemas.tables import INGEST_TABLES, TRACK_TABLES
+from schemas.tables import TRACK_TABLES
 from scripts.build import package
-from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
+from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs
 from tests.lab.local_store import BUCKET, SECRET_KEY
 from tests.laws.kept import assert_laws_are_kept
+from tests.pipeline.test_run import unfolded
+from tests.reaching import reached
 from tests.unpacking import unpack
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -41,25 +39,28 @@ SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 2_000\nshar
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    """Package and archive, as `make package` builds them."""
-    _, sources, archive = package.main(tmp_path_factory.mktemp("dist"))
-    return sources, archive
+    """The archive of packages that `make package` builds."""
+    return package.main(tmp_path_factory.mktemp("dist"))[2]
 
 
 @pytest.fixture(scope="module")
 def unpacked(shipped, tmp_path_factory):
     """How to ship what is in the archive, unpacked once in a folder that all nodes see: each executor and driver takes 5 s less."""
     folder = tmp_path_factory.mktemp("packages")
-    unpack(shipped[1], folder)
+    unpack(shipped, folder)
     return "--conf", f"spark.executorEnv.PYTHONPATH={folder}"
 
 
 @pytest.fixture(scope="module")
 def cluster(shipped, store, s3_jars, tmp_path_factory):  # noqa: ARG001 - it needs them
-    environment = store.environment()
-    with Cluster(tmp_path_factory.mktemp("cluster"), shipped[1], environment) as running, pytest.MonkeyPatch.context() as here:
-        for name, value in environment.items():
-            here.setenv(name, value)
+    """Credentials are in a profile, as on a machine where a person works, and in the environment of the workers."""
+    known = store.environment()
+    credentials = {name: known.pop(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    profiles = tmp_path_factory.mktemp("aws") / "credentials"
+    profiles.write_text("[default]\n" + "".join(f"{name.lower()} = {value}\n" for name, value in credentials.items()))
+    known["AWS_SHARED_CREDENTIALS_FILE"] = str(profiles)
+    folder = tmp_path_factory.mktemp("cluster")
+    with Cluster(folder, shipped, known, credentials) as running, reached(store):
         running.start_worker("worker-1")
         yield running
 
@@ -109,7 +110,7 @@ def committed(checkpoint):
 
 def in_the_middle(query, checkpoint, least):
     """Waits until the query has committed so many batches, and is still running; returns how many."""
-    wait_until(lambda: committed(checkpoint) >= least or query.poll() is not None, f"commits in {checkpoint}")
+    wait_until(lambda: committed(checkpoint) >= least or query.poll() is not None)
     assert query.poll() is None
     return committed(checkpoint)
 
@@ -132,6 +133,11 @@ def command_line(process):
 def lost_executors(cluster, name):
     """The ids of the executors that an application lost."""
     return [event["Executor ID"] for event in cluster.events(name) if event["Event"] == "SparkListenerExecutorRemoved"]
+
+
+def settings_of(cluster, name):
+    """Spark's own account of the settings of an application."""
+    return next(event["Spark Properties"] for event in cluster.events(name) if event["Event"] == "SparkListenerEnvironmentUpdate")
 
 
 def state_partitions(cluster, name):
@@ -161,23 +167,26 @@ def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
         assert f"No module named '{name}'" in tried.stderr
 
 
-def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, logs, settings, reference, store_prefix):
-    """The nodes share nothing but an object store, and get packages from Spark."""
+def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, unpacked, logs, settings, reference, store_prefix):
+    """The nodes share nothing but an object store; where the driver starts again, they get packages from Spark."""
     house = Lakehouse(StorePath(BUCKET, store_prefix))
-    driver = cluster.submit("ingest", *ingest(house.folder, logs, settings))
+    driver = cluster.submit("ingest", *ingest(house.folder, logs, settings), ship=unpacked)
     before = in_the_middle(driver, house.ingest_checkpoint, 1)
     assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
     kill(driver)
     again = cluster.submit("ingest-again", *ingest(house.folder, logs, settings))
-    assert again.wait(timeout=600) == 0, cluster.output("ingest-again")
+    assert again.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("ingest-again")
     assert committed(house.ingest_checkpoint) > before
 
     worker = cluster.start_worker("worker-of-track")
-    query = cluster.submit("track", *track(house.folder, settings))
+    query = cluster.submit("track", *track(house.folder, settings), ship=unpacked)
     before = in_the_middle(query, house.track_checkpoint, 1)
     kill(worker)
-    assert query.wait(timeout=600) == 0, cluster.output("track")
+    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("track")
     assert committed(house.track_checkpoint) > before
+    used = settings_of(cluster, "track")
+    assert used["spark.sql.shuffle.partitions"] == "4", "the command line goes before the file"
+    assert used["spark.sql.session.timeZone"] == "UTC", "the file goes before Spark's own"
     (lost,) = lost_executors(cluster, "track")
     # State that the lost executor had was read from the checkpoint by another one.
     assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
@@ -188,47 +197,16 @@ def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, logs, sett
     assert not [path for path in written if SECRET_KEY.encode() in path.read_bytes()]
 
 
-@pytest.fixture(scope="module")
-def topic(logs, tmp_path_factory):
-    """A broker with the same logs in a topic."""
-    assert jars.main(["kafka"]) == 0
-    folder = tmp_path_factory.mktemp("broker")
-    with LocalBroker(folder) as broker:
-        broker.create_topic("lines", 3)
-        place = ["--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2", "--state", str(folder / "state.json")]
-        assert (
-            main(["ship", *place, "--topic", "lines", "--bootstrap", broker.bootstrap, "--timezone", "America/New_York", "--raw", "--once"])
-            == 0
-        )
-        yield TopicInput(broker.bootstrap, "lines", max_offsets=600)
-
-
-def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, topic, settings, tmp_path):
-    alone, house = Lakehouse(tmp_path / "alone"), Lakehouse(tmp_path / "lake")
-    places = {"lakehouse": alone.folder, "checkpoint": alone.topic_checkpoint}
-    start_ingest_topic(spark, topic, most_lines=load(settings).slice_lines, **places, once=True).awaitTermination()
-
-    worker = cluster.start_worker("worker-of-topic")
-    arguments = ("--kafka", topic.bootstrap, "--topic", topic.topic, "--max-offsets", topic.max_offsets, "--config", settings, "--once")
-    query = cluster.submit("topic", "jobs/ingest_topic.py", *arguments, "--lakehouse", house.folder)
+def test_a_topic_is_read_by_executors_one_of_which_is_killed(cluster, unpacked, broker, logs, settings, reference, tmp_path):
+    house, place = Lakehouse(tmp_path / "lake"), ("--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2")
+    broker.create_topic("of-a-cluster", 3)
+    topic = ("--topic", "of-a-cluster", "--bootstrap", broker.bootstrap, "--state", str(tmp_path / "state.json"))
+    assert main(["ship", *place, *topic, "--timezone", "America/New_York", "--raw", "--once"]) == 0
+    arguments = ("--kafka", broker.bootstrap, "--topic", "of-a-cluster", "--max-offsets", 600, "--config", settings, "--once")
+    query = cluster.submit("topic", "jobs/ingest_topic.py", *arguments, "--lakehouse", house.folder, ship=unpacked)
     before = in_the_middle(query, house.topic_checkpoint, 1)
-    kill(worker)
-    assert query.wait(timeout=600) == 0, cluster.output("topic")
+    cluster.kill_executors()
+    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("topic")
     assert committed(house.topic_checkpoint) > before
     assert lost_executors(cluster, "topic")
-    assert rows(house.folder, INGEST_TABLES) == rows(alone.folder, INGEST_TABLES)
-
-
-def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_batch(cluster, unpacked, settings):
-    """The path is that of the driver's own working directory, which is another one in each process."""
-    here = Path("dist", "unshared-lakehouse")
-    query = cluster.submit("unshared", *track(Path("/proc/self/cwd") / here, settings), ship=unpacked)
-    assert query.wait(timeout=600) == 2
-    shutil.rmtree(PROJECT / here)  # where the driver made it
-    assert f"does not see /proc/self/cwd/{here}: the lakehouse must lie in a folder" in cluster.output("unshared")
-
-
-def test_a_package_that_was_not_shipped_is_named(cluster, shipped, settings, tmp_path):
-    query = cluster.submit("not-shipped", *track(tmp_path, settings), ship=("--py-files", str(shipped[0])))
-    assert query.wait(timeout=600) == 2
-    assert "the executors cannot run this project: ModuleNotFoundError: No module named 'msgspec'" in cluster.output("not-shipped")
+    assert unfolded(house.folder, by_log=False) == unfolded(reference, by_log=False)  # the same logs have other names in a topic

@@ -1,7 +1,11 @@
-"""jobs/pipeline/executors.py without a cluster, and what else a cluster needs of the jobs. On one: tests/cluster."""
+"""jobs/pipeline/executors.py without a cluster, and what else a cluster needs of the jobs. On one: tests/cluster.
+
+The workers of a local Spark play executors: they are other processes than the driver, and may have another working directory and Python.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,9 +13,11 @@ import pytest
 
 from jobs import ingest, ingest_topic, track
 from jobs.common.errors import UserError
+from jobs.common.settings import Settings
 from jobs.common.stores import StorePath, place_of
-from jobs.pipeline import executors
+from jobs.pipeline import alone, executors
 from jobs.pipeline.session import is_local
+from jobs.pipeline.topic_input import TopicInput
 
 
 def problems(folder, expected=None):
@@ -69,6 +75,51 @@ def test_another_version_of_the_project_is_refused(tmp_path):
 )
 def test_only_a_driver_that_is_its_own_executor_is_local(master, local):
     assert is_local(master) is local
+
+
+@pytest.fixture
+def cluster(spark, tmp_path, monkeypatch):
+    """A Spark that is taken for a cluster, and a driver in another working directory than its workers."""
+    monkeypatch.setattr(executors, "is_local", lambda _: False)
+    monkeypatch.chdir(tmp_path)
+    return spark
+
+
+@pytest.mark.spark
+def test_executors_that_share_the_lakehouse_are_found_fit(cluster, tmp_path):
+    executors.check_executors(cluster, [tmp_path / "lake"])
+    assert list((tmp_path / "lake").iterdir()) == []
+
+
+@pytest.mark.spark
+def test_executors_that_do_not_share_the_lakehouse_are_found(cluster):
+    """The path is that of each process's own working directory."""
+    with pytest.raises(UserError, match="does not see /proc/self/cwd/lake: the lakehouse must lie in a folder"):
+        executors.check_executors(cluster, [Path("/proc/self/cwd/lake")])
+
+
+@pytest.mark.spark
+def test_a_package_that_was_not_shipped_is_named(cluster, tmp_path, monkeypatch):
+    bare = tmp_path / "bare-python"  # its workers are those of a cluster: started by Spark's own daemon, not by ours; -S: without packages
+    bare.write_text(f'#!/bin/sh\nexec "{Path(sys._base_executable).resolve()}" -S -m pyspark.daemon "$3"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(cluster.sparkContext, "pythonExec", str(bare))
+    with pytest.raises(UserError, match=r"the executors cannot run this project: ModuleNotFoundError: No module named 'msgspec'"):
+        executors.check_executors(cluster, [tmp_path / "lake"])
+
+
+@pytest.mark.parametrize("job", [alone.ingest_files, alone.ingest_topic, alone.track])
+def test_each_job_checks_them_before_its_query_starts(job, tmp_path, monkeypatch):
+    def check(spark, folders):
+        raise UserError(f"{spark} checked for {folders}")
+
+    (tmp_path / "server.log").touch()
+    monkeypatch.setattr(alone, "spark_session", lambda *_, **__: "Spark")
+    monkeypatch.setattr(alone, "check_executors", check)
+    monkeypatch.setattr(alone.topic_input, "check", lambda *_: None)
+    source = {alone.ingest_files: [tmp_path / "server.log"], alone.ingest_topic: [TopicInput("127.0.0.1:1", "logs")]}.get(job, [])
+    with pytest.raises(UserError, match=f"Spark checked for .*{tmp_path / 'lake'}"):
+        job(*source, tmp_path / "lake", settings=Settings(), once=True)
 
 
 def test_an_interpreter_that_the_drivers_machine_lacks_is_named():

@@ -100,14 +100,14 @@ def test_processes_that_plan_for_queries_may_be_killed(spark, reference, logs, t
     assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
 
 
-def unfolded(lakehouse):
+def unfolded(lakehouse, *, by_log=True):
     """The lines that became events: their places, kinds and times of arrival. Batches decide which of FETCH and METADATA have rows."""
     found = []
     for row in table_rows(lakehouse / "group_events"):
         at_ms = row["received_at"].timestamp() * 1_000 // 1
         if row["source"] != "clock" and row["kind"] not in (FETCH, TOPIC_NAMED):
             beats = zip(row["beats"] or [0], row["positions"] or [row["position"]], strict=True)
-            found += [(row["origin"], place, row["kind"], at_ms + beat, row["lines"] > 0) for beat, place in beats]
+            found += [(row["origin"] if by_log else "", place, row["kind"], at_ms + beat, row["lines"] > 0) for beat, place in beats]
     return sorted(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -107,41 +106,6 @@ def test_delta_round_trip_in_utc(spark: SparkSession, tmp_path: Path) -> None:
 def test_the_kafka_connector_is_there(spark: SparkSession) -> None:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "t")
     assert "headers" not in reader.load().columns
-
-
-PROGRAM = """\
-import sys
-from jobs.pipeline.session import spark_session
-spark = spark_session("submitted", conf={"spark.sql.ansi.enabled": "false"})
-get = spark.conf.get
-spark.range(3).write.format("delta").save(sys.argv[1])
-print("RESULT", get("spark.sql.shuffle.partitions"), get("spark.sql.session.timeZone"), get("spark.sql.ansi.enabled"),
-      get("spark.app.name"), spark.read.format("delta").load(sys.argv[1]).count())
-"""
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_submit_with_our_properties_file(tmp_path: Path) -> None:
-    """As the README tells: the file's settings, the command line before them, the program's own before both."""
-    import pyspark
-
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    done = subprocess.run(
-        [
-            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-            *("--properties-file", "conf/spark-defaults.conf"),
-            *("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3"),
-            *(str(program), str(tmp_path / "table")),
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)},
-    )
-    assert "RESULT 3 UTC false program.py 3" in done.stdout, done.stderr
 
 
 def test_a_run_that_follows_its_input_leaves_slots_to_track():
