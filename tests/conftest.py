@@ -7,6 +7,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from jobs.common.stores import StorePath
     from jobs.demo.local_broker import LocalBroker
     from tests.lab.local_store import LocalStore
+    from tests.lab.store_proxy import StoreProxy
 
 # dev: other cases each time. ci: the same ones every time, so that a failure can be repeated. long: to search for new failures.
 # No deadline in any: the first call of anything is slow, and these machines are shared.
@@ -56,9 +58,9 @@ def process_group(file: Path) -> str:
 
     A file stays together, since its tests share what they start. So do the files that share Spark, which takes a minute to get fast. There
     are two sessions of Spark, each for half of the work: one for the parsers, the pipeline and the tests with a broker, which wait most of
-    the time, and one for all others. tests/cluster has its own.
+    the time, and one for all others.
     """
-    if file.parent.name == "cluster" or not re.search(r"def \w+\([^)]*\bspark\b", file.read_text(encoding="utf-8")):
+    if not re.search(r"def \w+\([^)]*\bspark\b", file.read_text(encoding="utf-8")):
         return str(file)
     return "spark, live" if file.parent.name in {"live", "parsing", "pipeline"} else "spark"
 
@@ -98,12 +100,12 @@ class _SharingScheduling(LoadScopeScheduling):
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(s3_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:  # noqa: ARG001 - it needs them
     """One session for the whole run: starting one takes 4 s. Tests get their own folders, not their own session.
 
     Its settings are those of conf/spark-defaults.conf, so tests see what users run, except for what is here.
     """
-    from jobs.pipeline.session import spark_session  # a run of the fast tests alone never loads Spark
+    from jobs.pipeline.session import local_defaults, spark_session  # a run of the fast tests alone never loads Spark
 
     folder = tmp_path_factory.mktemp("spark")
     session = spark_session(
@@ -120,6 +122,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.local.dir": str(folder / "local"),
             # A function that fails in a test fails the same way the second time.
             "spark.task.maxFailures": "1",
+            # For those that work in a store: `checkpoints_in_store`.
+            "spark.jars": local_defaults(s3=True)["spark.jars"],
         },
     )
     yield session
@@ -156,7 +160,8 @@ def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     from jobs.demo.local_broker import LocalBroker, free_port
 
     settings = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
-    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, port=free_port()) as running:
+    logged = {"request_log": True, "also_logged": ["LIST_OFFSETS"]}
+    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, port=free_port(), **logged) as running:
         yield running
 
 
@@ -184,3 +189,32 @@ def on_store(store: LocalStore, store_prefix: str) -> Iterator[StorePath]:
 
     with reached(store):
         yield stores.StorePath(BUCKET, store_prefix)
+
+
+@pytest.fixture(scope="session")
+def store_proxy(store: LocalStore) -> Iterator[StoreProxy]:
+    """The way of Spark's JVM to the store: it keeps the address that it had first."""
+    from tests.lab.store_proxy import StoreProxy
+
+    with StoreProxy(store.endpoint) as running:
+        yield running
+
+
+@pytest.fixture
+def checkpoints_in_store(
+    spark: SparkSession, store: LocalStore, store_proxy: StoreProxy, tmp_path: Path
+) -> Callable[..., AbstractContextManager[None]]:
+    """A context in which Spark, this process and its workers work in the store, through the proxy, which counts requests from then on."""
+    from tests.reaching import checkpoints_in
+
+    @contextmanager
+    def in_store(*, fail_every: int = 0) -> Iterator[None]:
+        store_proxy.clear()
+        store_proxy.fail_every = fail_every
+        try:
+            with checkpoints_in(store, store_proxy.endpoint, spark, tmp_path):
+                yield
+        finally:
+            store_proxy.fail_every = 0
+
+    return in_store

@@ -25,7 +25,8 @@ from jobs.pipeline import run as pipeline
 from jobs.pipeline.topic_input import TopicInput, records_at_once
 from schemas.tables import TRACK_TABLES
 from tests.laws.kept import assert_laws_are_kept
-from tests.live.shipping import PROJECT, wait_until
+from tests.live.shipping import PROJECT
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 OTHER_VERSION = ", this program reads 2: run the same version here and in `rebalance ship`, or ship with --raw"
 
@@ -35,6 +36,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unre
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
 ZONE = "America/New_York"
 PARTITIONS = 3
+SHARDS = 8
 
 
 def make_topic(broker, name):
@@ -49,7 +51,7 @@ def ship(broker, folder, cluster, name, topic, state, *more):
 
 
 def run(spark, lakehouse, source=None, topic=None, **settings):
-    return pipeline.run(source, lakehouse, settings=Settings(shards=8, **settings), once=True, spark=spark, topic=topic)
+    return pipeline.run(source, lakehouse, settings=Settings(shards=SHARDS, **settings), once=True, spark=spark, topic=topic)
 
 
 def tables(lakehouse, cluster):
@@ -194,7 +196,7 @@ def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, unre
     assert "is not the topic (other) that" in refused("--kafka", broker.bootstrap, "--topic", topic)
     (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text("{")
     assert "is damaged" in refused("--kafka", broker.bootstrap, "--topic", topic)
-    _, error = unreachable.communicate(timeout=240)
+    _, error = unreachable.communicate(timeout=PATIENCE_SECONDS)
     assert unreachable.returncode == 2
     (line,) = error.splitlines()
     assert "cannot reach a cluster at 127.0.0.1:1" in line
@@ -224,7 +226,7 @@ def test_a_topic_that_was_made_again_is_another_one(spark, broker, logs, tmp_pat
     run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_topics([topic])[topic].result(30)
-    wait_until(lambda: topic not in admin.list_topics(timeout=10).topics)
+    wait_until(lambda: topic not in admin.list_topics(timeout=PATIENCE_SECONDS).topics)
     make_topic(broker, topic)
     with pytest.raises(UserError, match="was deleted and made again"):
         run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))

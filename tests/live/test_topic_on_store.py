@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
+import os
+import signal
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import psutil
 import pytest
 
 from jobs.common.settings import Settings
+from jobs.demo.children import RebalanceCommand
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import account
 from jobs.pipeline import at_once
+from jobs.pipeline.topic_input import TopicInput
 from tests.dashboard.serving import serving
 from tests.laws.kept import assert_laws_are_kept
-from tests.live.shipping import PROJECT, wait_until
-from tests.live.test_topic import ZONE, make_topic, ship, tables, without_fetch
+from tests.live.test_topic import SHARDS, ZONE, make_topic, run, ship, tables, without_fetch
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("s3_jars")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1" / "broker-2"
 AT_ONCE = Policy(grace=timedelta(0))
@@ -35,27 +36,7 @@ def lines():
     return [*found, f"[{later:%Y-%m-%d %H:%M:%S},000] INFO Still here (kafka.server.KafkaServer)\n".encode()]
 
 
-class Pipeline:
-    """`rebalance run --kafka` and its processes."""
-
-    def __init__(self, bootstrap, topic, lake, *more):
-        command = ["run", "--kafka", bootstrap, "--topic", topic, "--lakehouse", str(lake), "--max-offsets", "300", *more]
-        self._process = subprocess.Popen([sys.executable, "-m", "jobs.cli", *command], cwd=PROJECT, start_new_session=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        """Kills all of it at once, as a power cut does."""
-        for process in [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]:
-            process.kill()
-        self._process.wait()
-
-    def end(self):
-        return self._process.wait(240)
-
-
-def test_a_run_that_is_killed_goes_on_where_it_was(broker, on_store, lines, tmp_path):
+def test_a_run_that_is_killed_goes_on_where_it_was(spark, checkpoints_in_store, broker, on_store, lines, tmp_path):
     topic, lake, log = make_topic(broker, "on-a-store"), on_store / "lake", tmp_path / "logs" / "one" / "broker-2" / "kafka-request.log"
     log.parent.mkdir(parents=True)
 
@@ -65,19 +46,28 @@ def test_a_run_that_is_killed_goes_on_where_it_was(broker, on_store, lines, tmp_
         ship(broker, log.parent, "one", "broker-2", topic, tmp_path / "state.json")
 
     write(0)
-    with Pipeline(broker.bootstrap, topic, lake):
-        wait_until(lambda: account(lake)["rebalances"] > 0)
+    (tmp_path / "pipeline.toml").write_text(f"[pipeline]\nshards = {SHARDS}\n")
+    source = ["--kafka", broker.bootstrap, "--topic", topic, "--max-offsets", "300", "--config", str(tmp_path / "pipeline.toml")]
+    with RebalanceCommand("run", "--lakehouse", str(lake), *source, log=tmp_path / "run.txt") as pipeline:
+
+        def rebalances():
+            assert pipeline.running, pipeline.last_line()
+            return account(lake)["rebalances"]
+
+        wait_until(rebalances)
         with serving(lake) as served:
             seen = len(served.ask("rebalances"))
             assert seen
             write(1)
             list(maintain(lake, AT_ONCE, now=NOW))
-            wait_until(lambda: len(served.ask("rebalances")) > seen)
+            wait_until(lambda: len(served.ask("rebalances")), lambda number: number > seen)
+        os.killpg(pipeline._process.pid, signal.SIGKILL)  # Python and the JVM at once, as a power cut does
     write(2)
-    assert Pipeline(broker.bootstrap, topic, lake, "--once").end() == 0
+    with checkpoints_in_store():
+        run(spark, lake, topic=TopicInput(broker.bootstrap, topic, max_offsets=300))
 
     expected = tmp_path / "expected"
-    at_once.process(tmp_path / "logs", expected, settings=Settings(timezone=ZONE), most_lines=1 << 30)
+    at_once.process(tmp_path / "logs", expected, settings=Settings(timezone=ZONE, shards=SHARDS), most_lines=1 << 30)
     assert account(lake)["events"] == account(expected)["events"]
     assert tables(lake, "one") == tables(expected, "one")
     assert_laws_are_kept(lake)

@@ -16,13 +16,12 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import account
 from jobs.pipeline import run as pipeline
+from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
 from tests.dashboard.serving import serving
 from tests.frames import rows_of
 from tests.lab.local_store import BUCKET
-from tests.lab.store_proxy import StoreProxy
 from tests.laws.kept import assert_laws_are_kept
-from tests.pipeline.store_session import store_session
 from tests.reaching import reached
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -32,19 +31,6 @@ SETTINGS = {"timezone": "America/New_York", "slice_lines": 300, "shards": 8}
 PARTS = 4
 AT_ONCE = Policy(grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
-
-
-@pytest.fixture(scope="module")
-def proxy(store):
-    with StoreProxy(store.endpoint) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def session(store, proxy, s3_jars):  # noqa: ARG001 - it needs them
-    """A session whose requests the proxy counts."""
-    with store_session(store.environment(proxy.endpoint)) as running:
-        yield running
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -95,14 +81,15 @@ def assert_few(requests):
     assert len(asked) <= 550 + 60 * batches("ingest") + 60 * batches("track"), Counter((one.kind, one.path) for one in asked)
 
 
-def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, session, store_prefix, lines, undisturbed, tmp_path):
+def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, checkpoints_in_store, store_prefix, lines, undisturbed, tmp_path):
     """From one folder to another, to the store, and back to a disk, with new lines each time."""
     run(spark, logs(tmp_path, lines, 1), tmp_path / "first")
     (tmp_path / "first").rename(tmp_path / "second")
     run(spark, logs(tmp_path, lines, 2), tmp_path / "second")
     on_store = StorePath(BUCKET, store_prefix)
     copy_tree(tmp_path / "second", on_store)
-    assert session.run(logs(tmp_path, lines, 3), on_store, **SETTINGS)["lines_read"] > 0
+    with checkpoints_in_store():
+        assert run(spark, logs(tmp_path, lines, 3), on_store).added["lines_read"] > 0
     copy_tree(on_store, tmp_path / "third")
     run(spark, logs(tmp_path, lines, 4), tmp_path / "third")
     assert account(tmp_path / "third") == account(undisturbed)
@@ -110,17 +97,20 @@ def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, session, sto
     assert_laws_are_kept(tmp_path / "third", tmp_path / "logs")  # evidence finds its lines
 
 
-def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(session, proxy, store_prefix, lines, undisturbed, tmp_path):
+def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(
+    spark, store_proxy, checkpoints_in_store, store_prefix, lines, undisturbed, tmp_path
+):
     old, lake = StorePath(BUCKET, f"{store_prefix}/old"), StorePath(BUCKET, f"{store_prefix}/lake")
-    session.run(logs(tmp_path, lines, 1), old, **SETTINGS)
-    list(maintain(old, AT_ONCE, now=NOW))
-    session.replay(old, lake, swap=True, **SETTINGS)
-    assert not Lakehouse(lake).replay.exists()
-    for part in range(2, PARTS + 1):
-        proxy.clear()
-        session.run(logs(tmp_path, lines, part), lake, **SETTINGS)
-        assert_few(proxy.requests())
-        list(maintain(lake, AT_ONCE, now=NOW))
+    with checkpoints_in_store():
+        run(spark, logs(tmp_path, lines, 1), old)
+        list(maintain(old, AT_ONCE, now=NOW))
+        replay(old, lake, settings=Settings(**SETTINGS), spark=spark, swap_them=True)
+        assert not Lakehouse(lake).replay.exists()
+        for part in range(2, PARTS + 1):
+            store_proxy.clear()
+            run(spark, logs(tmp_path, lines, part), lake)
+            assert_few(store_proxy.requests())
+            list(maintain(lake, AT_ONCE, now=NOW))
     assert account(lake) == account(undisturbed)
     assert_basic_rows_equality(rows_of(lake), rows_of(undisturbed))
     assert_laws_are_kept(lake, tmp_path / "logs")
