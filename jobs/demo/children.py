@@ -15,7 +15,7 @@ from jobs.demo.bound import bound
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-STOP_SECONDS: Final = 60
+STOP_SECONDS: Final = 300
 
 
 class RebalanceCommand:

@@ -37,8 +37,8 @@ from jobs.logs.broker_judge import GROUP_APIS
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-READY_SECONDS: Final = 90
-STOP_SECONDS: Final = 30
+READY_SECONDS: Final = 300
+STOP_SECONDS: Final = 120
 ATTEMPTS: Final = 3
 """Another program may take a free port before the broker listens on it."""
 

@@ -25,9 +25,10 @@ from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse import maintain
 from jobs.lakehouse.folder import Lakehouse, check_layout
-from tests.alerts.webhooks import PATIENCE, QUICK, SECRET, finding, found, hook, now_ms, secret_file, wait_for
+from tests.alerts.webhooks import QUICK, SECRET, finding, found, hook, now_ms, secret_file
 from tests.health.metrics_text import read_metrics
 from tests.lakehouse.rows import empty_lakehouse, new_lakehouse, open_rebalance
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -74,10 +75,10 @@ def test_only_what_is_found_after_the_first_start_is_posted(lake, received, said
     found(lake, finding("before"))
     with sending(lake, received, said):
         found(lake, finding("after"))
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     found(lake, finding("while nobody ran"))
     with sending(lake, received, said):
-        wait_for(lambda: len(received.taken) == 2)
+        wait_until(lambda: len(received.taken), 2)
     assert groups(received.findings()) == ["after", "while nobody ran"]
     assert said == []
 
@@ -90,7 +91,7 @@ def test_a_new_lakehouse_has_only_new_findings(tmp_path, received, said):
     new_lakehouse(lake)
     found(lake, finding("first"))
     with sending(lake, received, said):
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     assert groups(received.findings()) == ["first"]
 
 
@@ -104,7 +105,7 @@ def test_a_receiver_gets_what_it_asks_for(lake, received, said):
             finding("stock"),
             finding("payroll", code="MODEL_DIVERGENCE"),
         )
-        wait_for(lambda: alerts.senders[0].sent == 2)
+        wait_until(lambda: alerts.senders[0].sent, 2)
         assert metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall") == 2
     assert groups(received.findings()) == ["payments", "orders"]
 
@@ -120,11 +121,11 @@ def test_an_open_rebalance_is_posted_once_it_exceeds_its_limit_and_again_when_it
         found(lake, began)
         over = began | {"ended_at": began["started_at"] + 30_000, "total_ms": 30_000}
         found(lake, over | {"alarm": "RAISED"})
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
         found(lake, over | {"awaited": []}, finding("other"))
         found(lake, over | {"outcome": "ENDED", "alarm": "CLEARED"})
-        wait_for(lambda: len(received.findings()) == 3)
-        wait_for(lambda: metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall") == 3)
+        wait_until(lambda: len(received.findings()), 3)
+        wait_until(lambda: metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall"), 3)
     posted = [one for one in received.findings() if one["code"] == "OPEN_REBALANCE"]
     assert [(one["group"], one["severity"], one["open"]) for one in posted] == [("payments", "ERROR", True), ("payments", "ERROR", False)]
     assert "longer than its rebalance timeout of 30.0 s" in posted[0]["message"]
@@ -138,7 +139,7 @@ def test_an_open_rebalance_is_posted_once_it_exceeds_its_limit_and_again_when_it
 def test_what_happened_long_before_it_was_found_is_left_out_and_counted(lake, received, said):
     with sending(lake, received, said, max_age_ms=60_000) as alerts:
         found(lake, finding("old", occurred_at=now_ms() - 120_000), finding("new"))
-        wait_for(lambda: alerts.senders[0].sent == 1)
+        wait_until(lambda: alerts.senders[0].sent, 1)
         assert metrics(alerts).value("rebalance_alerts_left_out_total", receiver="oncall", reason="old") == 1
     assert groups(received.findings()) == ["new"]
     assert said == ["alerts: 1 finding not sent to oncall: found more than 1 min after it happened (max_age_ms)"]
@@ -149,7 +150,7 @@ def test_what_comes_together_is_one_message_and_a_flood_is_a_few(lake, received,
     with sending(lake, received, said):
         for first in range(0, 400, 40):
             found(lake, *(finding(f"g{number}") for number in range(first, first + 40)))
-        wait_for(lambda: len(received.findings()) == 400)
+        wait_until(lambda: len(received.findings()), 400)
     assert groups(received.findings()) == [f"g{number}" for number in range(400)]
     assert len(received.taken) <= 12
 
@@ -161,10 +162,10 @@ def test_what_waits_is_counted_but_not_kept(lake, received, said, monkeypatch):
         (sender,) = alerts.senders
         for first in range(0, 120, 30):
             found(lake, *(finding(f"g{number}") for number in range(first, first + 30)))
-        wait_for(lambda: sender.waiting == 120)
+        wait_until(lambda: sender.waiting, 120)
         assert metrics(alerts).value("rebalance_alerts_waiting", receiver="oncall") == 120
         received.answers = []
-        wait_for(lambda: sender.sent == 120)
+        wait_until(lambda: sender.sent, 120)
         assert sender.waiting == 0
     assert groups(received.findings()) == [f"g{number}" for number in range(120)]
 
@@ -174,9 +175,9 @@ def test_a_receiver_that_fails_gets_the_same_message_until_it_takes_it(lake, rec
     received.answers = [answer] * 4
     with sending(lake, received, said) as alerts:
         found(lake, finding())
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
         (sender,) = alerts.senders
-        wait_for(lambda: sender.sent == 1)
+        wait_until(lambda: sender.sent, 1)
         assert metrics(alerts).value("rebalance_alerts_failed_total", receiver="oncall", reason=str(answer[0])) == 4
     assert len(received.got) == 5
     assert len({headers["Idempotency-Key"] for _, headers, _ in received.got}) == 1
@@ -190,7 +191,7 @@ def test_retry_after_is_heeded(lake, received, said):
     with sending(lake, received, said) as alerts:
         (sender,) = alerts.senders
         found(lake, finding())
-        wait_for(lambda: sender.failed["429"])
+        wait_until(lambda: sender.failed["429"])
         assert sender._not_before - sender_module.time.monotonic() > 2_000
     assert received.taken == []
     assert said[-1] == "alerts: 1 finding not sent to oncall yet: the next run sends what waits"
@@ -203,8 +204,8 @@ def test_a_receiver_that_hangs_keeps_nobody_waiting_but_itself(lake, received, s
         receivers = tuple(ReceiverSettings(name, "json", str(path), timeout_ms=200) for name, path in zip(("a", "b"), file, strict=True))
         with alerting(Lakehouse(lake), AlertSettings(receivers=receivers), said.append, QUICK) as alerts:
             found(lake, finding())
-            wait_for(lambda: other.taken)
-            wait_for(lambda: received.taken)
+            wait_until(lambda: other.taken)
+            wait_until(lambda: received.taken)
             assert metrics(alerts).value("rebalance_alerts_failed_total", receiver="a", reason="timeout") == 2
     assert "alerts to a: no answer in time; they are kept and sent later" in said
 
@@ -216,9 +217,9 @@ def test_a_receiver_that_was_away_gets_all_when_it_is_back(lake, said):
         (sender,) = alerts.senders
         for number in range(5):
             found(lake, finding(f"g{number}"))
-        wait_for(lambda: sender.failed["connection"] and sender.waiting == 5)
+        wait_until(lambda: sender.failed["connection"] and sender.waiting == 5)
         with hook(port) as back:
-            wait_for(lambda: sender.sent == 5)
+            wait_until(lambda: sender.sent, 5)
             assert groups(back.findings()) == [f"g{number}" for number in range(5)]
     assert said == [
         "alerts to oncall: Connection refused; they are kept and sent later",
@@ -231,7 +232,7 @@ def test_a_finding_that_a_receiver_cannot_read_does_not_stop_the_others(lake, re
     with sending(lake, received, said) as alerts:
         (sender,) = alerts.senders
         found(lake, *(finding(f"g{number}") for number in range(8)))
-        wait_for(lambda: sender.sent == 7 and not sender.waiting)
+        wait_until(lambda: sender.sent == 7 and not sender.waiting)
         assert metrics(alerts).value("rebalance_alerts_left_out_total", receiver="oncall", reason="refused") == 1
     assert groups(received.findings()) == [f"g{number}" for number in range(8) if number != 3]
     assert said[0] == "alerts to oncall: HTTP 400 Bad Request: invalid_payload; they are kept and sent later"
@@ -250,7 +251,7 @@ def test_a_chat_hears_which_broker_was_lost_not_which_one_stood_in(lake, receive
         pass
     found(lake, *moves, back)
     with sending(lake, received, said, format="slack"):
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     assert [part["title"] for part in received.taken[0]["attachments"]] == ["COORDINATOR_MOVED of b3: 3 groups (c)"]
 
 
@@ -260,13 +261,13 @@ def test_settings_may_change_while_a_message_waits(lake, received, said):
         (sender,) = alerts.senders
         found(lake, finding("warned", severity="WARNING"))
         found(lake, told(60_000, 40_000, limit_ms=30_000, alarm="RAISED"))
-        wait_for(lambda: sender.failed["503"] and sender.waiting == 2)
+        wait_until(lambda: sender.failed["503"] and sender.waiting == 2)
     assert len([line for line in said if "kept and sent later" in line]) == 1
-    wait_for(lambda: not [thread for thread in threading.enumerate() if thread.name == "alerts-oncall"])  # its last post may take longer
+    wait_until(lambda: [thread for thread in threading.enumerate() if thread.name == "alerts-oncall"], [])  # its last post may take longer
     received.answers = []
     with sending(lake, received, said, codes=("[!O]*",)):
         found(lake, finding("failed"))
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     assert groups(received.findings()) == ["failed"]
 
 
@@ -278,7 +279,7 @@ def test_what_was_deleted_is_told_and_the_rest_is_sent(lake, received, said):
     found(lake, finding("kept"))
     data.unlink()
     with sending(lake, received, said):
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     assert groups(received.findings()) == ["kept"]
     assert said == ["alerts: findings for oncall were deleted from the table before they were sent"]
 
@@ -292,7 +293,7 @@ def test_what_was_not_sent_outlives_maintenance(lake, received, said):
     done = {table.table: table for table in maintain.maintain(lake, policy, now=datetime.now(timezone.utc))}
     assert done["findings"].files == (12, 12)
     with sending(lake, received, said):
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     assert groups(received.findings()) == [f"g{number}" for number in range(12)]
 
 
@@ -301,13 +302,13 @@ def test_a_lakehouse_that_replay_made_tells_nothing_twice(lake, received, said):
     told, new = finding("told", occurred_at=start), finding("new", occurred_at=start + 1)
     with sending(lake, received, said):
         found(lake, told)
-        wait_for(lambda: received.taken)
+        wait_until(lambda: received.taken)
     lake.rename(lake.with_name("before"))
     new_lakehouse(lake)
     (lake.with_name("before") / "_checkpoints").rename(lake / "_checkpoints")
     found(lake, told, new)
     with sending(lake, received, said):
-        wait_for(lambda: len(received.taken) == 2)
+        wait_until(lambda: len(received.taken), 2)
     assert groups(received.findings()) == ["told", "new"]
 
 
@@ -324,9 +325,9 @@ def test_a_process_killed_between_the_post_and_the_note_repeats_it_under_the_sam
     first = started()
     received.before_answer = lambda: first.send_signal(signal.SIGKILL)
     try:
-        wait_for(lambda: place.exists() or first.poll() is not None)
+        wait_until(lambda: place.exists() or first.poll() is not None)
         found(lake, finding("one"), finding("two"))
-        assert first.wait(PATIENCE) == -signal.SIGKILL, first.communicate()
+        assert first.wait(PATIENCE_SECONDS) == -signal.SIGKILL, first.communicate()
     finally:
         first.kill()
         first.communicate()
@@ -336,9 +337,9 @@ def test_a_process_killed_between_the_post_and_the_note_repeats_it_under_the_sam
     found(lake, finding("three"))
     second = started()
     try:
-        wait_for(lambda: len(received.findings()) == 3 or second.poll() is not None)
+        wait_until(lambda: len(received.findings()) == 3 or second.poll() is not None)
         second.send_signal(signal.SIGTERM)
-        out, err = second.communicate(timeout=PATIENCE)
+        out, err = second.communicate(timeout=PATIENCE_SECONDS)
     finally:
         second.kill()
     assert second.returncode == 0, err

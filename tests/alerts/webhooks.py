@@ -6,18 +6,16 @@ import json
 import threading
 import time
 from contextlib import contextmanager
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 
 from jobs.alerts.sender import Pauses
 from schemas.names import TRACK
-from tests.demo.processes import wait_until
 from tests.lakehouse.rows import row, write
+from tests.waiting import PATIENCE_SECONDS
 
 SECRET = "T0AB12CD/B0EF34GH/xyzSecretOfTheHook"
 QUICK = Pauses(look=0.02, gather=0.05, first=0.02, longest=0.1, farewell=10)
-PATIENCE = 300
 
 
 class Hook:
@@ -53,7 +51,7 @@ def hook(port=0):
             received.got.append((self.path, dict(self.headers), content))
             received.before_answer()
             if status == 0:
-                received.release.wait(PATIENCE)
+                received.release.wait(PATIENCE_SECONDS)
                 return
             if 200 <= status < 300:
                 received.taken.append(content)
@@ -91,9 +89,6 @@ def secret_file(folder, text, name="hook.url"):
     file.touch(0o600)
     file.write_text(text + "\n")
     return file
-
-
-wait_for = partial(wait_until, seconds=PATIENCE)
 
 
 _batches = count(1)

@@ -24,6 +24,7 @@ from jobs.cli import watch
 from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, stopped, write
 from tests.security import hostile
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -229,7 +230,7 @@ def test_ctrl_c_ends_it_on_a_terminal(lakehouse):
         write(lakehouse, rebalance(cause="MEMBER_LEFT", **JOINED), batch=2)
         text += read_until(master, "MEMBER_LEFT")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
         text += read_until(master, "\x1b[?25h")  # the cursor is there again
         plain = re.sub(r"\x1b\[[\d;]*m", "", text)
         assert [line.split()[1:4] for line in screen(plain)[1:]] == [["●", "payments", "MEMBER_LEFT"]]
@@ -242,7 +243,7 @@ def read_until(descriptor, wanted):
     """What a terminal shows until it shows this."""
     text = b""
     while wanted.encode() not in text:
-        assert select.select([descriptor], [], [], 120)[0], f"{wanted!r} did not come: {text!r}"
+        assert select.select([descriptor], [], [], PATIENCE_SECONDS)[0], f"{wanted!r} did not come: {text!r}"
         text += os.read(descriptor, 65_536)
     return text.decode()
 
@@ -254,7 +255,7 @@ def test_a_signal_ends_it_in_a_pipe(lakehouse, number):
     assert process.stdout.readline() == f"{HEADING}\n"
     assert "payments" in process.stdout.readline()
     process.send_signal(number)
-    assert (process.wait(60), process.stdout.read(), process.stderr.read()) == (0, "", "")
+    assert (process.wait(PATIENCE_SECONDS), process.stdout.read(), process.stderr.read()) == (0, "", "")
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -264,7 +265,7 @@ def test_a_reader_that_goes_away_ends_it_although_nothing_comes(lakehouse, form)
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline()
     process.stdout.close()
-    assert (process.wait(60), process.stderr.read()) == (0, "")
+    assert (process.wait(PATIENCE_SECONDS), process.stderr.read()) == (0, "")
 
 
 def test_a_report_whose_reader_goes_away_is_no_error(lakehouse):
@@ -273,4 +274,4 @@ def test_a_report_whose_reader_goes_away_is_no_error(lakehouse):
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline()
     process.stdout.close()
-    assert (process.wait(60), process.stderr.read()) == (0, "")
+    assert (process.wait(PATIENCE_SECONDS), process.stderr.read()) == (0, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from jobs.common.files import write_whole, written
 from jobs.common.stores import StorePath, copy_tree, place_of, readable, remove_tree
 from jobs.lakehouse import tables
 from tests.lab.store_proxy import Fault, StoreProxy
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -162,8 +162,7 @@ def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store,
         with ThreadPoolExecutor() as pool:
             mark = pool.submit((on_store / "mark").write_bytes, b"1")
             rows = pool.submit(tables.append, table, pa.table({"number": pa.array([1], pa.int32())}), "test", 0)
-            while min(refused("/mark"), refused("/numbers")) < 15:
-                time.sleep(0.05)
+            wait_until(lambda: min(refused("/mark"), refused("/numbers")), lambda number: number >= 15)
             assert not mark.done()
             assert not rows.done()
             proxy.fail_every = 0

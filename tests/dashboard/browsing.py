@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from urllib.parse import urlencode, urlsplit
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_PATIENCE_MS = 120_000  # of a machine that does much else
+_PATIENCE_MS = 300_000  # of a machine that does much else
 _ARGUMENTS = [
     "--no-sandbox",  # in a container there is no user for it, and the pages are this project's own
     "--disable-dev-shm-usage",

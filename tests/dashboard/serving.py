@@ -13,6 +13,7 @@ import uvicorn
 
 from jobs.dashboard.app import build_app
 from jobs.dashboard.server import listening, names
+from tests.waiting import PATIENCE_SECONDS
 
 
 class Served:
@@ -25,7 +26,7 @@ class Served:
         """Status, headers and body."""
         address = self.url + path + (f"?{urlencode(values)}" if values else "")
         try:
-            with urllib.request.urlopen(urllib.request.Request(address, headers=dict(headers)), timeout=60) as answer:
+            with urllib.request.urlopen(urllib.request.Request(address, headers=dict(headers)), timeout=PATIENCE_SECONDS) as answer:
                 return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()

@@ -11,12 +11,11 @@ from jobs.dashboard.pages import PAGES
 from jobs.demo.children import RebalanceCommand
 from jobs.lakehouse.reader import table_rows
 from tests.dashboard.serving import Served
-from tests.demo.processes import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LOG = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1" / "broker-2" / "server.log.gz"
-PATIENCE_SECONDS = 600
 
 
 def until(found, *commands):
@@ -27,7 +26,7 @@ def until(found, *commands):
             assert command.running, command.last_line()
         return found()
 
-    return wait_until(looked, PATIENCE_SECONDS)
+    return wait_until(looked)
 
 
 def dashboard(lakehouse, log):

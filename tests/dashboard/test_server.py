@@ -13,6 +13,7 @@ import pytest
 from jobs.cli import entry
 from jobs.common.errors import UserError
 from jobs.dashboard.server import is_local, listening, names
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -51,10 +52,10 @@ def test_it_says_where_it_is_and_who_can_read_it_and_ends_at_a_signal(tmp_path, 
         address, warning = process.stdout.readline(), process.stdout.readline()
         assert "nobody is asked for a password, and nothing is encrypted" in warning
         port = address.rpartition(":")[2].partition("/")[0]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_SECONDS) as answer:
             assert answer.status == 200
         process.send_signal(number)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     said = f"rebalance: waiting for the lakehouse {tmp_path / 'lake'}: `rebalance run` makes it\n"
     assert (process.returncode, errors) == (0, said)
     assert not (tmp_path / "lake").exists()

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Waits for a state, and returns it. It takes a moment on a quiet machine, and may take long on a busy one."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def running_with(mark: dict[str, str]) -> list[int]:

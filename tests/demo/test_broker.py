@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,20 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.cli.entry import main
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
 PROJECT = Path(__file__).parents[2]
 
 
+def command(*words):
+    return subprocess.Popen([sys.executable, "-m", "jobs.cli", *words], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+
+
 def start(*options):
     """Starts it; returns the process and its bootstrap addresses."""
-    process = subprocess.Popen([sys.executable, "-m", "jobs.cli", "broker", *options], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    process = command("broker", *options)
     for line in process.stdout:
         if line.startswith("bootstrap: "):
             return process, line.split()[1]
@@ -31,20 +35,32 @@ def start(*options):
 
 
 def end(process):
+    """Stops it as systemd does; returns what it said."""
     process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
-    assert said.endswith("stopped\n")
+    return said
 
 
 def join_once(bootstrap):
     """A consumer joins and leaves."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "orders-app"})
     consumer.subscribe(["orders"])
-    until = time.monotonic() + 40
-    while not consumer.assignment() and time.monotonic() < until:
-        consumer.poll(0.2)
+    wait_until(lambda: (consumer.poll(0.2), consumer.assignment()), lambda seen: seen[1])
     consumer.close()
+
+
+def first_group_is_waited_for(bootstrap, out):
+    """A cluster has no __consumer_offsets before its first group; `dump-offsets --follow` waits for it."""
+    dump = ["dump-offsets", "--bootstrap", bootstrap, "--out", str(out)]
+    assert main(dump) == 2
+    follower = command(*dump, "--follow")
+    try:
+        join_once(bootstrap)
+        wait_until(lambda: out.exists() and '"partition":' in out.read_text())
+        end(follower)
+    finally:
+        follower.kill()
 
 
 @pytest.mark.parametrize("version", [KAFKA_VERSION, *OTHER_KAFKA])
@@ -54,12 +70,12 @@ def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
     folder = tmp_path / "kafka"
     process, bootstrap = start("--dir", str(folder), "--topic", "orders:2", "--version", version)
     try:
-        join_once(bootstrap)
+        first_group_is_waited_for(bootstrap, tmp_path / "offsets.jsonl")
         port = bootstrap.rpartition(":")[2]
         for options, said in ((["--dir", str(folder)], "folder of a broker that is running"), (["--port", port], f"port {port} of")):
             assert main(["broker", *options]) == 2
             assert said in capsys.readouterr().err
-        end(process)
+        assert end(process).endswith("stopped\n")
     finally:
         process.kill()
     log = (folder / "logs" / "broker-1" / "kafka-request.log").read_text()
@@ -70,7 +86,7 @@ def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
     again, bootstrap = start("--dir", str(folder), "--version", version, "--port", port, "--topic", "orders:2")
     try:
         assert bootstrap.endswith(f":{port}")
-        assert "orders" in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
+        assert "orders" in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=PATIENCE_SECONDS).topics
         end(again)
     finally:
         again.kill()
@@ -83,7 +99,7 @@ def test_three_brokers(tmp_path):
     try:
         assert bootstrap.count(",") == 2
         join_once(bootstrap)
-        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=PATIENCE_SECONDS)
         assert sorted(found.brokers) == [1, 2, 3]
         assert {len(p.replicas) for name in ("orders", "__consumer_offsets") for p in found.topics[name].partitions.values()} == {3}
         end(process)

@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 
 from jobs.demo.live import run_demo_live
-from tests.demo.processes import running_with, wait_until
+from tests.demo.processes import running_with
 from tests.laws.kept import assert_laws_are_kept
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
@@ -31,7 +32,7 @@ class Visitor(io.StringIO):
 
     def write(self, text):
         if address := re.search(r"^In a browser: +(\S+) ", text, re.MULTILINE):
-            with urllib.request.urlopen(f"{address[1]}api/rows/rebalances?cluster=demo&group=checkout", timeout=60) as answer:
+            with urllib.request.urlopen(f"{address[1]}api/rows/rebalances?cluster=demo&group=checkout", timeout=PATIENCE_SECONDS) as answer:
                 self.rebalances = len(json.load(answer)["rows"])
             signal.raise_signal(signal.SIGINT)
         return super().write(text)
@@ -40,7 +41,7 @@ class Visitor(io.StringIO):
 def test_what_is_done_is_told_and_accounted_for(tmp_path):
     said = Visitor()
     console = Console(file=said, width=120)
-    assert run_demo_live(console, folder=tmp_path / "demo", seconds=900, groups=["checkout"], rebalances=4, keep=True) == 0
+    assert run_demo_live(console, folder=tmp_path / "demo", seconds=3_000, groups=["checkout"], rebalances=4, keep=True) == 0
     text = said.getvalue()
     assert said.rebalances == 4
     assert re.search(r"^From the end of a rebalance to its first row: [\d.]+ s \(median\), [\d.]+ s at most\.$", text, re.MULTILINE)
@@ -69,7 +70,7 @@ def test_ctrl_c_ends_everything_that_was_started(tmp_path):
             assert demo.poll() is None
         wait_until(lambda: len(running_with(mark)) >= 4)  # itself, broker, shipper, pipeline
         demo.send_signal(signal.SIGINT)
-        rest, _ = demo.communicate(timeout=180)
+        rest, _ = demo.communicate(timeout=PATIENCE_SECONDS)
         assert demo.returncode == 0
         assert rest.endswith("Stopped; nothing is left running.\n")
         wait_until(lambda: not running_with(mark))

@@ -26,6 +26,7 @@ from jobs.pipeline import run as pipeline
 from schemas.tables import TRACK_TABLES
 from tests.alerts.webhooks import hook, secret_file
 from tests.health.metrics_text import read_metrics
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -66,7 +67,7 @@ def table(lake, name):
 
 
 def scrape(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_SECONDS) as answer:
         assert answer.headers["Content-Type"] == CONTENT_TYPE_PLAIN_0_0_4
         return read_metrics(answer.read())
 
@@ -79,7 +80,7 @@ def watched(spark, logs, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     seen = {}
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE_SECONDS
     folder = tmp_path_factory.mktemp("receivers")
 
     def show(reached):

@@ -18,6 +18,7 @@ from jobs.kafka.clients import Cluster, check_cluster_name, read_config
 from jobs.kafka.dump_offsets import DumpPosition, dump_position
 from jobs.kafka.poll_offsets import OffsetPoller
 from tests.kafka.answered import done
+from tests.waiting import PATIENCE_SECONDS
 
 
 def test_a_file_of_settings(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_commands_end_with_one_line_where_no_cluster_answers(tmp_path: Path) -> 
     children = [subprocess.Popen((*program, *c, "--bootstrap", "127.0.0.1:1"), stderr=subprocess.PIPE, text=True) for c in commands]
     try:
         for command, child in zip(commands, children, strict=True):
-            _, error = child.communicate(timeout=90)
+            _, error = child.communicate(timeout=PATIENCE_SECONDS)
             assert (child.returncode, error.count("\n")) == (2, 1), (command, error)
             assert error.startswith("rebalance: cannot reach a cluster at 127.0.0.1:1: ")
     finally:

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from jobs.kafka.bundles import VERSION, decoded
 from jobs.kafka.topic_records import Header
 from schemas.names import CLOCK, HEARTBEATS, LINE
+from tests.waiting import PATIENCE_SECONDS
 
 
 class RecordError(ValueError):
@@ -91,7 +92,7 @@ def topic_records(bootstrap: str, topic: str) -> Iterator[tuple[Message, TopicRe
     """All records, each partition in its order. KafkaException: the topic cannot be read; RecordError: a record is no shipper's."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True, "enable.auto.commit": False})
     try:
-        left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
+        left = set(consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, number, 0) for number in left])
         while left:
             message = consumer.poll(5)

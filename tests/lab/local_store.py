@@ -29,7 +29,7 @@ SECRET_KEY = "secret-of-local-store"  # it opens nothing but this process
 
 _REGION = "us-east-1"
 _HOST = "127.0.0.1"
-_READY_SECONDS = 90
+_READY_SECONDS = 300
 _ATTEMPTS = 3  # another program may take a free port before the store listens on it
 _PARTS = ("master", "volume", "filer", "s3")
 _OPTIONS = (

@@ -11,9 +11,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from obstore.exceptions import BaseError
 
-from tests.demo.processes import wait_until
 from tests.lab.local_store import BUCKET, LocalStore
 from tests.lab.store_proxy import Fault, StoreProxy
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.slow
 ROW = pa.table({"name": ["a"]})
@@ -42,7 +42,7 @@ def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
 
         writer = threading.Thread(target=write)
         writer.start()
-        assert enough.wait(60)
+        assert enough.wait(PATIENCE_SECONDS)
         store.kill()
         writer.join()
         assert proxy.requests()[-1].status == 0  # its connection ended, as one to the store would

@@ -16,9 +16,9 @@ from jobs.demo.children import shipped_lines
 from schemas.names import CLOCK, LINE
 from tests.kafka.topic_reader import each_line, topic_records
 from tests.logs.log_makers import coordinator, heartbeat, other, request
+from tests.waiting import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 240  # for what takes seconds on a machine that has nothing else to do
 
 
 def arguments(bootstrap, topic, folder, *more):
@@ -97,9 +97,9 @@ def check_ticks(records):
 class LogWriter(threading.Thread):
     """Writes numbered lines as a broker does, some of which matter, and rotates as log4j, gzip or copytruncate do."""
 
-    def __init__(self, folder, *, rotate_every=0.0, pause=0.02):
+    def __init__(self, folder, *, rotate_every=0.0, most_rotations=1_000, pause=0.02):
         super().__init__(daemon=True)
-        self.folder, self.rotate_every, self.pause = folder, rotate_every, pause
+        self.folder, self.rotate_every, self.most_rotations, self.pause = folder, rotate_every, most_rotations, pause
         self.path = folder / "server.log"
         self.written, self.rotations = 0, 0
         self._ended = threading.Event()
@@ -138,7 +138,7 @@ class LogWriter(threading.Thread):
                 self.written += 1
             file.write(b"\n".join([other(at), *batch]) + b"\n")
             file.flush()
-            if self.rotate_every and time.monotonic() - rotated > self.rotate_every:
+            if self.rotate_every and self.rotations < self.most_rotations and time.monotonic() - rotated > self.rotate_every:
                 file.close()
                 self._rotate()
                 rotated = time.monotonic()
@@ -167,7 +167,7 @@ class LogWriter(threading.Thread):
 
     def stop(self):
         self._ended.set()
-        self.join(10)
+        self.join(PATIENCE_SECONDS)
 
 
 def numbers(lines):
@@ -177,11 +177,3 @@ def numbers(lines):
         mark = next(mark for mark in ('"n":', "generation ", '"correlationId":') if mark in text)
         found.append(int(text.partition(mark)[2].partition("}")[0].split()[0]))
     return sorted(found)
-
-
-def wait_until(condition):
-    """Waits for a state."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)

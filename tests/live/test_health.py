@@ -13,6 +13,7 @@ from jobs.health import reading
 from jobs.pipeline import run
 from jobs.pipeline.topic_input import TopicInput
 from tests.health.test_watch import judge
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -29,7 +30,7 @@ def records(broker, tmp_path_factory):
     place = ["--cluster", "c", "--broker", "b2", "--bootstrap", broker.bootstrap, "--topic", TOPIC, "--state", str(state)]
     assert main(["ship", "--input", str(LOGS), *place, "--timezone", "America/New_York", "--raw", "--once"]) == 0
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader"})
-    _, end = reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30)
+    _, end = reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=PATIENCE_SECONDS)
     reader.close()
     return end
 

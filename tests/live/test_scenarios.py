@@ -21,6 +21,7 @@ from jobs.demo.scenes import ScenePlayer, Stage
 from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.new_rows import NewRows
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -142,7 +143,9 @@ class Cluster:
 
     def coordinators(self):
         """The broker that coordinates, by partition of __consumer_offsets."""
-        found = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics("__consumer_offsets", timeout=20)
+        found = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics(
+            "__consumer_offsets", timeout=PATIENCE_SECONDS
+        )
         return {number: part.leader for number, part in found.topics["__consumer_offsets"].partitions.items()}
 
     def until(self, condition, what):

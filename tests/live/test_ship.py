@@ -18,7 +18,8 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.logs.times import LocalTimes
 from schemas.names import LINE
-from tests.live.shipping import PROJECT, LogWriter, ShipProcess, arguments, check_ticks, distinct, numbers, read_back, wait_until
+from tests.live.shipping import PROJECT, LogWriter, ShipProcess, arguments, check_ticks, distinct, numbers, read_back
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -72,7 +73,7 @@ def test_rotation_under_load(broker, tmp_path):
         before = writer.rotations
         wait_until(lambda: writer.rotations >= before + 10)
         writer.stop()
-        wait_until(lambda: shipper.shipped() == writer.written)
+        wait_until(shipper.shipped, writer.written)
         output = shipper.end()
     records = read_back(broker.bootstrap, "rotated")
     lines = distinct(records)
@@ -89,7 +90,7 @@ def test_kill_9_at_any_moment(broker, tmp_path):
     with writer:
         for number in range(1, KILLS + 1):
             with ShipProcess(broker.bootstrap, "killed", tmp_path) as shipper:
-                wait_until(lambda: shipper.output().count("rebalance: shipping") == number)  # noqa: B023 - called at once
+                wait_until(lambda: shipper.output().count("rebalance: shipping"), number)
                 time.sleep(moments.uniform(0.0, 0.6))
     assert main([*arguments(broker.bootstrap, "killed", tmp_path), "--once"]) == 0
     records = read_back(broker.bootstrap, "killed")

@@ -31,6 +31,7 @@ from schemas.names import INGEST
 from schemas.tables import TABLES
 from tests.frames import rows_of
 from tests.laws.kept import assert_laws_are_kept
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -241,7 +242,7 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
             process.wait()
         (problem,) = verdict(lakehouse)
         assert problem.startswith(f"NOT_RUNNING: not running: process {process.pid} was last heard ")
-    assert start().wait(timeout=300) == 0
+    assert start().wait(timeout=PATIENCE_SECONDS) == 0
     assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
 
 
@@ -253,7 +254,7 @@ def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
     try:
         _wait(lambda: _commits(lakehouse / "group_events") > 0, process)
         _jvm_of(process).kill()
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     finally:
         process.kill()
     assert process.returncode == FAILED
@@ -285,9 +286,9 @@ def _commits(table):
     return DeltaTable(str(table)).version() if DeltaTable.is_deltatable(str(table)) else 0
 
 
-def _wait(condition, process, seconds=240):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
+def _wait(condition, process):
+    def looked():
         assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.05)
+        return condition()
+
+    wait_until(looked)

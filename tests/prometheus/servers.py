@@ -10,13 +10,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from contextlib import contextmanager
-from functools import partial
 
 import pytest
 
-from tests.demo.processes import wait_until
-
-PATIENCE = 300
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 
 def program(name):
@@ -34,16 +31,13 @@ def free_port():
 
 
 def get(port, path, **parameters):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(parameters)}", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(parameters)}", timeout=PATIENCE_SECONDS) as answer:
         return json.load(answer)
-
-
-wait_for = partial(wait_until, seconds=PATIENCE)
 
 
 def is_ready(port):
     try:
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=30).close()
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=PATIENCE_SECONDS).close()
     except OSError:
         return False
     return True
@@ -54,7 +48,7 @@ def running(folder, port, *command):
     """A server, once it is ready. Its log is in the folder."""
     with (folder / "log").open("wb") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as process:
         try:
-            wait_for(lambda: is_ready(port) or process.poll() is not None)
+            wait_until(lambda: is_ready(port) or process.poll() is not None)
             assert process.poll() is None, (folder / "log").read_text()
             yield port
         finally:

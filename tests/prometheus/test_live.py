@@ -21,7 +21,8 @@ from jobs.health.watch import Watch, _QueryState
 from jobs.lakehouse.folder import Lakehouse
 from tests.alerts.webhooks import QUICK, finding, found, now_ms, secret_file
 from tests.lakehouse.rows import empty_lakehouse, rebalance, row, stopped
-from tests.prometheus.servers import alertmanager, get, program, prometheus, wait_for
+from tests.prometheus.servers import alertmanager, get, program, prometheus
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -94,9 +95,9 @@ def live(tmp_path_factory):
             with prometheus(folder / "prometheus", config) as prometheus_port:
                 happen(0)
                 counted = "rebalance_group_rebalances_total"
-                wait_for(lambda: value(prometheus_port, f"count_over_time({counted}[1h])") >= 2)
+                wait_until(lambda: value(prometheus_port, f"count_over_time({counted}[1h])") >= 2)
                 happen(1)
-                wait_for(lambda: value(prometheus_port, counted) == 2)
+                wait_until(lambda: value(prometheus_port, counted), 2)
                 yield prometheus_port, alert_port
     assert said == []
 
@@ -131,7 +132,7 @@ def test_every_panel_of_a_dashboard_has_data(live, file):
         for name, given in VARIABLES.items():
             expression = expression.replace(name, given)
         assert "$" not in expression
-        assert wait_for(lambda expression=expression: ask(live[0], expression)), title
+        assert wait_until(lambda expression=expression: ask(live[0], expression)), title
 
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
@@ -157,14 +158,14 @@ def test_what_happens_first_to_a_group_counts(live):
 
 def test_every_rule_can_be_evaluated_and_one_reaches_alertmanager(live):
     prometheus_port, alert_port = live
-    rules = wait_for(lambda: evaluated_rules(prometheus_port))
+    rules = wait_until(lambda: evaluated_rules(prometheus_port))
     assert {rule["health"] for rule in rules} == {"ok"}
-    (alert,) = wait_for(lambda: get(alert_port, "/api/v2/alerts", filter='alertname="GroupFinding"'))
+    (alert,) = wait_until(lambda: get(alert_port, "/api/v2/alerts", filter='alertname="GroupFinding"'))
     assert (alert["labels"]["group"], alert["labels"]["code"]) == ("orders", "SESSION_TIMEOUT")
 
 
 def test_alertmanager_has_the_findings_that_the_pipeline_posted(live):
-    (alert,) = wait_for(lambda: get(live[1], "/api/v2/alerts", filter='source="rebalance"'))
+    (alert,) = wait_until(lambda: get(live[1], "/api/v2/alerts", filter='source="rebalance"'))
     assert alert["status"]["state"] == "active"
     assert alert["labels"] == {
         "alertname": "SESSION_TIMEOUT", "severity": "error", "cluster": "c", "group": "orders", "client": "payments-1",

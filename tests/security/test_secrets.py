@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from jobs.demo.local_broker import LocalBroker
 from jobs.kafka.topic_records import clock_headers, line_headers, log_headers
 from jobs.lakehouse import reader
 from tests.security import hostile
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -108,9 +108,7 @@ def broker(keys, tmp_path_factory):
             made.result(20)
         member = Consumer({**admin, "bootstrap.servers": running.bootstrap, "group.id": "orders-app"})
         member.subscribe([TOPIC])
-        until = time.monotonic() + 60
-        while not member.assignment() and time.monotonic() < until:
-            member.poll(0.2)
+        wait_until(lambda: (member.poll(0.2), member.assignment()), lambda seen: seen[1])
         member.close()
         yield running
 
@@ -170,12 +168,10 @@ def check_files(folder):
     assert [path for path in files if any(secret in path.read_bytes() for secret in SECRETS)] == []
 
 
-def wait_for(what, processes):
-    until = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < until
-        assert [process.communicate() for process in processes if process.poll() is not None] == []
-        time.sleep(0.2)
+def run(processes):
+    """Whether all of them run; an error tells why one does not."""
+    assert [process.communicate() for process in processes if process.poll() is not None] == []
+    return True
 
 
 def send_hostile_records(broker, keys):
@@ -215,25 +211,25 @@ def test_secrets_stay_where_they_are(broker, keys, work):
         start(folder, "dump-offsets", "--out", folder / "dumped" / "offsets.jsonl", "--follow", "--all", *place),
     ]
     try:
-        wait_for(lambda: '"polled"' in "".join(p.read_text() for p in folder.glob("polled/default/poll/*")), processes)
-        wait_for(lambda: any('"key"' in p.read_text() for p in folder.glob("dumped/*")), processes)
+        wait_until(lambda: run(processes) and '"polled"' in "".join(p.read_text() for p in folder.glob("polled/default/poll/*")))
+        wait_until(lambda: run(processes) and any('"key"' in p.read_text() for p in folder.glob("dumped/*")))
         for process in processes:
             process.send_signal(signal.SIGTERM)
-        said = [process.communicate(timeout=60) for process in processes]
+        said = [process.communicate(timeout=PATIENCE_SECONDS) for process in processes]
         assert [process.returncode for process in processes] == [0, 0], said
     finally:
         for process in processes:
             process.kill()
     assert "orders-app" in "".join(p.read_text() for p in folder.glob("polled/default/poll/*"))
     shipping = start(folder, "ship", "--input", logs, "--cluster", "c", "--broker", "broker-2", "--once", *place)
-    said.append(shipping.communicate(timeout=60))
+    said.append(shipping.communicate(timeout=PATIENCE_SECONDS))
     assert shipping.returncode == 0, said[-1]
     assert list(folder.glob("ship-*.json"))
     strange = send_hostile_records(broker, keys)
     of_topic = ["--kafka", broker.bootstrap, "--topic", TOPIC, "--kafka-config", config.with_name("java.properties")]
     (folder / "pipeline.toml").write_text("[pipeline]\nshards = 8\n")
     reading = start(folder, "run", *of_topic, "--lakehouse", folder / "lake", "--config", folder / "pipeline.toml", "--once")
-    said.append(reading.communicate(timeout=300))
+    said.append(reading.communicate(timeout=PATIENCE_SECONDS))
     watch.end()
     assert reading.returncode == 0, said[-1]
     account = reader.account(folder / "lake")
@@ -245,7 +241,7 @@ def test_secrets_stay_where_they_are(broker, keys, work):
         assert PASSWORD not in out + err
         assert KEY_PASSWORD not in out + err
     check_files(folder)
-    shown = start(folder, "report", "--lakehouse", folder / "lake").communicate(timeout=60)[0]
+    shown = start(folder, "report", "--lakehouse", folder / "lake").communicate(timeout=PATIENCE_SECONDS)[0]
     assert not hostile.harm_in(shown)
 
 
