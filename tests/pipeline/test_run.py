@@ -7,7 +7,6 @@ import gzip
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from coordinator_model.events import FETCH, TOPIC_NAMED
 from jobs.cli import health
 from jobs.common.disks import told_if_full
 from jobs.common.errors import DiskFullError, QueryFailedError
-from jobs.common.exit_codes import FAILED
 from jobs.common.settings import Settings
 from jobs.health.verdict import Limits
 from jobs.lakehouse.folder import Lakehouse
@@ -31,7 +29,6 @@ from schemas.names import INGEST
 from schemas.tables import TABLES
 from tests.frames import rows_of
 from tests.laws.kept import assert_laws_are_kept
-from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -216,64 +213,6 @@ def test_a_full_disk_is_named_and_with_room_the_run_goes_on(spark, reference, lo
         subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-@pytest.mark.slow
-def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
-    lakehouse = tmp_path / "lake"
-    # Track takes one small slice at a time: after its first rebalance there is much left to be killed in.
-    script = (
-        "import sys; from pathlib import Path; from jobs.cli.run import run_and_account; from jobs.common import settings;"
-        f"chosen = settings.Settings(timezone='{ZONE}', shards={SHARDS}, slice_lines=1_000, track_files=1);"
-        "sys.exit(run_and_account(Path(sys.argv[1]), Path(sys.argv[2]), chosen, once=True))"
-    )
-    command = [sys.executable, "-c", script, logs, lakehouse]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-
-    def start():
-        # A session of its own: the kill takes Python and the JVM at once, as a power cut does.
-        return subprocess.Popen(list(map(str, command)), env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
-
-    for table in ("group_events", "rebalances"):
-        process = start()
-        try:
-            _wait(lambda table=table: _commits(lakehouse / table) > 0, process)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        (problem,) = verdict(lakehouse)
-        assert problem.startswith(f"NOT_RUNNING: not running: process {process.pid} was last heard ")
-    assert start().wait(timeout=PATIENCE_SECONDS) == 0
-    assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
-
-
-@pytest.mark.slow
-def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
-    lakehouse = tmp_path / "lake"
-    command = [sys.executable, "-m", "jobs.cli", "run", "--input", str(logs), "--lakehouse", str(lakehouse), "--timezone", ZONE]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        _wait(lambda: _commits(lakehouse / "group_events") > 0, process)
-        _jvm_of(process).kill()
-        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    finally:
-        process.kill()
-    assert process.returncode == FAILED
-    assert "Traceback" not in said
-    last = said.splitlines()[-1]
-    assert last.startswith("rebalance: Spark failed: its JVM was killed, perhaps because memory ran out; the next run ")
-    (problem,) = verdict(lakehouse)
-    assert problem.startswith("FAILED: not running: Spark failed: its JVM was killed")
-
-
-def _jvm_of(process):
-    """The JVM that runs Spark for a process. Spark's other processes come and go."""
-    for child in psutil.Process(process.pid).children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
-                return child
-    raise AssertionError("no JVM of Spark")
-
-
 def verdict(lakehouse):
     """What `rebalance health` finds wrong."""
     said = []
@@ -281,14 +220,6 @@ def verdict(lakehouse):
     return said
 
 
-def _commits(table):
+def commits(table):
     """Data commits of a Delta table."""
     return DeltaTable(str(table)).version() if DeltaTable.is_deltatable(str(table)) else 0
-
-
-def _wait(condition, process):
-    def looked():
-        assert process.poll() is None, "it ended before it could be killed"
-        return condition()
-
-    wait_until(looked)
