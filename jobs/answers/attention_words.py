@@ -36,6 +36,9 @@ CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here
 STILL_ON: Final = "still going on at the end of the logs"
 OVER: Final = "over"
 
+STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
+"""How a severity looks in a terminal."""
+
 TOO_SHORT: Final = "Settings that were too short"
 
 _SESSION: Final = ("session.timeout.ms", "session_timeout_ms", "silent_ms")

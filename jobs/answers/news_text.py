@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from coordinator_model.view.reasons import UNKNOWN
+from jobs.answers.attention_words import STYLES
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
@@ -25,7 +26,6 @@ _ASCII_MARKS: Final = "oO!"
 _LEGEND: Final = (
     "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding   start-up: of a group that was new or empty"
 )
-STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _ORDINARY: Final = frozenset({"start-up", "MEMBER_JOINED", "MEMBER_LEFT"})
 _MESSAGE: Final = 400
 _NAMED: Final = 4  # groups in a line

@@ -201,13 +201,15 @@ def _names(row: Row) -> Row:
     for of in ("", "from_", "to_"):
         if f"{of}client_id" in row:
             client, static = (row[f"{of}client_id"], row.get(f"{of}client_host")), row.get("instance_id")
-            names |= {f"{of}who": who(*client, row.get(f"{of}member_id"), static), f"{of}name": who(*client, None, static)}
+            names[f"{of}who"] = who(*client, row.get(f"{of}member_id"), static)
+            if not of:
+                names["name"] = who(*client, None, static)
     return names
 
 
 def named(row: Row) -> Row:
-    """A row with the names of its clients."""
-    return row | _names(row)
+    """A row with the names of its clients, in which their hosts are."""
+    return {column: value for column, value in row.items() if not column.endswith("client_host")} | _names(row)
 
 
 def shown(row: Row) -> Row:

@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, STYLES, TOO_SHORT, AttentionWords, counts_of
 from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
-from jobs.answers.news_text import STYLES
 from jobs.cli.output.terminal import write
 from jobs.common.text import many, printable
 
