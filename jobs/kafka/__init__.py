@@ -1,1 +1,1 @@
-"""Connections to Kafka clusters, and Kafka's binary formats."""
+"""Connections to Kafka clusters, and the records that a shipper sends to them."""

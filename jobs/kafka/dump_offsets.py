@@ -27,8 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, reason
-from jobs.kafka.committed_offsets import COMMIT_KEYS
-from jobs.kafka.group_metadata import CONSUMER_GROUP_KEYS, GROUP_KEY
+from jobs.logs.record_judge import COMMIT_KEYS, GROUP_KEYS
 
 FORMAT: Final = "rebalance-offsets-1"
 ALIVE_SECONDS: Final = 5.0
@@ -39,7 +38,7 @@ _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
 _TIME: Final = re.compile(rb'"timestamp":(-?\d+)')
-_GROUPS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted({GROUP_KEY, *CONSUMER_GROUP_KEYS}))
+_GROUPS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted(GROUP_KEYS))
 _COMMITS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted(COMMIT_KEYS))
 _EVERYTHING: Final = (b"",)
 

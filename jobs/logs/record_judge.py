@@ -20,13 +20,16 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.times import LocalTimes
 
 FOLDERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
+COMMIT_KEYS: Final = frozenset({0, 1})
+GROUP_KEYS: Final = frozenset({*range(2, 9), 16})
+"""The key types of records with committed offsets, and of those that describe groups (jobs/parsing/stored_records.py)."""
 
 _FILE: Final = re.compile(r"\.jsonl(?:\.gz)?$")
 _TIME: Final = re.compile(rb'"timestamp": ?(\d{1,17})[,}]')  # a quote inside of a text has a backslash before it
 _ANY_TIME: Final = re.compile(rb'"timestamp":')
 _HEADER: Final = re.compile(rb'\{"format": ?"')
 _OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[C-Za-z0-9+/]|AA[k-z0-9+/]|AB[E-Za-z0-9+/])')
-"""A record's key, in base64, whose first two bytes are not a number from 0 to 8, nor 16: no commit, and no group of consumers."""
+"""A record's key, in base64, whose first two bytes are none of these numbers: no commit, and no group of consumers."""
 _GROUP: Final = b'"group":'
 _KEY: Final = b'"key":'
 

@@ -19,11 +19,9 @@ from coordinator_model import events as e
 from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
-from jobs.kafka.committed_offsets import CommittedOffset, decode_committed_offset
-from jobs.kafka.group_metadata import UnsupportedVersionError, decode
-from jobs.parsing.consumer_group_records import record_columns
-from jobs.parsing.consumer_protocol import assignment_entry, member_entry, partitions_entry, subscription
+from jobs.parsing.consumer_protocol import member_entry, partitions_entry
 from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
+from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
 CONSUMER_STATES: Final = frozenset({"Empty", "Assigning", "Reconciling", "Stable", "Dead"})
@@ -79,60 +77,12 @@ def _stored(record: Mapping[str, Any], at: datetime) -> _Rows:
 def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: datetime) -> _Rows:
     """The rows of one record; none if it is not about a consumer group. RefusedError: it cannot be read."""
     try:
-        group, columns = decode(key, value), record_columns(key, value)
-        commit = decode_committed_offset(key, value)
+        rows = record_rows(key, value, at)
     except UnsupportedVersionError as error:
         raise RefusedError(f"{Refusal.UNSUPPORTED_VERSION}: {error}") from None
     except UnreadableError as error:
         raise RefusedError(f"{Refusal.UNREADABLE_RECORD}: {error}") from None
-    if columns is not None:
-        return [{"coordinator_partition": partition, "received_at": at, **columns}]
-    if commit is not None:
-        return [{"coordinator_partition": partition, "received_at": at, **_committed(commit)}]
-    if group is None:
-        return []
-    for name in (group.group_id, group.leader_id, group.protocol, group.protocol_type):
-        _checked(name)
-    is_past = 0 <= group.state_since_ms <= epoch_ms(at)
-    since = EPOCH + timedelta(milliseconds=group.state_since_ms) if is_past else at
-    state = State.DEAD if group.removed else State.STABLE if group.members else State.EMPTY
-    common: dict[str, Any] = {"coordinator_partition": partition, "group_id": group.group_id, "received_at": since}
-    if group.removed:
-        return [common | {"kind": e.GROUP_STORED, "state": state.value}]
-    whole: dict[str, Any] = {
-        "kind": e.GROUP_STORED,
-        "state": state.value,
-        "generation": group.generation,
-        "leader_id": group.leader_id or None,
-        "protocol_type": group.protocol_type or None,
-        "protocol": group.protocol or None,
-        "member_count": len(group.members),
-        "members": [
-            member_entry(member.member_id, member.instance_id or None, subscription(member.subscription, group.protocol_type)[0])
-            for member in group.members
-        ],
-        "assignments": [assignment_entry(member.member_id, member.assignment, group.protocol_type) for member in group.members],
-    }
-    members: _Rows = [
-        {
-            "kind": e.GROUP_MEMBER,
-            "generation": group.generation,
-            "member_id": _checked(member.member_id),
-            "instance_id": _checked(member.instance_id) or None,
-            "client_id": _checked(member.client_id),
-            "client_host": _checked(member.client_host),
-            "session_timeout_ms": member.session_timeout_ms,
-            "rebalance_timeout_ms": member.rebalance_timeout_ms if member.rebalance_timeout_ms >= 0 else None,
-        }
-        for member in group.members
-    ]
-    return [common | row for row in (whole, *members)]
-
-
-def _committed(commit: CommittedOffset) -> dict[str, Any]:
-    partition = f"{_checked(commit.topic)}-{commit.partition}"
-    offset = {"partition": partition, "offset": commit.offset, "topic_id": commit.topic_id or None}
-    return {"kind": e.OFFSETS_STORED, "group_id": _checked(commit.group_id), "offsets": [offset]}
+    return [{"coordinator_partition": partition, "received_at": at, **row} for row in rows]
 
 
 # Answers of Admin.

@@ -19,7 +19,7 @@ ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
 
 
 class Records(ConsumerStory):
-    """Verbs of a coordinator that writes. The fields of a record are as jobs/parsing/consumer_group_records.py has them."""
+    """Verbs of a coordinator that writes. The fields of a record are as jobs/parsing/stored_records.py has them."""
 
     def write(self, kind: str, member: str = "", **fields: Any) -> Records:
         """One record."""

@@ -139,7 +139,7 @@ def records_of(step: dict, topic_ids: dict[str, list[int]]) -> list[Event]:
 
 
 def _record(record: dict, at_ms: int, group: str, topic_ids: dict[str, list[int]]) -> Event:
-    """A record as jobs/parsing/consumer_group_records.py has it."""
+    """A record as jobs/parsing/stored_records.py has it."""
     kind, member = RECORDS[record["rec"]], record.get("member", "")
     event = Event(
         "offsets", "offsets", "offsets/dump.jsonl", 0, at_ms, at_ms, kind, group, member_id=member, reason=record.get("regex") or ""

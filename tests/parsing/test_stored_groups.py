@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import struct
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.kafka_bytes import FieldReader, UnreadableError
-from jobs.kafka.group_metadata import GroupMetadata, UnsupportedVersionError, decode
+from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
+SINCE_MS = 1_800_000_000_000
+SINCE = datetime.fromtimestamp(SINCE_MS / 1_000, timezone.utc)
+AT = SINCE + timedelta(hours=1)
+
+
+def decode(key, value, at=AT):
+    return record_rows(key, value, at)
 
 
 def text(value, *, compact=False):
@@ -54,7 +62,7 @@ def member(version, name, *, instance=None, tags=b"\x00"):
     return data + (tags if compact else b"")
 
 
-def value(version, members=(), *, generation=7, protocol="range", leader="a-1", since=1_800_000_000_000, tags=b"\x00"):
+def value(version, members=(), *, generation=7, protocol="range", leader="a-1", since=SINCE_MS, tags=b"\x00"):
     compact = version >= 4
     data = struct.pack(">h", version) + text("consumer", compact=compact) + struct.pack(">i", generation)
     data += text(protocol, compact=compact) + text(leader, compact=compact)
@@ -66,36 +74,38 @@ def value(version, members=(), *, generation=7, protocol="range", leader="a-1", 
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version(version):
-    group = decode(key(), value(version, [member(version, "a-1", instance="i-1"), member(version, "b-2")]))
-    assert (group.group_id, group.removed, group.protocol_type, group.generation) == ("orders", False, "consumer", 7)
-    assert (group.protocol, group.leader_id) == ("range", "a-1")
-    assert group.state_since_ms == (1_800_000_000_000 if version >= 2 else -1)
-    first, second = group.members
-    assert first == (
-        "a-1", "i-1" if version >= 3 else "", "app", "10.0.0.7", 300_000 if version else -1, 45_000, b"sub", b"ass",
-    )  # fmt: skip
-    assert (second.member_id, second.instance_id) == ("b-2", "")
+    group, first, second = decode(key(), value(version, [member(version, "a-1", instance="i-1"), member(version, "b-2")]))
+    since, instance = SINCE if version >= 2 else AT, "i-1" if version >= 3 else None
+    names = ("kind", "state", "group_id", "protocol_type", "generation", "protocol", "leader_id", "member_count", "received_at")
+    assert [group[name] for name in names] == ["GROUP_STORED", "Stable", "orders", "consumer", 7, "range", "a-1", 2, since]
+    assert [(entry["member_id"], entry["instance_id"]) for entry in group["members"]] == [("a-1", instance), ("b-2", None)]
+    assert [entry["member_id"] for entry in group["assignments"]] == ["a-1", "b-2"]
+    assert first == {
+        "kind": "GROUP_MEMBER", "group_id": "orders", "generation": 7, "member_id": "a-1", "instance_id": instance, "client_id": "app",
+        "client_host": "10.0.0.7", "rebalance_timeout_ms": 300_000 if version else None, "session_timeout_ms": 45_000, "received_at": since,
+    }  # fmt: skip
+    assert (second["member_id"], second["instance_id"]) == ("b-2", None)
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_an_empty_group_has_no_leader(version):
-    group = decode(key(), value(version, protocol=None, leader=None))
-    assert (group.protocol, group.leader_id, group.members) == ("", "", ())
+    (group,) = decode(key(), value(version, protocol=None, leader=None))
+    assert [group[name] for name in ("state", "protocol", "leader_id", "members")] == ["Empty", None, None, []]
 
 
 def test_a_record_without_a_value_removes_the_group():
-    assert decode(key("one-off"), None) == GroupMetadata("one-off", removed=True)
+    assert decode(key("one-off"), None) == [{"kind": "GROUP_STORED", "group_id": "one-off", "state": "Dead"}]
 
 
-@pytest.mark.parametrize("kind", [0, 1, 3, 8, 16, 22, 999])
-def test_other_records_are_of_no_concern(kind):
-    assert decode(key(kind=kind), b"anything") is None
+@pytest.mark.parametrize("since", [SINCE_MS + 3_600_001, (1 << 63) - 1, -5])
+def test_a_group_that_entered_its_state_at_no_time_before_has_that_of_the_record(since):
+    assert decode(key(), value(3, since=since))[0]["received_at"] == AT
 
 
 def test_what_a_later_kafka_adds_to_a_flexible_record_is_passed_over():
     added = b"\x01" + varint(9) + varint(3) + b"new"
-    group = decode(key(), value(4, [member(4, "a-1", tags=added)], tags=added))
-    assert group.members[0].member_id == "a-1"
+    group, _ = decode(key(), value(4, [member(4, "a-1", tags=added)], tags=added))
+    assert group["members"][0]["member_id"] == "a-1"
 
 
 @pytest.mark.parametrize("version", [-1, 5, 300])
@@ -151,14 +161,15 @@ def test_a_varint_of_five_bytes_is_the_longest():
 def test_what_a_real_broker_stored():
     """Kafka 4.2.0: c1 joins, c2 joins, c1 closes, c2 closes."""
     records = [json.loads(line) for line in REAL.read_text().splitlines()[1:]]
-    groups = [decode(*(base64.b64decode(record[name]) for name in ("key", "value"))) for record in records]
-    assert [(g.generation, len(g.members), g.protocol, [m.client_id for m in g.members]) for g in groups] == [
-        (0, 0, "", []),
+    times = [datetime.fromtimestamp(record["timestamp"] / 1_000, timezone.utc) for record in records]
+    found = [decode(*(base64.b64decode(record[name]) for name in ("key", "value")), at) for record, at in zip(records, times, strict=True)]
+    assert [(group["generation"], group["member_count"], group["protocol"], [m["client_id"] for m in own]) for group, *own in found] == [
+        (0, 0, None, []),
         (1, 1, "range", ["c1"]),
         (2, 2, "range", ["c1", "c2"]),
         (3, 1, "range", ["c2"]),
-        (4, 0, "", []),
+        (4, 0, None, []),
     ]
-    assert {m.client_host for g in groups for m in g.members} == {"127.0.0.1"}
-    for record, group in zip(records, groups, strict=True):
-        assert 0 <= record["timestamp"] - group.state_since_ms < 1_000  # the join phase ended just before
+    assert {m["client_host"] for _, *own in found for m in own} == {"127.0.0.1"}
+    for at, (group, *_) in zip(times, found, strict=True):
+        assert timedelta() <= at - group["received_at"] < timedelta(seconds=1)  # the join phase ended just before
