@@ -11,7 +11,7 @@ This module does not import Spark: the agent beside a broker has to be small.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
@@ -32,40 +32,20 @@ _SENTENCE_GROUP: Final = re.compile(rb"\b(?:group|Group|GroupId) ([^\s,:()]+)")
 
 def log_headers(cluster: str, broker: str, record: str, origin: str) -> list[Header]:
     """The headers that all records of one log share."""
-    return [
-        ("cluster", cluster.encode()),
-        ("broker", broker.encode()),
-        ("record", record.encode()),
-        ("origin", origin.encode()),
-    ]
+    return list(_given(cluster=cluster, broker=broker, record=record, origin=origin))
 
 
 def line_headers(
     shared: list[Header], source: str, position: int, at_ms: int | None, fault: str = "", context: str = "", around: bytes = b""
 ) -> list[Header]:
     """The headers of a line."""
-    headers = [*shared, ("source", source.encode()), ("position", b"%d" % position)]
-    if at_ms is not None:
-        headers.append(("at", b"%d" % at_ms))
-    if fault:
-        headers.append(("fault", fault.encode()))
-    if context:
-        headers.append(("context", context.encode()))
-    if around:
-        headers.append(("around", around))
-    return headers
+    return [*shared, *_given(source=source, position=position, at=at_ms, fault=fault, context=context, around=around)]
 
 
 def bundle_headers(shared: list[Header], position: int, lines: int, value: bytes) -> list[Header]:
     """The headers of a bundle. `position`: of its first line."""
-    return [
-        *shared,
-        ("source", REQUEST_SOURCE.encode()),
-        ("position", b"%d" % position),
-        ("lines", b"%d" % lines),
-        ("version", b"%d" % bundles.VERSION),
-        ("crc", b"%d" % bundles.checksum(value)),
-    ]
+    crc = bundles.checksum(value)
+    return [*shared, *_given(source=REQUEST_SOURCE, position=position, lines=lines, version=bundles.VERSION, crc=crc)]
 
 
 def lines_in(headers: Iterable[Header]) -> int:
@@ -83,12 +63,14 @@ def clock_headers(shared: list[Header], position: int, at_ms: int | None, lines:
     `lines`: lines of this log, up to its position, that were kept and shipped. `read_ms`: when all logs of the broker were read to their
     ends; None if there was more to read.
     """
-    headers = [*shared, ("position", b"%d" % position), ("lines", b"%d" % lines)]
-    if at_ms is not None:
-        headers.append(("at", b"%d" % at_ms))
-    if read_ms is not None:
-        headers.append(("read", b"%d" % read_ms))
-    return headers
+    return [*shared, *_given(position=position, lines=lines, at=at_ms, read=read_ms)]
+
+
+def _given(**values: str | bytes | int | None) -> Iterator[Header]:
+    """A header for each value that is neither missing nor empty."""
+    for name, value in values.items():
+        if value is not None and value not in ("", b""):
+            yield name, value if isinstance(value, bytes) else str(value).encode()
 
 
 def line_source(broker: str, line: bytes) -> str:

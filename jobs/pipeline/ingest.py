@@ -8,7 +8,7 @@ changes nothing. A lakehouse has one ingest and one checkpoint: they are kept an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,13 +20,12 @@ from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
-from jobs.lakehouse.added_files import AddedFile
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
-from jobs.pipeline.part_tasks import Part
-from jobs.pipeline.parts import Written, tasks_as_workers, write_parts
+from jobs.pipeline.part_tasks import Part, Written
+from jobs.pipeline.parts import tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.sources.slices import SliceSource
 from schemas import input_lines, names
@@ -55,20 +54,17 @@ def write_batch(
     app_id: str = names.INGEST,
     gatekeeper: Gatekeeper | None = None,
     observer: Observer | None = None,
-    more: Written | None = None,
+    more: Sequence[Written] = (),
 ) -> None:
     """Append the rows of PARSED of one slice to the three tables. `more`: what tasks have written of it."""
     admission = gatekeeper(batch.line_summaries(rows)) if gatekeeper is not None else batch.EVERYTHING
     written = batch.rows_by_table(rows, batch_id, admission)
-    files: Mapping[str, Sequence[AddedFile]] = {}
-    if more is not None:
-        written[names.INPUT_LINES] = batch.summed([written[names.INPUT_LINES], *more.accounts])
-        files = more.files
-        if names.QUARANTINE in files:
-            written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
-    side_by_side(
-        lambda name: tables.append(tables.table_path(lakehouse, name), written[name], app_id, batch_id, files.get(name, ())), written
-    )
+    if more:
+        written[names.INPUT_LINES] = batch.summed([written[names.INPUT_LINES], *(task.account for task in more)])
+    files = {name: [task.files[name] for task in more if name in task.files] for name in (*written, names.QUARANTINE)}
+    if files[names.QUARANTINE]:
+        written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
+    side_by_side(lambda name: tables.append(tables.table_path(lakehouse, name), written[name], app_id, batch_id, files[name]), written)
     if observer is not None:
         account = written[names.INPUT_LINES]
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))
@@ -97,7 +93,7 @@ class LineWriter:
         """Writes a batch. `workers`: who parses and writes its parts."""
         is_part = pc.equal(rows["verdict"], names.PART)
         parts = [Part(str(self._parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self._parts]
-        more = write_parts(workers, parts, self._lakehouse, batch_id) if parts else None
+        more = write_parts(workers, parts, self._lakehouse, batch_id) if parts else ()
         write_batch(rows.filter(pc.invert(is_part)), batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
 
 

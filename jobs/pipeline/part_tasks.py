@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.common.stores import Place, place_of
-from jobs.lakehouse.added_files import AddedFileWriter, BatchFile
+from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
 from jobs.logs.stretches.shares import folded, read_share
 from jobs.parsing import batch, kinds
 from jobs.pipeline import topic_records
@@ -33,6 +32,14 @@ class Part:
     before: int
 
 
+@dataclass(frozen=True)
+class Written:
+    """What a task wrote: its file of each table, and the account of its lines as rows of input_lines."""
+
+    files: Mapping[str, AddedFile]
+    account: pa.Table
+
+
 def parsed_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parses the lines of a small slice. The rows that come out are Arrow streams of PARSED rows, without columns that have no values."""
     for lines in batches:
@@ -49,8 +56,8 @@ def parsed_packets_of_topic(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     return parsed_packets(map(topic_records.as_lines, batches))
 
 
-def write_share(lakehouse: Place, batch_id: int, parts: Sequence[Part], share: int) -> str:
-    """Parses and writes one share of the lines of all parts; returns the files and the account of the lines, for `Written.add`."""
+def write_share(lakehouse: Place, batch_id: int, parts: Sequence[Part], share: int) -> Written:
+    """Parses and writes one share of the lines of all parts."""
     file = BatchFile(names.INGEST, batch_id, share)
     writers = {name: AddedFileWriter(lakehouse / name, file.new_name()) for name in WRITTEN}
     accounts = []
@@ -60,8 +67,8 @@ def write_share(lakehouse: Place, batch_id: int, parts: Sequence[Part], share: i
                 accounts.append(rows)
             else:
                 writers[name].write(rows)
-    files = {name: [asdict(added)] for name, writer in writers.items() if (added := writer.close()) is not None}
-    return json.dumps({"files": files, "account": batch.summed(accounts).to_pylist()})
+    files = {name: added for name, writer in writers.items() if (added := writer.close()) is not None}
+    return Written(files, batch.summed(accounts))
 
 
 def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:

@@ -7,38 +7,17 @@ part_tasks.py has the tasks. Each writes its own files, which count when the dri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from jobs.common.stores import Place, place_of
-from jobs.lakehouse.added_files import AddedFile
 from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Result, Work, Workers
-from jobs.parsing import batch
-from jobs.pipeline.part_tasks import Part, write_share
+from jobs.pipeline.part_tasks import Part, Written, write_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass
-class Written:
-    """What tasks wrote: files by table, and the account of their lines as rows of input_lines."""
-
-    files: dict[str, list[AddedFile]] = field(default_factory=dict)
-    accounts: list[pa.Table] = field(default_factory=list)
-
-    def add(self, result: str) -> None:
-        """Adds the result of a task."""
-        found = json.loads(result)
-        for name, files in found["files"].items():
-            self.files.setdefault(name, []).extend(AddedFile(**file) for file in files)
-        self.accounts.append(pa.Table.from_pylist(found["account"], schema=batch.ACCOUNT))
 
 
 def tasks_as_workers(spark: SparkSession) -> Workers:
@@ -59,10 +38,7 @@ THIS_PROCESS: Final = Workers(1, _here)
 """Does the work itself."""
 
 
-def write_parts(workers: Workers, parts: Sequence[Part], lakehouse: Place, batch_id: int) -> Written:
+def write_parts(workers: Workers, parts: Sequence[Part], lakehouse: Place, batch_id: int) -> Sequence[Written]:
     """Parses and writes the lines of parts."""
-    written = Written()
     shares = max(shares_in(place_of(part.path)) for part in parts)
-    for result in workers.map(partial(write_share, lakehouse, batch_id, parts), range(shares)):
-        written.add(result)
-    return written
+    return workers.map(partial(write_share, lakehouse, batch_id, parts), range(shares))

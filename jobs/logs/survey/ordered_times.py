@@ -47,7 +47,7 @@ def ordered_times(blocks: Iterable[Block], *, own: bool) -> OrderedTimes | None:
 
 def _times_of(block: bytes, starts: npt.NDArray[np.int64], *, own: bool) -> list[bytes]:
     """The times of a block; of a block in order perhaps only some, the first and the last ones among them."""
-    return (_times_of_a_minute(block, starts) or _first_times(block) if own else None) or [match[1] for match in each_time(block, own=own)]
+    return (_times_of_a_minute(block, starts) if own else None) or [match[1] for match in each_time(block, own=own)]
 
 
 def _times_of_a_minute(block: bytes, starts: npt.NDArray[np.int64]) -> list[bytes] | None:
@@ -64,13 +64,3 @@ def _times_of_a_minute(block: bytes, starts: npt.NDArray[np.int64]) -> list[byte
     first, *last = (block[start + 1 : start + 1 + _TIME_LENGTH] for start in [starts[0], *starts[-WITNESSES:]])
     times = [first, *sorted(last)]
     return times if first <= times[1] and all(map(TIME.fullmatch, times)) else None
-
-
-def _first_times(block: bytes) -> list[bytes] | None:
-    """The times with which all lines of a block begin, if they are in order. Else None: then a pattern has to find them."""
-    lines = block.split(b"\n[")
-    if len(lines) != block.count(b"\n"):
-        return None
-    times = [line[:_TIME_LENGTH] for line in lines[1:]]
-    in_order = TIME.fullmatch(times[0]) and TIME.fullmatch(times[-1]) and times == sorted(times)
-    return times if in_order else None
