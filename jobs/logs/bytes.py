@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
 from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
@@ -89,6 +92,12 @@ class LogBytes:
     def close(self) -> None:
         """Closes the file."""
         self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def open_log(path: Path) -> LogBytes:

@@ -17,17 +17,12 @@ MAX_FAULTY_TEXT: Final = 4096  # characters kept of a faulty line
 
 _CONTROL: Final = bytes(c for c in range(32) if c != 9) + b"\x7f"
 _CONTROL_TEXT: Final = {c: f"\\x{c:02x}" for c in _CONTROL}
-_CONTROL_IN_BLOCK: Final = bytes(c for c in _CONTROL if c not in b"\n")
+_ODD: Final = _CONTROL.replace(b"\n", b"")
 
 
-def is_clean(block: bytes) -> bool:
-    """Whether a block of lines is clean text with plain line ends: then its lines need no further check."""
-    return len(block.translate(None, _CONTROL_IN_BLOCK)) == len(block) and is_utf8(block)
-
-
-def is_text(line: bytes) -> bool:
-    """Whether a line is UTF-8 without control characters."""
-    return len(line.translate(None, _CONTROL)) == len(line) and is_utf8(line)
+def is_clean(text: bytes) -> bool:
+    """Whether a line, or a block of lines, is UTF-8 without control characters, and its line ends are plain."""
+    return len(text.translate(None, _ODD)) == len(text) and is_utf8(text)
 
 
 def is_utf8(data: bytes) -> bool:

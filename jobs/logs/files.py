@@ -124,11 +124,8 @@ def walk(root: Path) -> Iterator[Parts]:
 
 def head_of(path: Path) -> bytes:
     """The first bytes of a log."""
-    file = open_log(path)
-    try:
+    with open_log(path) as file:
         return file.head()
-    finally:
-        file.close()
 
 
 def file_name_text(name: str) -> str:

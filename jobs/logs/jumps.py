@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from jobs.logs.times import NEVER
 
+TOLERANCE_MS: Final = 60_000
+"""By default, how far a line may be ahead of the lines before it: a smaller jump is always believed."""
+_BELIEVABLE_MS: Final = 3_600_000  # a smaller jump is believed where no line follows
 _DAY_MS: Final = 86_400_000
 
 
@@ -31,19 +33,8 @@ class Jump(enum.Enum):
     OPEN = "not known yet"
 
 
-@dataclass(frozen=True)
-class JumpLimits:
-    """How far a line may be ahead of the lines before it."""
-
-    tolerance_ms: int = 60_000  # a smaller jump is always believed
-    believable_ms: int = 3_600_000  # a smaller jump is believed where no line follows
-
-
-JUMP_LIMITS: Final = JumpLimits()
-
-
 def judge_jump(
-    at: int, newest: int, followers: Sequence[int], limits: JumpLimits, *, complete: bool, log_end: LogEnd, witness_ms: int
+    at: int, newest: int, followers: Sequence[int], tolerance_ms: int, *, complete: bool, log_end: LogEnd, witness_ms: int
 ) -> Jump:
     """Judges a line whose time `at` is more than the tolerance ahead of `newest` (NEVER if the line is the log's first).
 
@@ -51,15 +42,13 @@ def judge_jump(
     """
     # An export may list its newest line first: the first of a few lines is damaged only if it is far from all of them.
     few = newest == NEVER and not complete and at - min(followers, default=at) <= _DAY_MS
-    if (not few and _goes_back(at, newest, followers, limits.tolerance_ms)) or (
-        complete and newest == NEVER and _is_long_ago(at, followers)
-    ):
+    if (not few and _goes_back(at, newest, followers, tolerance_ms)) or (complete and newest == NEVER and _is_long_ago(at, followers)):
         return Jump.OUTLIER
-    if complete or witness_ms >= at - limits.tolerance_ms:
+    if complete or witness_ms >= at - tolerance_ms:
         return Jump.TRUE
     if log_end is LogEnd.HOLD:
         return Jump.OPEN
-    if followers or newest == NEVER or at - newest <= limits.believable_ms:
+    if followers or newest == NEVER or at - newest <= _BELIEVABLE_MS:
         return Jump.TRUE
     return Jump.OUTLIER if log_end is LogEnd.END else Jump.OPEN
 

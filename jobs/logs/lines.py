@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
-from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
+from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
@@ -244,7 +244,7 @@ class LineBuffer:
         if index in self._dropped:
             return line[: MAX_FAULTY_TEXT * 4], TOO_LONG
         line = line.removesuffix(b"\r")
-        return line, "" if is_text(line) else NOT_TEXT
+        return line, "" if is_clean(line) else NOT_TEXT
 
 
 def _between(lengths: Mapping[int, int], start: int, end: int) -> int:
@@ -263,10 +263,8 @@ def numbered_lines(
     except OSError:
         return
     buffer = LineBuffer(lambda: log, Mark(), final=True, limits=limits)
-    try:
+    with log:
         while buffer.mark.line < last and buffer.load():
             first = buffer.mark.line + 1
             yield from ((number, line.rstrip(b"\r")) for number, line in enumerate(buffer.lines, first) if number in wanted)
             buffer.advance(len(buffer.lines))
-    finally:
-        log.close()

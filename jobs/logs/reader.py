@@ -17,7 +17,7 @@ from jobs.logs.bytes import LogBytes
 from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER, around, faulty_text
 from jobs.logs.fetches.lines import BY_NUMBERS
 from jobs.logs.judge import LineJudge
-from jobs.logs.jumps import JUMP_LIMITS, Jump, JumpLimits, LogEnd, judge_jump
+from jobs.logs.jumps import TOLERANCE_MS, Jump, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LocalTimes
@@ -45,7 +45,7 @@ class LogReader:
         *,
         judge: Callable[[Mark], LineJudge] = BrokerJudge,
         final: bool = True,
-        jumps: JumpLimits = JUMP_LIMITS,
+        tolerance_ms: int = TOLERANCE_MS,
         limits: LineLimits = LINE_LIMITS,
         is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class LogReader:
         self._times = times
         self._open = open_bytes
         self._judge = judge(self.mark)
-        self._jumps = jumps
+        self._tolerance_ms = tolerance_ms
         self._fold = False
         self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere)
         self._seconds: list[int] = []
@@ -134,7 +134,7 @@ class LogReader:
             return NEVER
         last.sort()
         middle = last[len(last) // 2]
-        return last[-1] if last[-1] - middle <= self._jumps.tolerance_ms else middle  # one of them may be damaged
+        return last[-1] if last[-1] - middle <= self._tolerance_ms else middle  # one of them may be damaged
 
     def read(
         self,
@@ -202,7 +202,7 @@ class LogReader:
     def _read_at_once(self, kept: KeptLines, block: Block, most: int, until: int) -> int:
         """Hands out the first lines of a block, as `_read_block` does it line by line. Returns how many; 0 if one needs a closer look."""
         mark, judge, text = self.mark, self._judge, block.text
-        ats = block.calm(self._times, mark.newest_ms, self._jumps.tolerance_ms, until)[:most]
+        ats = block.calm(self._times, mark.newest_ms, self._tolerance_ms, until)[:most]
         count, number, done = len(ats), mark.line + 1, 0
         if not self._fold or not count:
             return 0
@@ -240,7 +240,7 @@ class LogReader:
         start = buffer.next
         end = reached = min(len(buffer.lines), start + most)
         number = mark.line - start + 1  # of the line at index 0
-        newest, tolerance = mark.newest_ms, self._jumps.tolerance_ms
+        newest, tolerance = mark.newest_ms, self._tolerance_ms
         # Up to `bound` a time needs no second look; beyond `last_free`, `until` is the bound.
         bound, last_free = min(until, newest + tolerance), until - tolerance
         first_kept = len(kept)
@@ -301,10 +301,10 @@ class LogReader:
 
     def _judge_time(self, index: int, at: int, newest: int, log_end: LogEnd, witness: int) -> Jump:
         """Whether the line at `index` really is that far ahead of the lines before it."""
-        if self._times.exact or at - newest <= self._jumps.tolerance_ms:
+        if self._times.exact or at - newest <= self._tolerance_ms:
             return Jump.TRUE
         followers, complete = self._followers(index, at if newest == NEVER else newest)
-        return judge_jump(at, newest, followers, self._jumps, complete=complete, log_end=log_end, witness_ms=witness)
+        return judge_jump(at, newest, followers, self._tolerance_ms, complete=complete, log_end=log_end, witness_ms=witness)
 
     def _followers(self, index: int, near: int) -> tuple[list[int], bool]:
         """Times of the next timestamped lines after `index`, and whether there are as many as are wanted."""

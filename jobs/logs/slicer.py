@@ -22,7 +22,7 @@ from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log, signature
 from jobs.logs.clients.judge import ClientJudge, LeftOut
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
-from jobs.logs.jumps import JumpLimits, LogEnd
+from jobs.logs.jumps import LogEnd
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
@@ -125,11 +125,8 @@ class Slicer:
         look = self.looks.get(path)
         if look is not None and look[0] == signature_of(path):
             return look
-        log = open_log(path)
-        try:
+        with open_log(path) as log:
             return log.signature, log.head()
-        finally:
-            log.close()
 
     def _streams_in(
         self, files: Sequence[tuple[LogFile, Fingerprint]], _owners: Mapping[tuple[str, str, str], Owners]
@@ -217,7 +214,7 @@ class Slicer:
             stream.mark,
             judge=judge,
             final=not self.follows or stream.end is not None,
-            jumps=JumpLimits(self.settings.tolerance_ms),
+            tolerance_ms=self.settings.tolerance_ms,
             limits=self.settings.limits,
             is_elsewhere=stream.view.share.is_elsewhere if stream.view.share is not None else None,
         )

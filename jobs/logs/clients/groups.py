@@ -45,8 +45,7 @@ _NO_GROUP: Final = frozenset({"null", "None", "nil", "undefined"})
 
 def look_through(log: Callable[[], LogBytes], mark: Mark, bare: Callable[[bytes], bytes]) -> None:
     """Notes the groups that the clients name in the first megabytes of a log, which begins at a mark. `bare`: that of the judge."""
-    source = log()
-    try:
+    with log() as source:
         if not source.skip(mark.offset):
             return
         for offset, block in blocks_of(source):
@@ -55,8 +54,6 @@ def look_through(log: Callable[[], LogBytes], mark: Mark, bare: Callable[[bytes]
                     remember(mark.groups, line)  # such as a field of JSON beside the message
             if offset > _LOOKED_THROUGH:
                 return
-    finally:
-        source.close()
 
 
 def remember(groups: dict[str, str], line: bytes) -> bool:

@@ -33,14 +33,11 @@ def repeats(path: Path, others: Sequence[Path]) -> Path | None:
 
 def _sample(path: Path) -> list[bytes]:
     """Lines of a broker from the beginning of a log and, if that is cheap, from its end."""
-    log = open_log(path)
-    try:
+    with open_log(path) as log:
         lines = _own(first_bytes(log, SAMPLE_BYTES))[:_LINES]
         if isinstance(log, PlainBytes):
             lines += _own(log.at(max(SAMPLE_BYTES, log.length() - SAMPLE_BYTES), SAMPLE_BYTES))[-_LINES:]
         return lines
-    finally:
-        log.close()
 
 
 def _own(text: bytes) -> list[bytes]:
@@ -49,16 +46,13 @@ def _own(text: bytes) -> list[bytes]:
 
 
 def _has(path: Path, lines: list[bytes]) -> bool:
-    log = open_log(path)
-    try:
+    with open_log(path) as log:
         places = _places(log, lines) if isinstance(log, PlainBytes) else _passing(log, lines)
         within = found = 0
         for is_within, is_found in places:
             within += is_within
             found += is_found
         return found > 0 and found >= _SHARE * within
-    finally:
-        log.close()
 
 
 def _passing(log: LogBytes, lines: list[bytes]) -> Iterator[tuple[bool, bool]]:

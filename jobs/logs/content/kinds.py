@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from jobs.logs.faults import is_text
+from jobs.logs.faults import is_clean
 
 KAFKA_DATA: Final = "Kafka's data segments and indexes"
 EMPTY: Final = "empty files"
@@ -74,7 +74,7 @@ def kind_by_content(name: str, begin: bytes) -> str:
         return "core dumps" if begin[16:17] == bytes([_CORE]) else "programs"
     head = begin[:_TEXT_BYTES]
     cut = head.rfind(b"\n") + 1 or len(head)
-    if b"\0" in head or not all(map(is_text, head[:cut].replace(b"\r", b"").split(b"\n"))):
+    if b"\0" in head or not is_clean(head[:cut].replace(b"\r", b"")):
         return "other binary files"
     entries = _ENTRIES.match(begin) if b"\n" not in begin.rstrip() and _SIGN.search(begin) is not None else None
     if entries is not None:

@@ -272,16 +272,13 @@ def _look_at(root: Path, parts: Parts, name: str) -> Tree:
 
 def _at_log(root: Path, found: Found, name: str) -> Tree:
     """Whose log a file is, or what it is instead."""
-    log = open_log(root.joinpath(*found.parts))
-    try:
+    with open_log(root.joinpath(*found.parts)) as log:
         sample = first_bytes(log, SAMPLE_BYTES)
         writer = writer_of(sample)
         if writer is Writer.UNKNOWN and any(map(container_of, sample.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])):
             writer = writer_of(sample + first_bytes(log, MORE_BYTES))  # other containers may come first
         begin = sample or log.head()
         is_damaged = bool(log.damage) and not sample and not begin.startswith(tuple(start for start, _ in UNREADABLE))
-    finally:
-        log.close()
     tree = Tree()
     found = replace(found, writer=writer, is_named=is_log_name(name))
     if found.writer is Writer.UNKNOWN and not found.is_named and found.parts:

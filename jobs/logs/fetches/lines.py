@@ -257,15 +257,6 @@ def _read(decoder: json.Decoder[_Read], request: bytes) -> _Read | None:
         return None
 
 
-def encoded(fetched: Fetched) -> bytes:
-    """The stored form of requests."""
-    return _ENCODER.encode(fetched)
-
-
-def decoded(value: bytes) -> Fetched:
-    """What `encoded` stored."""
-    return _DECODER.decode(value)
-
-
-_ENCODER: Final = msgpack.Encoder()
-_DECODER: Final = msgpack.Decoder(Fetched)
+encoded: Final = msgpack.Encoder().encode
+decoded: Final = msgpack.Decoder(Fetched).decode
+"""The stored form of requests, and back."""

@@ -23,7 +23,7 @@ from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
 from jobs.logs.envelopes import Unwrapper
 from jobs.logs.fetches.rows import Fetches, fetch_rows
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
-from jobs.logs.jumps import JumpLimits, LogEnd
+from jobs.logs.jumps import LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
@@ -61,8 +61,8 @@ class LogPlace:
             return self.open() if end is None else Part(self.open(), end)
 
         judge = partial(BrokerJudge, unwrap=self.unwrap)
-        jumps = JumpLimits(self.tolerance_ms)
-        return LogReader(opened, LocalTimes(self.zone), mark, judge=judge, final=False, jumps=jumps, limits=self.limits)
+        times = LocalTimes(self.zone)
+        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=self.tolerance_ms, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,7 @@ def read_stretch(stretch: Stretch) -> StretchRead | None:
 
 def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
     """The lines that end between two places; None if the log is shorter."""
-    source = log.open()
-    try:
+    with log.open() as source:
         if not isinstance(source, PlainBytes):
             return None
         lines = 0
@@ -144,8 +143,6 @@ def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
                 return None
             lines += block.count(b"\n")
             start += len(block)
-    finally:
-        source.close()
     return lines
 
 

@@ -53,10 +53,8 @@ def blocks_within(one: TimeRange) -> Iterator[Block] | None:
 
 
 def _blocks(log: PlainBytes, one: TimeRange) -> Iterator[Block]:
-    try:
+    with log:
         yield from blocks_of(Part(log, one.end - one.start), one.start)
-    finally:
-        log.close()
 
 
 def _line_end(log: PlainBytes, position: int, last: int) -> int:

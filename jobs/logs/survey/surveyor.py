@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.common.text import some
-from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
+from jobs.logs.bytes import Fingerprint, PlainBytes, open_log
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.files import DEFAULT_BROKER, LogFile
 from jobs.logs.record_judge import RecordTimes, holds_records
@@ -151,7 +151,7 @@ class Surveyor:
         except OSError:
             return None
         look, most_bytes = _Look(one, SectionSearch(self._settings.zone(one.file.cluster))), self._settings.survey_bytes
-        try:
+        with log:
             for offset, block in blocks_of(log):
                 line = look.search.lines
                 if not one.is_client:
@@ -170,8 +170,6 @@ class Surveyor:
                 if line_end > most_bytes and self._has_workers and isinstance(log, PlainBytes):
                     look.line_end = line_end
                     break
-        finally:
-            log.close()
         return look
 
     def _rest(self, look: _Look) -> list[TimeRange]:
@@ -180,11 +178,9 @@ class Surveyor:
         log = fingerprint.opened(path)
         if log is None or look.line_end is None:
             return []
-        try:
+        with log:
             assert isinstance(log, PlainBytes)
             return ranges_of(path, fingerprint, log, look.line_end, self._settings.stretch_bytes, own_times=look.search.own_times)
-        finally:
-            log.close()
 
     def _sections(self, one: _Found, starts: tuple[Section, ...]) -> Iterator[_Found]:
         """The logs in a view of a file, one after the other."""
@@ -290,11 +286,8 @@ def _is_record(file: LogFile) -> bool:
 
 def _signs(one: _Found, start: Section, end: int | None, most_bytes: int) -> Signs:
     try:
-        log: LogBytes = open_log(one.file.path)
+        log = open_log(one.file.path)
     except OSError:  # it went away a moment ago; the slicer says so where it reads the file
         return Signs()
-    try:
-        log = viewed(log if end is None else Part(log, end), one.view)
-        return signs_of(log, most_bytes) if log.skip(start.offset) else Signs()
-    finally:
-        log.close()
+    with viewed(log if end is None else Part(log, end), one.view) as seen:
+        return signs_of(seen, most_bytes) if seen.skip(start.offset) else Signs()
