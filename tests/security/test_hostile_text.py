@@ -22,6 +22,7 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.logs.times import LocalTimes
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach
+from jobs.sentences.client import CLIENTS
 from schemas.names import LINE
 from tests.kafka.topic_reader import read_record
 from tests.security import hostile
@@ -109,20 +110,19 @@ def test_no_cell_of_csv_begins_a_formula_whatever_separates_cells():
     ]  # fmt: skip
 
 
-OLD_OURS = re.compile(
-    rb"\A%.*\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\||\A(?!%).*\[(?:Consumer|Worker) [^\]]*groupId=.*"
-    rb"(?:poll timeout has expired|sending LeaveGroup request|Request joining group due to|Successfully joined group with generation)",
-    re.DOTALL,
-)
+OF_FACILITY = re.compile(rb"\A%.*\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\|", re.DOTALL)
+SENTENCE = re.compile(rb"\A(?!%).*?\[(?:Consumer|Worker) [^\]]*?groupId=.*?\] (.*)", re.DOTALL)
 PARTS = st.sampled_from(
-    [b"[Consumer ", b"[Worker ", b"[", b"]", b"groupId=", b"a", b", ", b"Request joining group due to", b"|REJOIN|",
-     b"sending LeaveGroup request", b"%"]
+    [b"[Consumer ", b"[Worker ", b"[", b"]", b"] ", b"groupId=", b"a", b", ", b"Request joining group due to: ", b"|REJOIN|",
+     b"(Re-)joining group", b"%"]
 )  # fmt: skip
 
 
 @given(st.lists(PARTS, max_size=12).map(b"".join))
 def test_a_consumers_line_is_told_as_one_pattern_would(line):
-    assert is_consumer_line(line) == (OLD_OURS.search(line) is not None)
+    said = SENTENCE.match(line)
+    is_told = said is not None and CLIENTS.may_read(said[1].decode().rstrip())
+    assert is_consumer_line(line) == (is_told or OF_FACILITY.match(line) is not None)
 
 
 def test_no_line_of_an_application_keeps_its_reader_busy(tmp_path):
