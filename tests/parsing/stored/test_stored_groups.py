@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coordinator_model.kafka_bytes import FieldReader, UnreadableError
 from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
-REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
+REAL = Path(__file__).parents[2] / "data" / "offsets" / "kafka-4.2.0.jsonl"
 SINCE_MS = 1_800_000_000_000
 SINCE = datetime.fromtimestamp(SINCE_MS / 1_000, timezone.utc)
 AT = SINCE + timedelta(hours=1)

@@ -18,7 +18,7 @@ from coordinator_model.kafka_bytes import UnreadableError
 from jobs.logs.record_judge import GROUP_KEYS
 from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
-REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0-consumer.jsonl"
+REAL = Path(__file__).parents[2] / "data" / "offsets" / "kafka-4.2.0-consumer.jsonl"
 TOPIC = "PoXy_d3qQpOGkRtEOEpFtQ"
 EPOCH_KEY, TOPICS_KEY, MEMBER_KEY, TARGET_KEY, SHARE_KEY, ASSIGNMENT_KEY = range(3, 9)
 EXPRESSION_KEY = 16
