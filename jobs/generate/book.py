@@ -64,9 +64,9 @@ class Book:
             self._stamp = second, f"{moment:[%Y-%m-%d %H:%M:%S,}"
         return f"{self._stamp[1]}{rest:03d}]"
 
-    def say(self, at_ms: int, broker: int, line: str) -> None:
-        """A line of a coordinator, which begins behind the time."""
-        self._put(at_ms, self.sayings[broker], line)
+    def say(self, at_ms: int, broker: int, sentence: str, partition: int | None = None) -> None:
+        """A sentence of a coordinator: about a group of a partition, or about none."""
+        self._put(at_ms, self.sayings[broker], self.words.line(broker, sentence, partition))
 
     def ask(self, at_ms: int, member: Member, api: Api, bodies: dict[str, Any], waited_ms: int = 0) -> None:
         """A request on a member's connection, and its answer."""

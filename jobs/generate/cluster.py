@@ -5,16 +5,18 @@ from __future__ import annotations
 import heapq
 import random
 import uuid
+from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from itertools import count
+from typing import Final, NamedTuple
 
+from coordinator_model.events import COORDINATOR_ELECTED, COORDINATOR_RESIGNED
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.generate.book import Book
-from jobs.generate.episode import Episode
+from jobs.generate.episode import Episode, begin
 from jobs.generate.fetches import Fetching
 from jobs.generate.groups import Group, Member
 from jobs.generate.incidents import FEW, MIXTURE, SOON_MS, Expected, Plan, choose, visit
-from jobs.generate.moves import Move, Moves
 from jobs.generate.sizes import Size
 from jobs.generate.steady import HEARTBEAT_MS, Steady
 
@@ -29,6 +31,30 @@ _NAMES: Final = (
 _TIMEOUTS_MS: Final = ((45_000, 300_000), (45_000, 300_000), (45_000, 30_000), (10_000, 30_000))
 """Session timeout and maximum poll interval; Kafka's defaults for half of the groups."""
 _STATIC: Final = 0.1  # of the groups have static members
+_PARTITIONS: Final = 50
+_FIRST_MOVE_MS: Final = 45_000
+_MOVES_EVERY_MS: Final = 300_000
+_MOVES_APART_MS: Final = 1_500
+
+
+class Move(NamedTuple):
+    """A partition of `__consumer_offsets` moves to another broker."""
+
+    at_ms: int
+    partition: int
+    source: int
+    target: int
+
+
+def moves(brokers: int) -> Iterator[Move]:
+    """As before brokers are restarted, one after the other: every five minutes one gives up all partitions that it leads."""
+    leaders = [partition % brokers for partition in range(_PARTITIONS)]
+    for number in count():
+        source = number % brokers
+        led = [partition for partition, leader in enumerate(leaders) if leader == source]
+        for place, partition in enumerate(reversed(led)):
+            leaders[partition] = (source + 1 + partition % (brokers - 1)) % brokers
+            yield Move(_FIRST_MOVE_MS + number * _MOVES_EVERY_MS + place * _MOVES_APART_MS, partition, source, leaders[partition])
 
 
 class Cluster:
@@ -50,7 +76,9 @@ class Cluster:
         self._episodes: dict[str, Episode] = {}
         self.now_ms = 0
         self.groups = [self._group(number, members) for number, members in enumerate(size.sizes(self._chance))]
-        self._moves = Moves(self.book)
+        self._moves = moves(brokers) if brokers > 1 else iter(())
+        self._move = next(self._moves, None)
+        self._epochs = Counter[int]()
         self._by_name = {group.name: group for group in self.groups}
         for group in self.groups:
             self._steady.add(group, 0)
@@ -90,9 +118,9 @@ class Cluster:
     def _step(self, end_ms: int) -> None:
         begin_ms, book = self.now_ms, self.book
         book.now_ms = begin_ms
-        move = self._moves.due(begin_ms)
-        if move is not None:
-            self._move(move, begin_ms)
+        if self._move is not None and begin_ms >= self._move.at_ms:
+            self._write_move(self._move, begin_ms)
+            self._move = next(self._moves, None)
         self._start_incidents(begin_ms)
         while self._agenda and self._agenda[0][0] < end_ms:
             _, name = heapq.heappop(self._agenda)
@@ -128,7 +156,7 @@ class Cluster:
                 self._fetching.stop(group.members[number])
 
     def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
-        self._episodes[group.name] = Episode(
+        self._episodes[group.name] = begin(
             self.book, group, plan, now_ms, salt=self._salt, on_rebalance=self._count, fetching=self._fetching
         )
         self._steady.remove(group)
@@ -136,15 +164,17 @@ class Cluster:
     def _count(self) -> None:
         self.rebalances += 1
 
-    def _move(self, move: Move, now_ms: int) -> None:
-        groups = [group for group in self.groups if group.partition == move.partition]
-        left_ms = self._moves.write(move, now_ms)
-        for group in groups:
+    def _write_move(self, move: Move, now_ms: int) -> None:
+        """Both brokers tell of a move, and its groups leave the old one."""
+        self._epochs[move.partition] += 1
+        for late_ms, broker, kind in ((0, move.source, COORDINATOR_RESIGNED), (1, move.target, COORDINATOR_ELECTED)):
+            self.book.say(now_ms + late_ms, broker, self.book.words.moved(kind, move.partition, self._epochs[move.partition]))
+        for group in [group for group in self.groups if group.partition == move.partition]:
             if group.name not in self._episodes:
                 plan = self._plans.pop(group.name) if group.busy else visit(now_ms)
                 group.busy = True
                 self._begin(group, plan, now_ms)
-            self._episodes[group.name].move(move.target, left_ms, move.away_ms)
+            self._episodes[group.name].move_to(move.target, now_ms + 1, 60 + move.partition)
 
     def _settle(self, now_ms: int) -> None:
         for name in [name for name, episode in self._episodes.items() if episode.is_over(now_ms)]:

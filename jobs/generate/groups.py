@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.clients.client import ClientConfig
 from coordinator_model.errors import Error
-from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_subscription
+from coordinator_model.specification.consumer.consumer_protocol import (
+    NEWEST_VERSION,
+    EmbeddedSubscription,
+    read_assignment,
+    write_assignment,
+    write_subscription,
+)
 from coordinator_model.specification.member import StoredGroup, StoredMember
-from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, OffsetCommit
-from jobs.generate.consumer_protocol import assignment, shares
+from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, JoinedMember, OffsetCommit
 from jobs.generate.request_text import BLANK, HEARTBEAT, OFFSET_COMMIT, bodies, commit_bodies, parts, pieces
 
 PROTOCOL: Final = "range"
@@ -170,7 +175,7 @@ class Group:
 
     def shares(self) -> dict[str, range]:
         """The partitions of each member, by their ids."""
-        return shares((member.member_id for member in self.members), self.partitions)
+        return _shares((member.member_id for member in self.members), self.partitions)
 
     def stored(self) -> StoredGroup:
         """The group as its coordinator has it in the log."""
@@ -184,7 +189,7 @@ class Group:
                 self.session_timeout_ms,
                 self.max_poll_interval_ms,
                 metadata,
-                assignment(self.topic, given[m.member_id]),
+                _assignment(self.topic, given[m.member_id]),
             )
             for m in self.members
         )
@@ -209,3 +214,26 @@ def _settings(release: str, topic: str, session_timeout_ms: int, max_poll_interv
 def _subscription(topic: str) -> bytes:
     """A subscription to one topic by a consumer that owns no partitions."""
     return write_subscription(EmbeddedSubscription((topic,)))
+
+
+def _assignment(topic: str, partitions: Sequence[int]) -> bytes:
+    """An assignment of some partitions of one topic, as Java consumers since 3.5 write it."""
+    return write_assignment(((topic, tuple(partitions)),) if partitions else (), NEWEST_VERSION)
+
+
+def assigned(data: bytes) -> tuple[int, ...]:
+    """The partitions in an assignment of one topic."""
+    return next((numbers for _, numbers in read_assignment(data).partitions), ())
+
+
+def _shares(member_ids: Iterable[str], partitions: int) -> dict[str, range]:
+    """What RangeAssignor gives to each member, in the order of their ids."""
+    ordered = sorted(member_ids)
+    each, more = divmod(partitions, len(ordered))
+    begins = [number * each + min(number, more) for number in range(len(ordered) + 1)]
+    return {member_id: range(begin, end) for member_id, begin, end in zip(ordered, begins, begins[1:], strict=False)}
+
+
+def range_assignor(topic: str, partitions: int, members: tuple[JoinedMember, ...]) -> tuple[tuple[str, bytes], ...]:
+    """`RangeAssignor`, for one topic that all members subscribe to."""
+    return tuple((name, _assignment(topic, given)) for name, given in _shares((m.member_id for m in members), partitions).items())

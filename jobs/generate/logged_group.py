@@ -1,14 +1,15 @@
 """A group that the specification's coordinator and the client model act out, as both logs of its broker tell it.
 
-The lines come in the order in which Kafka 3.9 (Scala) or 4.x (Java) writes them. A `Pen` makes of each what is needed: text in
-`pen.py`, events in the tests.
+The lines come in the order in which Kafka 3.9 (Scala) or 4.x (Java) writes them. A subclass makes of each what is needed: text in
+`episode.py`, events in the tests.
 """
 
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from coordinator_model import events as kinds
 from coordinator_model.clients.client import Assignor
@@ -69,30 +70,13 @@ class Answered(NamedTuple):
     """The client's."""
 
 
-class Pen(Protocol):
-    """Writes the logs of the brokers that coordinate a group, of which one does at a time."""
-
-    def say(self, said: Said) -> None:
-        """A line of the coordinator's log."""
-
-    def answer(self, answered: Answered) -> None:
-        """A line of the request log."""
-
-    def meet(self, at_ms: int, connection: Connection) -> None:
-        """The first request on a connection: the client has looked up its coordinator, and is connected to it now."""
-
-    def move(self) -> None:
-        """From now on the other broker writes."""
-
-
-class LoggedGroup(Simulation):
+class LoggedGroup(Simulation, ABC):
     """A simulation whose broker writes both logs. `append_errors`: spans of time in which it cannot store assignments, and the error."""
 
     def __init__(
         self,
         release: str,
         applications: Sequence[Application],
-        pen: Pen,
         *,
         group_id: str,
         assignor: Assignor | None = None,
@@ -102,7 +86,6 @@ class LoggedGroup(Simulation):
     ) -> None:
         super().__init__(CoordinatorConfig.of(release), applications, partitions=6, group_id=group_id, assignor=assignor, begin_ms=begin_ms)
         self.scala = not release.startswith("4")
-        self.pen = pen
         self.append_errors = append_errors
         self.member_count = 0
         self._salt = salt
@@ -117,6 +100,18 @@ class LoggedGroup(Simulation):
         self._closing: set[int] = set()
         self._left: set[int] = set()
         self._given: dict[int, str] = {}
+
+    @abstractmethod
+    def say(self, said: Said) -> None:
+        """A line of the coordinator's log."""
+
+    @abstractmethod
+    def answer(self, answered: Answered) -> None:
+        """A line of the request log."""
+
+    @abstractmethod
+    def meet(self, connection: Connection) -> None:
+        """The first request on a connection: the client has looked up its coordinator, and is connected to it now."""
 
     def resume(self, stored: StoredGroup, members: Sequence[Beats]) -> None:
         """Begin with a group that has been Stable for a while."""
@@ -134,7 +129,6 @@ class LoggedGroup(Simulation):
         """The group was unloaded just now."""
         self._say(Said(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation))
         self._moves += 1
-        self.pen.move()
 
     def loaded(self) -> None:
         """Its new coordinator has loaded the group just now."""
@@ -155,7 +149,7 @@ class LoggedGroup(Simulation):
         request = self.unanswered[connection][0]
         if connection not in self._met:
             self._met[connection] = self._moves
-            self.pen.meet(self.now_ms, connection)
+            self.meet(connection)
         if isinstance(request, JoinGroup):  # Kafka gives random ids
             prefix = request.instance_id or request.client_id
             unique = f"{self._salt}{self.group_id}/{self.now_ms}/{connection[0]}/{len(self.tickets)}"
@@ -199,7 +193,7 @@ class LoggedGroup(Simulation):
             at_ms = max(reply.at_ms, received_ms)
             if isinstance(reply.answer, JoinAnswer):
                 self._note_join(connection[0], reply.answer, at_ms)
-            self.pen.answer(Answered(received_ms, at_ms, connection, request, reply.answer, reason))
+            self.answer(Answered(received_ms, at_ms, connection, request, reply.answer, reason))
         super().take_outcome(outcome)
 
     def _note_join(self, number: int, answer: JoinAnswer, at_ms: int) -> None:
@@ -297,7 +291,7 @@ class LoggedGroup(Simulation):
     def _say(self, said: Said) -> None:
         group = self.coordinator.groups.get(self.group_id)
         static = len(group.static_members) if group is not None else 0
-        self.pen.say(said._replace(state=self._state, member_count=self.member_count, static_count=static))
+        self.say(said._replace(state=self._state, member_count=self.member_count, static_count=static))
 
 
 def _is_removal(effect: Effect, cause: RemovalCause) -> bool:

@@ -1,20 +1,17 @@
-"""The parsers read from generated lines what was acted out: text and events are written by two pens about the same groups."""
+"""The parsers read from generated lines what was acted out: the same groups are written as text and as events."""
 
 from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta, timezone
-from functools import partial
 
 import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.generate.book import Book
-from jobs.generate.consumer_protocol import assigned, range_assignor
-from jobs.generate.groups import Group, Member
-from jobs.generate.logged_group import LoggedGroup
-from jobs.generate.pen import TextPen
+from jobs.generate.episode import Episode
+from jobs.generate.groups import Group, Member, assigned
 from tests.parsing.reading import read_lines
 from tests.tracker.simulated.acted_out import GROUP, EventPen
 from tests.tracker.simulated.scripts import LENGTH_MS, script
@@ -31,27 +28,28 @@ MEMBER = ("client_id", "session_timeout_ms", "rebalance_timeout_ms")
 """Scala prints the whole member that left; the events of the tests do not have that."""
 
 
-class BothPens:
-    """Hands everything to two pens."""
+class TwiceWritten(Episode):
+    """Writes the same as events, too."""
 
-    def __init__(self, *pens):
-        self._pens = pens
+    def __init__(self, told, *arguments, **settings):
+        self._told = told
+        super().__init__(*arguments, **settings)
 
     def say(self, said):
-        for pen in self._pens:
-            pen.say(said)
+        self._told.say(said)
+        super().say(said)
 
     def answer(self, answered):
-        for pen in self._pens:
-            pen.answer(answered)
+        self._told.answer(answered)
+        super().answer(answered)
 
-    def meet(self, at_ms, connection):
-        for pen in self._pens:
-            pen.meet(at_ms, connection)
+    def meet(self, connection):
+        self._told.meet(connection)
+        super().meet(connection)
 
-    def move(self):
-        for pen in self._pens:
-            pen.move()
+    def moves(self):
+        super().moves()
+        self._told.move()
 
 
 def acted(seed):
@@ -59,22 +57,15 @@ def acted(seed):
     played = script(seed)
     applications = played.applications
     book = Book(2, START_MS, played.release, random.Random(seed))
-    group = Group(GROUP, coordinator_partition(GROUP), 0, 0, 0, commits=False)
+    group = Group(GROUP, coordinator_partition(GROUP), 0, 0, 0, commits=False, partitions=6)
     cast = [Member(one.config.client_id, one.config.group_instance_id, book.new_host()) for one in applications]
     rebalances = []
-    text = TextPen(book, group, cast, [one.config for one in applications], on_rebalance=lambda: rebalances.append(1))
     told = EventPen(played.release, applications, lambda digest: tuple(f"t-{number}" for number in assigned(bytes.fromhex(digest))))
-    simulation = LoggedGroup(
-        played.release,
-        applications,
-        BothPens(text, told),
-        group_id=GROUP,
-        assignor=partial(range_assignor, "t", 6),
-        append_errors=played.append_errors,
+    simulation = TwiceWritten(
+        told, book, group, cast, applications, on_rebalance=lambda: rebalances.append(1), append_errors=played.append_errors
     )
     for number, (at_ms, away_ms) in enumerate(played.moves, 1):
-        text.target = number % 2
-        simulation.move_coordinator(at_ms, away_ms)
+        simulation.move_to(number % 2, at_ms, away_ms)
     simulation.run_until(LENGTH_MS)
     for at_ms in sorted(book.later):
         book.write(at_ms)

@@ -102,7 +102,7 @@ class EventPen:
             )
         )
 
-    def meet(self, at_ms: int, connection: Connection) -> None:  # noqa: ARG002 - the signature of a pen
+    def meet(self, connection: Connection) -> None:
         self._connected[connection] = self._broker
 
     def move(self) -> None:
@@ -128,13 +128,22 @@ class Broker(LoggedGroup):
         """`hangs`: spans of time in which it reads requests and handles none of them; its timers go on."""
         self._hangs = hangs
         self._arrived: dict[Connection, int] = {}
-        writer = EventPen(release, applications)
-        super().__init__(release, applications, writer, group_id=GROUP, append_errors=append_errors)
-        self.events = writer.events
+        self._pen = EventPen(release, applications)
+        super().__init__(release, applications, group_id=GROUP, append_errors=append_errors)
+        self.events = self._pen.events
         self.rebalances: list[TrueRebalance] = []
         self._members: set[str] = set()
         self._came: set[str] = set()
         self._gone: set[str] = set()
+
+    def say(self, said: Said) -> None:
+        self._pen.say(said)
+
+    def answer(self, answered: Answered) -> None:
+        self._pen.answer(answered)
+
+    def meet(self, connection: Connection) -> None:
+        self._pen.meet(connection)
 
     def handle(self, connection: Connection) -> None:
         until_ms = next((end for begin, end in self._hangs if begin <= self.now_ms < end), None)
@@ -155,6 +164,7 @@ class Broker(LoggedGroup):
                 self._settle(running)
                 running.generation, running.after = None, None
         super().moves()
+        self._pen.move()
 
     def loaded(self) -> None:
         super().loaded()
