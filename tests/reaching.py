@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import pytest
-from jobs.demo.local_store import ACCESS_KEY, SECRET_KEY
 
 from jobs.common import store_clients
+from tests.lab.local_store import ACCESS_KEY, SECRET_KEY
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from jobs.demo.live import run_demo_live
+from jobs.lakehouse.reader import table_rows
 from tests.demo.processes import running_with
 from tests.laws.kept import assert_laws_are_kept
 from tests.waiting import PATIENCE_SECONDS, wait_until
@@ -56,9 +57,12 @@ def test_what_is_done_is_told_and_accounted_for(tmp_path):
         r"^([\d,]+) lines shipped, ([\d,]+) read; (\d+) rebal\w+, (\d+) findings", text, re.MULTILINE
     ).groups()
     assert shipped == read != "0"
-    assert (rebalances, findings) == ("5", "0")  # with that of the group that joins first
+    assert rebalances == "5"  # with that of the group that joins first
     assert "\x1b" not in text  # plain where nobody looks
-    assert_laws_are_kept(next(tmp_path.glob("**/rebalances/_delta_log")).parents[1])
+    lakehouse = next(tmp_path.glob("**/rebalances/_delta_log")).parents[1]
+    # None where nothing else runs: on a busy machine a heartbeat comes late.
+    assert [row["code"] for row in table_rows(lakehouse / "findings")] == ["HEARTBEAT_NEAR_MISS"] * int(findings)
+    assert_laws_are_kept(lakehouse)
 
 
 def test_ctrl_c_ends_everything_that_was_started(tmp_path):
