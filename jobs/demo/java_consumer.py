@@ -11,12 +11,13 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import IO, Any, Final
 
-from py4j.java_gateway import GatewayParameters, JavaGateway  # type: ignore[import-untyped]
+from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
 from jobs.common.java import archive_options, java_program
@@ -34,7 +35,8 @@ _FINAL: Final = frozenset(
 class JavaConsumer:
     """A consumer that has subscribed to its topic, or to none if its name is empty."""
 
-    def __init__(self, topic: str, config: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, config: Mapping[str, str], *, revocation_seconds: float = 0) -> None:
+        """`revocation_seconds`: how long its rebalance listener takes before it gives partitions up."""
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # its errors are raised as well
         jars = kafka_jar_dir()  # first on the path, as when their classes were archived
         # It ends when its standard input is closed, as it is when this process ends.
@@ -57,6 +59,9 @@ class JavaConsumer:
             properties.setProperty(name, value)
         self._wait = jvm.java.time.Duration.ofMillis(int(POLL_SECONDS * 1000))
         self._consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
+        self._listener = (_Listener(revocation_seconds),) if revocation_seconds else ()
+        if self._listener:
+            self._let_java_call()
         if topic:
             self.subscribe(topic)
 
@@ -76,11 +81,39 @@ class JavaConsumer:
 
     def subscribe(self, *topics: str) -> None:
         """Subscribes to these topics, in the place of the former ones."""
-        self._consumer.subscribe(list(topics))
+        self._consumer.subscribe(list(topics), *self._listener)
 
     def close(self) -> None:
         """Leaves the group, unless the member is static."""
         self._consumer.close()
+
+    def _let_java_call(self) -> None:
+        """Lets the JVM call objects of this process, on a port of this machine that is free. Py4J's JVM sends no token there."""
+        self._gateway.start_callback_server(CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True))
+        server = self._gateway.java_gateway_server
+        server.resetCallbackClient(server.getCallbackClient().getAddress(), self._gateway.get_callback_server().get_listening_port())
+
+
+class _Listener:
+    """A rebalance listener. The JVM calls it in the thread that polls."""
+
+    class Java:
+        """What it is to the JVM."""
+
+        implements: Final = ["org.apache.kafka.clients.consumer.ConsumerRebalanceListener"]
+
+    def __init__(self, revocation_seconds: float) -> None:
+        self._seconds = revocation_seconds
+
+    def onPartitionsRevoked(self, _partitions: object) -> None:  # noqa: N802 - Java's name
+        """Partitions are to be given up."""
+        time.sleep(self._seconds)
+
+    def onPartitionsAssigned(self, _partitions: object) -> None:  # noqa: N802
+        """Partitions were assigned."""
+
+    def onPartitionsLost(self, _partitions: object) -> None:  # noqa: N802
+        """Partitions have another owner by now."""
 
 
 def _gateway_jar() -> Path:

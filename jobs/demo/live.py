@@ -49,11 +49,11 @@ Part: TypeAlias = tuple[str, str, str, Callable[[Stage], Scene]]
 _PROGRAM: Final[tuple[Part, ...]] = (
     ("checkout", LIBRDKAFKA, CLASSIC, scenes.leaves),
     ("billing", JAVA, CLASSIC, scenes.is_killed),
-    ("shipping", LIBRDKAFKA, CONSUMER, scenes.revokes_slowly),
+    ("shipping", JAVA, CONSUMER, scenes.revokes_slowly),
     ("search", LIBRDKAFKA, CLASSIC, scenes.stalls),
     ("pricing", JAVA, CLASSIC, scenes.is_frozen),
     ("refunds", JAVA, CLASSIC, scenes.is_fenced),
-    ("parcels", JAVA, CONSUMER, scenes.is_killed),
+    ("parcels", LIBRDKAFKA, CONSUMER, scenes.is_killed),
     ("catalog", LIBRDKAFKA, CLASSIC, scenes.becomes_a_consumer_group),
     ("returns", LIBRDKAFKA, CONSUMER, scenes.has_a_growing_topic),
     ("loyalty", LIBRDKAFKA, CONSUMER, scenes.comes_back_static),

@@ -12,7 +12,6 @@ import time
 from typing import ClassVar, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
-from py4j.java_gateway import CallbackServerParameters
 from py4j.protocol import Py4JJavaError
 
 from jobs.demo.consumers import ConsumerProcess, Consumers
@@ -132,22 +131,19 @@ class ReadingLibrdkafka(Reading, LibrdkafkaConsumer):
 class ReadingJava(Reading, JavaConsumer):
     """With the Java client."""
 
-    def __init__(self, topic, config, *, revocation_seconds=0, **habits):
+    def __init__(self, topic, config, **habits):
         self._protocol = config.get("group.protocol")
-        self._revocation_seconds = revocation_seconds
         super().__init__(topic, config, **habits)
 
     def subscribe(self, *topics):
         """One that begins with ^ is a regular expression, as for librdkafka."""
-        jvm, wanted = self._gateway.jvm, list(topics)
-        if topics[0].startswith("^"):
-            of_clients, of_coordinators = jvm.java.util.regex.Pattern.compile, jvm.org.apache.kafka.clients.consumer.SubscriptionPattern
-            wanted = (of_coordinators if self._protocol == CONSUMER else of_clients)(topics[0])
-        listener = ()
-        if self._revocation_seconds:
-            self._let_java_call()
-            listener = (_Listener(self._revocation_seconds),)
-        self._consumer.subscribe(wanted, *listener)
+        if not topics[0].startswith("^"):
+            super().subscribe(*topics)
+            return
+        jvm = self._gateway.jvm
+        of_clients, of_coordinators = jvm.java.util.regex.Pattern.compile, jvm.org.apache.kafka.clients.consumer.SubscriptionPattern
+        compiled = of_coordinators if self._protocol == CONSUMER else of_clients
+        self._consumer.subscribe(compiled(topics[0]), *self._listener)
         self._subscribed = True
 
     def part(self, place):
@@ -174,34 +170,6 @@ class ReadingJava(Reading, JavaConsumer):
             self._consumer.commitSync({self.part(place): offset(position) for place, position in positions.items()})
         except Py4JJavaError as error:
             raise CommitRefusedError(simple_name(error)) from None
-
-    def _let_java_call(self):
-        """Lets the JVM call objects of this process, on a port of this machine that is free. Py4J's JVM sends no token there."""
-        self._gateway.start_callback_server(CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True))
-        server = self._gateway.java_gateway_server
-        server.resetCallbackClient(server.getCallbackClient().getAddress(), self._gateway.get_callback_server().get_listening_port())
-
-
-class _Listener:
-    """A rebalance listener. The JVM calls it in the thread that polls."""
-
-    class Java:
-        """What it is to the JVM."""
-
-        implements: ClassVar = ["org.apache.kafka.clients.consumer.ConsumerRebalanceListener"]
-
-    def __init__(self, seconds):
-        self._seconds = seconds
-
-    def onPartitionsRevoked(self, _partitions):  # noqa: N802 - Java's name
-        """Partitions are to be given up."""
-        time.sleep(self._seconds)
-
-    def onPartitionsAssigned(self, _partitions):  # noqa: N802
-        """Partitions were assigned."""
-
-    def onPartitionsLost(self, _partitions):  # noqa: N802
-        """Partitions have another owner by now."""
 
 
 class ReadingProcess(ConsumerProcess):
