@@ -25,8 +25,9 @@ from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION
 from jobs.demo import scenes
 from jobs.demo.children import RebalanceCommand, shipped_lines
+from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
-from jobs.demo.local_broker import LocalBroker, brokers_of
+from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.lakehouse import opening, reader

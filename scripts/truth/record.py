@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
+from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS
-from jobs.demo.local_broker import LocalBroker, brokers_of, free_port
+from jobs.demo.local_broker import LocalBroker, free_port
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.kafka.clients import Cluster

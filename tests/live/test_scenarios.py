@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.demo import scenes
 from jobs.demo.children import RebalanceCommand, shipped_lines
+from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS
-from jobs.demo.local_broker import brokers_of
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import ScenePlayer, Stage
 from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
