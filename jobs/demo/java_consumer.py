@@ -12,18 +12,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from importlib.metadata import distribution
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
+import pyspark
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
 from jobs.common.java import archive_options, java_program
 from jobs.common.places import class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
-from jobs.demo.real_consumer import POLL_SECONDS, ConsumerFailedError
+from jobs.demo.real_consumer import (
+    CLASSIC,
+    CONSUMER,
+    EXPRESSION,
+    POLL_SECONDS,
+    CommitRefusedError,
+    ConsumerFailedError,
+    Place,
+    Record,
+)
 
 _HEAP: Final = "48m"
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -35,8 +44,7 @@ _FINAL: Final = frozenset(
 class JavaConsumer:
     """A consumer that has subscribed to its topic, or to none if its name is empty."""
 
-    def __init__(self, topic: str, config: Mapping[str, str], *, revocation_seconds: float = 0) -> None:
-        """`revocation_seconds`: how long its rebalance listener takes before it gives partitions up."""
+    def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # its errors are raised as well
         jars = kafka_jar_dir()  # first on the path, as when their classes were archived
         # It ends when its standard input is closed, as it is when this process ends.
@@ -62,30 +70,62 @@ class JavaConsumer:
         self._listener = (_Listener(revocation_seconds),) if revocation_seconds else ()
         if self._listener:
             self._let_java_call()
+        self._expression = self._expressions(config.get("group.protocol", CLASSIC))
         if topic:
-            self.subscribe(topic)
+            self.subscribe([topic])
 
-    def poll(self) -> Any:
-        """Polls for POLL_SECONDS; Java's ConsumerRecords, None after an error. ConsumerFailedError: it cannot continue."""
+    def poll(self) -> list[Record]:
+        """Polls for POLL_SECONDS. ConsumerFailedError: it cannot continue."""
         try:
-            return self._consumer.poll(self._wait)
+            return _read(self._consumer.poll(self._wait))
         except Py4JJavaError as error:
-            if simple_name(error) in _FINAL:
-                raise ConsumerFailedError(simple_name(error)) from None
-            sys.stderr.write(f"poll: {simple_name(error)}\n")  # such as a failed commit: the client keeps running
-            return None
+            if _name(error) in _FINAL:
+                raise ConsumerFailedError(_name(error)) from None
+            sys.stderr.write(f"poll: {_name(error)}\n")  # such as a failed commit: the client keeps running
+            return []
 
     def assigned(self) -> int:
         """How many partitions it has."""
         return int(self._consumer.assignment().size())
 
-    def subscribe(self, *topics: str) -> None:
-        """Subscribes to these topics, in the place of the former ones."""
-        self._consumer.subscribe(list(topics), *self._listener)
+    def places(self) -> list[Place]:
+        """Its partitions."""
+        return [_place(part) for part in self._consumer.assignment()]
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribes to these topics, or to one regular expression, in the place of the former ones."""
+        wanted = self._expression(topics[0]) if topics[0].startswith(EXPRESSION) else list(topics)
+        self._consumer.subscribe(wanted, *self._listener)
+
+    def pause(self, places: Sequence[Place]) -> None:
+        """Reads no longer from these of its partitions, which it keeps."""
+        self._consumer.pause([self._part(place) for place in places])
+
+    def resume(self, places: Sequence[Place]) -> None:
+        """Reads from them again."""
+        self._consumer.resume([self._part(place) for place in places])
+
+    def commit(self, positions: Mapping[Place, int]) -> None:
+        """Commits these offsets, those of the next records to read. CommitRefusedError: the coordinator did not accept them."""
+        offset = self._gateway.jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata
+        try:
+            self._consumer.commitSync({self._part(place): offset(position) for place, position in positions.items()})
+        except Py4JJavaError as error:
+            raise CommitRefusedError(_name(error)) from None
 
     def close(self) -> None:
         """Leaves the group, unless the member is static."""
         self._consumer.close()
+
+    def _part(self, place: Place) -> Any:
+        return self._gateway.jvm.org.apache.kafka.common.TopicPartition(*place)
+
+    def _expressions(self, protocol: str) -> Callable[[str], Any]:
+        """What makes a regular expression that coordinators resolve, or clients of the classic protocol."""
+        jvm: Any = self._gateway.jvm
+        if protocol == CONSUMER:
+            return cast("Callable[[str], Any]", jvm.org.apache.kafka.clients.consumer.SubscriptionPattern)
+        return cast("Callable[[str], Any]", jvm.java.util.regex.Pattern.compile)
 
     def _let_java_call(self) -> None:
         """Lets the JVM call objects of this process, on a port of this machine that is free. Py4J's JVM sends no token there."""
@@ -116,9 +156,27 @@ class _Listener:
         """Partitions have another owner by now."""
 
 
+def _read(polled: Any) -> list[Record]:
+    """What a poll returned. Each look at an object of the JVM is a call: it asks for the ends of a list without holes alone."""
+    records: list[Record] = []
+    if polled.isEmpty():
+        return records
+    for part in polled.partitions():
+        place, batch = _place(part), polled.records(part)
+        count = int(batch.size())
+        first, last = int(batch.get(0).offset()), int(batch.get(count - 1).offset())
+        offsets = range(first, last + 1) if last - first + 1 == count else [int(record.offset()) for record in batch]
+        records += [Record(place, offset) for offset in offsets]
+    return records
+
+
+def _place(part: Any) -> Place:
+    return Place(str(part.topic()), int(part.partition()))
+
+
 def _gateway_jar() -> Path:
     """The JAR of Py4J in PySpark."""
-    return next(Path(str(distribution("pyspark").locate_file("pyspark/jars"))).glob("py4j-*.jar"))
+    return next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
 
 
 def _drain(output: IO[bytes]) -> None:
@@ -128,6 +186,6 @@ def _drain(output: IO[bytes]) -> None:
         sys.stderr.flush()
 
 
-def simple_name(error: Py4JJavaError) -> str:
+def _name(error: Py4JJavaError) -> str:
     """The simple class name of the exception in Java."""
     return str(error.java_exception.getClass().getSimpleName())

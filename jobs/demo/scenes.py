@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from jobs.demo.consumers import CONSUMER_SESSION_MS, SESSION_MS, ConsumerProcess, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA, Habits
 
 Condition: TypeAlias = Callable[[], bool]
 Scene: TypeAlias = Generator[Condition, None, None]
@@ -175,7 +175,7 @@ def revokes_slowly(stage: Stage) -> Scene:
     """A third consumer joins, and the rebalance listener of the second one takes its time."""
     one = stage.enter("1")
     yield stage.has_all(one)
-    two = stage.enter("2", habits={"revocation_seconds": REVOCATION_SECONDS})
+    two = stage.enter("2", habits=Habits(revocation_seconds=REVOCATION_SECONDS))
     yield stage.share(one, two)
     stage.say(f"{two.client_id} takes {REVOCATION_SECONDS} s to give partitions up")
     three = stage.enter("3")

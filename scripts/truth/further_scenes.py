@@ -44,7 +44,7 @@ def changes_subscription(stage: Stage) -> Scene:
     other = yield from stage.own_topic("-returns")
     one, two = yield from stage.two()
     stage.say(f"{two.client_id} subscribes to {other}, too")
-    two.command("subscribe", stage.topic, other)
+    two.subscribe(stage.topic, other)
     yield lambda: one.partitions == two.partitions == stage.partitions
 
 
@@ -72,7 +72,7 @@ def join_together(stage: Stage) -> Scene:
     one.freeze()
     for consumer in more:
         stage.say(f"{consumer.client_id} joins")
-        consumer.command("subscribe", stage.topic)
+        consumer.subscribe(stage.topic)
         since = time.monotonic()
         yield lambda: time.monotonic() > since + AFTER_ONE_ANOTHER_SECONDS  # noqa: B023 - asked before it changes
     joined = time.monotonic()

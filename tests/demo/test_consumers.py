@@ -11,10 +11,11 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.consumers import Consumers
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA, Habits
 from tests.demo.processes import running_with
-from tests.lab.reading_consumers import TRANSACTIONAL, ReadingConsumers
 from tests.lab.steady_producer import SteadyProducer
+from tests.lab.transactional_consumer import KINDS, TRANSACTIONAL
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -43,10 +44,10 @@ def bootstrap(broker):
 
 @pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
 def test_without_a_topic_it_joins_when_it_is_told_to_subscribe_to_an_expression(bootstrap, kind):
-    with ReadingConsumers(bootstrap) as consumers:
+    with Consumers(bootstrap) as consumers:
         consumer = consumers.start(kind, f"told-{kind}", "c", "", session_ms=SESSION_MS)
         wait_until(lambda: consumer.ready)
-        consumer.command("subscribe", "^le.t$")
+        consumer.subscribe("^le.t$")
         wait_until(lambda: consumer.partitions, 4)
         assert consumer.lines == ["ready", "assigned 4"]
 
@@ -69,19 +70,20 @@ def test_it_notes_what_it_processes_and_commits_that(broker, kind):
     broker.create_topic(topic, 2)
     broker.create_topic(f"{topic}-out", 2)
     manual = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-    habits = {"commit_every": 10, "notes": True}
     with (
-        ReadingConsumers(broker.bootstrap) as consumers,
+        Consumers(broker.bootstrap, kinds=KINDS) as consumers,
         SteadyProducer(broker.bootstrap) as producer,
     ):
         producer.start(topic, 2)
-        consumer = consumers.start(kind, topic, "c", topic, session_ms=SESSION_MS, habits=habits, settings=manual)
+        consumer = consumers.start(
+            kind, topic, "c", topic, session_ms=SESSION_MS, habits=Habits(commit_every=10, notes=True), settings=manual
+        )
         wait_until(lambda: consumer.partitions, 2)
         wait_until(lambda: min(committed(admin, topic).values(), default=0) >= 5)
-        consumer.command("pause", 1)
+        consumer.pause(1)
         wait_until(lambda: len(processed(consumer)[0]) >= len(processed(consumer)[1]) + 20)
         assert consumer.partitions == 2
-        consumer.command("resume", 1)
+        consumer.resume(1)
         end = producer.ends(topic)[0]
         producer.burst(topic, 30)
         wait_until(lambda: producer.ends(topic)[0] > end + 30)
