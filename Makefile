@@ -44,7 +44,7 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 	@$(BIN)/rebalance demo-live $(ARGS)
 
 .PHONY: test
-test: test-fast $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that end at once
+test: test-fast $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run the tests, first those that end at once
 	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "(spark or slow) and not long"
 
 .PHONY: test-fast
@@ -52,7 +52,7 @@ test-fast: $(VENV) ## run the tests that end at once and need no Java
 	@$(BIN)/pytest -n 2 $(SIDE_BY_SIDE) -m "not spark and not slow and not long"
 
 .PHONY: test-long
-test-long: $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) ## before a release: thousands of cases of each property, and what `make test` leaves out (an hour)
+test-long: $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) ## before a release: thousands of cases of each property, and what `make test` leaves out
 	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -n 2 -m "long or hypothesis"
 
 .PHONY: lint

@@ -1,4 +1,4 @@
-"""What an entry of the report says, in words that are made here alone: the text report, the page and alerts lay them out."""
+"""What an entry of the report says, in words that are made here alone: the text report and the pages lay them out."""
 
 from __future__ import annotations
 

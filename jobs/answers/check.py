@@ -85,7 +85,7 @@ def check(folder: Place, inputs: Sequence[Path]) -> Checked:
     wrong = breaches({**tables, **beside, REPORTED: read_report(reader, limit=1).groups})
     rows = {name: len(tables[name]) for name in TABLES}
     if not inputs:
-        return Checked(rows, ALL_LAWS - 1, wrong)
+        return Checked(rows, len(LAWS), wrong)
     refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
     texts = {place: text for place, (_, text) in places_of(reader, refs, files_of(inputs)).items()}
     nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}

@@ -81,6 +81,11 @@ def _of_value(data: bytes, kind: _Kind, subject: str, at: datetime) -> list[Colu
     return found if isinstance(found, list) else [found]
 
 
+def _host(reader: FieldReader) -> str:
+    """A client's address: java.net.InetAddress prints name/address."""
+    return reader.string().rpartition("/")[2]
+
+
 def _commit(reader: FieldReader, record: _Record) -> Columns:
     """OffsetCommit: the offset of one partition."""
     offset = reader.int64()
@@ -110,7 +115,7 @@ def _group(reader: FieldReader, record: _Record) -> list[Columns]:
     def member() -> Columns:
         member_id = reader.string()
         instance_id = (reader.nullable_string() if record.version >= 3 else None) or None
-        client_id, client_host = reader.string(), reader.string()
+        client_id, client_host = reader.string(), _host(reader)
         rebalance_timeout_ms = reader.int32() if record.version >= 1 else -1
         session_timeout_ms = reader.int32()
         entries.append(member_entry(member_id, instance_id, subscription(reader.bytes_(), protocol_type)[0]))
@@ -122,7 +127,7 @@ def _group(reader: FieldReader, record: _Record) -> list[Columns]:
             "member_id": member_id,
             "instance_id": instance_id,
             "client_id": client_id,
-            "client_host": client_host.rpartition("/")[2],  # java.net.InetAddress prints name/address
+            "client_host": client_host,
             "session_timeout_ms": session_timeout_ms,
             "rebalance_timeout_ms": rebalance_timeout_ms if rebalance_timeout_ms >= 0 else None,
         }
@@ -174,7 +179,7 @@ def _member(reader: FieldReader, _: _Record) -> Columns:
     """ConsumerGroupMemberMetadata: what a member says of itself."""
     instance_id = reader.nullable_string()
     reader.nullable_string()  # rack
-    client_id, client_host = reader.string(), reader.string()
+    client_id, client_host = reader.string(), _host(reader)
     topics = sorted(reader.array(reader.string, 1))
     regex, rebalance_timeout_ms, assignor = reader.nullable_string(), reader.int32(), reader.nullable_string()
     classic = reader.tagged_fields().get(_TAG_OF_CLASSIC)
@@ -182,7 +187,7 @@ def _member(reader: FieldReader, _: _Record) -> Columns:
     return {
         "instance_id": instance_id or None,
         "client_id": client_id,
-        "client_host": client_host.rpartition("/")[2],  # java.net.InetAddress prints name/address
+        "client_host": client_host,
         "session_timeout_ms": session_timeout_ms if session_timeout_ms >= 0 else None,
         "rebalance_timeout_ms": rebalance_timeout_ms if rebalance_timeout_ms >= 0 else None,
         "subscribed_regex": regex or "",
