@@ -5,12 +5,12 @@ What counts is the tables: those of a run in one process. Executors have nothing
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from chispa.rows_comparer import assert_basic_rows_equality
 from msgspec.structs import replace
 
 from jobs.cli.entry import main
@@ -22,6 +22,7 @@ from jobs.pipeline import at_once
 from schemas.tables import TRACK_TABLES
 from scripts.build import package
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs
+from tests.frames import rows_of
 from tests.lab.local_store import BUCKET, SECRET_KEY
 from tests.laws.kept import assert_laws_are_kept
 from tests.pipeline.test_run import unfolded
@@ -91,16 +92,6 @@ def account(lakehouse):
     for row in table_rows(lakehouse / "input_lines"):
         totals.update({(row["origin"], name): row[name] for name in ("lines_read", "skipped", "events", "quarantined")})
     return totals
-
-
-def rows(lakehouse, tables):
-    """The rows of tables as a multiset, without the batch: track may have got them in others."""
-    found = Counter()
-    for table in tables:
-        for row in table_rows(lakehouse / table):
-            del row["batch_id"]
-            found[json.dumps([table, row], sort_keys=True, default=str)] += 1
-    return found
 
 
 def committed(checkpoint):
@@ -190,7 +181,7 @@ def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, unpacked, 
     (lost,) = lost_executors(cluster, "track")
     # State that the lost executor had was read from the checkpoint by another one.
     assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
-    assert rows(house.folder, TRACKED) == rows(reference, TRACKED)
+    assert_basic_rows_equality(rows_of(house.folder, TRACKED), rows_of(reference, TRACKED))
     assert account(house.folder) == account(reference)
     assert_laws_are_kept(house.folder)
     written = [path for path in cluster.folder.glob("**/*") if path.is_file() and "packages" not in path.parts]

@@ -27,8 +27,8 @@ VIEWS = ("", "near", "margins", "members")
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    folder = GrowingLakehouse(RECORDING, tmp_path_factory.mktemp("recorded") / "lake").grow_to_the_end()
+def recorded(recorded_lakehouse):
+    folder = recorded_lakehouse("recordings/kafka-3.9.1")
     with serving(folder) as served:
         served.folder = folder
         yield served

@@ -16,7 +16,6 @@ from jobs.answers.attention_words import headline, trouble
 from jobs.answers.report import Scope, read_report
 from jobs.common.times import epoch_ms
 from tests.dashboard import browsing
-from tests.dashboard.recorded import GrowingLakehouse
 from tests.dashboard.saved_page import page_of
 from tests.dashboard.serving import serving
 from tests.lakehouse.rows import DAY, finding, line, rebalance, write
@@ -29,11 +28,10 @@ HOUR = 3_600_000
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("recorded")
-    lake = GrowingLakehouse(RECORDING, folder / "lake").grow_to_the_end()
+def recorded(recorded_lakehouse, tmp_path_factory):
+    lake = recorded_lakehouse("recordings/kafka-3.9.1")
     report = read_report(lake, Scope(), limit=100)
-    page = folder / "report.html"
+    page = tmp_path_factory.mktemp("recorded") / "report.html"
     page.write_text(page_of(lake, report, [RECORDING]).source)
     with serving(lake) as served:
         yield SimpleNamespace(url=served.url, served=served, report=report, page=page)

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard import browsing
-from tests.dashboard.recorded import GrowingLakehouse
 from tests.dashboard.serving import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
@@ -28,8 +27,8 @@ ROW = {
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    with serving(GrowingLakehouse(RECORDING, tmp_path_factory.mktemp("recorded") / "lake").grow_to_the_end()) as served:
+def recorded(recorded_lakehouse):
+    with serving(recorded_lakehouse("recordings/kafka-3.9.1")) as served:
         yield served
 
 
