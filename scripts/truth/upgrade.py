@@ -21,8 +21,7 @@ from jobs.demo import scenes
 from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Condition, Scene, Stage
-from scripts.truth import further_scenes
-from tests.lab import expected
+from tests.lab import expected, further_scenes
 from tests.lab.expected import LEFT, SILENT, THREE, TWO, Expected
 
 BROKERS: Final = 3

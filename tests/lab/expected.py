@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from jobs.demo import scenes
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
-from scripts.truth import further_scenes
+from tests.lab import further_scenes
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
 NOT_STORED = "ASSIGNMENT_NOT_STORED"
