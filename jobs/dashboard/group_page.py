@@ -9,7 +9,6 @@ from typing import Any, Final
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.in_records import RECORDS, Records, RecordsOf
-from jobs.answers.open_rebalances import is_open, open_story
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, rows_of
 
@@ -47,7 +46,6 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
     blamed = [] if row["finding_id"] in {None, *known} else rows_of(reader, "finding", id=row["finding_id"], limit=1)["rows"]
     return {
         "rebalance": _with_records(reader, [row], of)[0],
-        "story": open_story(row) if is_open(row) else "",
         **_chain(rows_of(reader, "rebalances", **of)["rows"], row),
         "requests": rows_of(reader, "requests", **within),
         "rounds": _rounds(reader, row, of),

@@ -13,6 +13,7 @@ from typing import Any, Final
 from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.open_rebalances import is_open, open_story
 from jobs.answers.rebalance_words import with_words
 from jobs.common.text import who
 from jobs.common.times import EPOCH, LATEST_MS
@@ -217,8 +218,13 @@ def shown(row: Row) -> Row:
     return {**with_words(row), "look": families.of_rebalance(row)}
 
 
+def _told(row: Row) -> Row:
+    """The rebalance of a page, with the story of one that has not ended."""
+    return shown(row) | ({"story": open_story(row)} if is_open(row) else {})
+
+
 def _with_details(row: Row) -> Row:
     return {**row, "details": json.loads(row["details"] or "{}")}
 
 
-_CHANGES: Final = {"rebalances": shown, "rebalance": shown, "findings": _with_details, "finding": _with_details}
+_CHANGES: Final = {"rebalances": shown, "rebalance": _told, "findings": _with_details, "finding": _with_details}

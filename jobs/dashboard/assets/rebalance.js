@@ -73,7 +73,7 @@ function head(row) {
 function story(row, data, people) {
   const slow = people.find((member) => member.id === row.slowest_member_id);
   const parts = [];
-  if (isOpen(row)) parts.push(printable(data.story, 1200));
+  if (isOpen(row)) parts.push(printable(row.story, 1200));
   else if (row.total_ms !== null) {
     parts.push(`It took ${duration(row.total_ms)}`);
     const steps = [];
