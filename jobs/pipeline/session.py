@@ -71,6 +71,7 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once:
         settings = _sql_defaults() | dict(SparkConf().getAll())
     else:
         settings = local_defaults(once=once, s3=s3)
+        _start_installed_python()
     if s3:
         settings = _CREDENTIALS | settings | S3 | store_clients.spark_settings()
     if is_local(settings["spark.master"]):
@@ -83,6 +84,14 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once:
     if not is_local(session.sparkContext.master):
         _tell_workers(session.sparkContext.environment)
     return session
+
+
+def _start_installed_python() -> None:
+    """Has the JVM that this process is about to start run Python without Spark's zips."""
+    starter = CONF / "installed-python"
+    if os.name == "posix" and os.access(starter, os.X_OK):  # not in a folder whose files must not run
+        os.environ.setdefault("PYSPARK_PYTHON", str(starter))
+        os.environ["REBALANCE_PYTHON"] = sys.executable
 
 
 def _tell_workers(environment: dict[str, str]) -> None:
