@@ -15,11 +15,11 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.report import Overview, Scope, read_overview
 from jobs.common.settings import Settings
 from jobs.pipeline import at_once
+from tests.effort import long
 
 pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[1] / "data"
-CUTS = 150
 SEED = 37
 
 TROUBLE = re.compile(r"(?i)\b(?:error|fatal|failed|expired|fenced|timed out)\b")
@@ -53,23 +53,23 @@ def _found(line: str) -> bool:
     return "Completed request:" not in line and ABOUT_GROUPS.search(line) is not None
 
 
-def _cuts() -> Iterator[Cut]:
-    """Cuts that hold a line about trouble and some lines around it, as people copy them or find them with `grep -i group`."""
+def _cuts(number: int) -> Iterator[Cut]:
+    """So many cuts that hold a line about trouble and some lines around it, as people copy them or find them with `grep -i group`."""
     chance = random.Random(SEED)
     logs = [(place, some) for place, lines in _logs() for some in (lines, [line for line in lines if _found(line)])]
     found = [(*log, [number for number, line in enumerate(log[1]) if Cut("", [line]).troubles]) for log in logs]
     troubled = [log for log in found if log[2]]
-    for _ in range(CUTS):
+    for _ in range(number):
         place, lines, troubles = chance.choice(troubled)
-        number = chance.choice(troubles)
+        middle = chance.choice(troubles)
         before, after = (chance.choice([0, 1, 3, 20, 60, 200]) for _ in range(2))
-        yield Cut(place, lines[max(number - before, 0) : number + after + 1])
+        yield Cut(place, lines[max(middle - before, 0) : middle + after + 1])
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Cut, Overview]]:
+@pytest.fixture(scope="module", params=[60, long(600)])
+def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> list[tuple[Cut, Overview]]:
     folder = tmp_path_factory.mktemp("cuts")
-    cuts = {f"cut-{number:04}": cut for number, cut in enumerate(_cuts())}
+    cuts = {f"cut-{number:04}": cut for number, cut in enumerate(_cuts(request.param))}
     for name, cut in cuts.items():
         path = folder / "input" / name / cut.place
         path.parent.mkdir(parents=True)
@@ -81,7 +81,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Cut, Overview]]
 
 def test_cuts_tell_of_trouble(told):
     """The cuts are those that the next test is about."""
-    assert len({line for cut, _ in told for line in cut.troubles}) > CUTS / 4
+    assert len({line for cut, _ in told for line in cut.troubles}) > len(told) / 4
 
 
 def test_nothing_is_well_where_a_line_tells_of_trouble(told):

@@ -31,6 +31,7 @@ def test_the_example_of_a_question_is_true(lakehouse, name):
 
 
 @pytest.mark.skipif(screenshots.CHROMIUM is None, reason="no Chromium is installed: the pictures of the docs are not compared")
+@pytest.mark.long
 def test_the_pictures_show_the_pages_of_today(lakehouse):
     for name, image in screenshots.take(lakehouse).items():
         stored = (screenshots.TARGET / f"{name}.png").read_bytes()

@@ -18,6 +18,7 @@ from jobs.logs.files import discover
 from scripts.docs.recorded import RECORDING
 from tests.acceptance.in_spark import views_in_memory
 from tests.answers.asking import asked
+from tests.effort import long
 from tests.frames import expected
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -44,8 +45,10 @@ def taken(name, given):
     return {parameter: value for parameter, value in own.items() if value in questions.CHOICES.get((name, parameter), (value,))}
 
 
+THIRD = questions.names()[::3]
+"""Those that are asked with all their parameters in `make test`, too."""
 ASKED = [
-    pytest.param(name, own, id=f"{name} {kind}", marks=[] if kind in {"defaults", "all"} or name == "why" else pytest.mark.long)
+    (pytest.param if kind == "defaults" or name == "why" or (kind == "all" and name in THIRD) else long)(name, own, id=f"{name} {kind}")
     for name in questions.names()
     for kind, given in GIVEN.items()
     for own in [taken(name, given)]

@@ -89,9 +89,9 @@ def plain(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reference(spark, plain, tmp_path_factory):
+def reference(plain, tmp_path_factory):
     """The tables of one batch."""
-    lakehouse = track(spark, plain, tmp_path_factory.mktemp("reference") / "lakehouse")
+    lakehouse = track(None, plain, tmp_path_factory.mktemp("reference") / "lakehouse")
     assert batches(lakehouse) == 1
     return lakehouse
 

@@ -27,7 +27,7 @@ def test_a_stage_takes_as_long_as_all_cores_or_as_its_longest_task():
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_is_planned_for_more_cores_is_read_from_its_event_log(tmp_path):
     options = ("--size", "S", "--lines", "20000", "--cores", "3", "--folder", str(tmp_path))
     done = subprocess.run([sys.executable, "-m", "bench.bench_scale", *options], cwd=PROJECT, check=False, capture_output=True, text=True)

@@ -188,6 +188,7 @@ def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, unpacked, 
     assert not [path for path in written if SECRET_KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.long
 def test_a_topic_is_read_by_executors_one_of_which_is_killed(cluster, unpacked, broker, logs, settings, reference, tmp_path):
     house, place = Lakehouse(tmp_path / "lake"), ("--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2")
     broker.create_topic("of-a-cluster", 3)

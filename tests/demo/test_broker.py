@@ -94,6 +94,7 @@ def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
     assert "holds a cluster of 1" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_three_brokers(tmp_path):
     process, bootstrap = start("--dir", str(tmp_path), "--brokers", "3", "--topic", "orders:2")
     try:

@@ -65,6 +65,7 @@ def test_what_is_done_is_told_and_accounted_for(tmp_path):
     assert_laws_are_kept(lakehouse)
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_everything_that_was_started(tmp_path):
     mark = {"REBALANCE_TEST": str(tmp_path)}
     command = [sys.executable, "-c", DEMO, str(tmp_path / "demo")]

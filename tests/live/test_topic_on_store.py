@@ -21,7 +21,7 @@ from tests.laws.kept import assert_laws_are_kept
 from tests.live.test_topic import SHARDS, ZONE, make_topic, run, ship, tables, without_fetch
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1" / "broker-2"
 AT_ONCE = Policy(grace=timedelta(0))

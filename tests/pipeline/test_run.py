@@ -27,6 +27,7 @@ from jobs.logs.slice_files import SliceFiles
 from jobs.pipeline import run as pipeline
 from schemas.names import INGEST
 from schemas.tables import TABLES
+from tests.effort import every
 from tests.frames import rows_of
 from tests.laws.kept import assert_laws_are_kept
 
@@ -196,7 +197,7 @@ def test_a_stage_that_fails_says_why_in_one_line(spark, logs, tmp_path, monkeypa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", ["150k", "250k"])
+@pytest.mark.parametrize("size", every(2, ["150k", "250k"]))
 def test_a_full_disk_is_named_and_with_room_the_run_goes_on(spark, reference, logs, tmp_path, size):
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -22,6 +22,7 @@ from coordinator_model.view.settings import TrackerSettings
 from jobs.parsing import batch
 from jobs.pipeline.tracking import packets
 from jobs.pipeline.tracking.spread import Spread
+from tests.effort import long
 from tests.parsing.reading import read_lines
 from tests.pipeline.tracking.packed_events import events_in
 from tests.tracker.consumer.traced import all_traces, answer_of, lines_of, newer_traces, traces
@@ -123,8 +124,8 @@ def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, le
     assert agreed + why.total() >= 0.95 * answers  # the others are refusals of the request itself
 
 
-@pytest.mark.parametrize(("logged", "least"), [(True, 0.55), (False, 0.5)], ids=["both logs", "request log"])
-@pytest.mark.parametrize("is_named", [True, pytest.param(False, marks=pytest.mark.long)], ids=["release named", "release not named"])
+@pytest.mark.parametrize(("logged", "least"), [long(True, 0.55, id="both logs"), pytest.param(False, 0.5, id="request log")])
+@pytest.mark.parametrize("is_named", [True, long(False)], ids=["release named", "release not named"])
 def test_nor_do_those_of_newer_releases_differ(logged, is_named, least):
     """Targets wait for the assignment interval, whose length no line shows."""
     answers = agreed = 0

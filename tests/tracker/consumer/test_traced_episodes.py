@@ -11,6 +11,7 @@ from itertools import combinations
 import pytest
 
 from jobs.laws.laws import breaches
+from tests.effort import long
 from tests.tracker.batching import batches
 from tests.tracker.consumer.traced import (
     CAUSES,
@@ -31,7 +32,9 @@ from tests.tracker.story import play
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 5), ({LOG}, 0.89, 5), ({REQUESTS}, 0.39, 3)])
+@pytest.mark.parametrize(
+    ("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 5), ({LOG}, 0.89, 5), long({REQUESTS}, 0.39, 3)]
+)
 def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
     """A round that is told has its cause and its member, or less: the coordinator's log does not say who changed its subscription.
     Since 4.3 it does not even say that somebody did, where the target came later: a line about a departure may be missing.
@@ -83,7 +86,7 @@ def test_both_logs_show_where_rebalances_begin_and_end():
 
 def test_no_round_is_told_twice():
     for name in all_traces():
-        for evidence in ({LOG, REQUESTS}, {LOG}, {REQUESTS}):
+        for evidence in ({LOG, REQUESTS}, {LOG}):
             rounds = told(name, frozenset(evidence))[1]
             assert len({(row["epoch"], row["started_at"]) for row in rounds}) == len(rounds)
 
@@ -109,25 +112,30 @@ def wrong_of(name: str, evidence: set[str], begins: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "most_whole", "most_late"),
-    [({LOG, REQUESTS}, 5, 13), ({LOG}, 5, 18), pytest.param({REQUESTS}, 5, 25, marks=pytest.mark.long)],
+    ("evidence", "begins", "most"),
+    [
+        ({LOG, REQUESTS}, (0,), 5),
+        ({LOG}, (0,), 5),
+        long({REQUESTS}, (0,), 5),
+        ({LOG}, (1, 2, 3), 18),
+        long({LOG, REQUESTS}, (1, 2, 3), 13),
+        long({REQUESTS}, (1, 2, 3), 25),
+    ],
 )
-def test_no_epoch_is_laid_to_the_account_of_another_cause_or_member(evidence, most_whole, most_late):
-    """Whether the log begins with the group, or anywhere in the trace.
+def test_no_epoch_is_laid_to_the_account_of_another_cause_or_member(evidence, begins, most):
+    """Whether the log begins with the group, or anywhere in the trace, at one of its quarters.
 
     Wrong are: in the coordinator's log, members that join without raising the epoch while another one raises it within the same moment,
     and votes for another assignor while a topic changes; in the request log, an epoch that nothing shows before a group's last members
     leave, so that their departures count from one too few, and epochs whose target was computed by a member that had to give up first.
     """
-    whole, late = [], []
+    wrong = []
     for name, (case, _) in all_traces().items():
         if name in LIES or name.rpartition("/")[2].startswith(WITHOUT_TRUTH) or any(step.get("append_error") for step in case["steps"]):
             continue
         steps = len(answered(name))
-        whole += wrong_of(name, evidence, 0)
-        late += [one for quarter in (1, 2, 3) for one in wrong_of(name, evidence, max(steps * quarter // 4, 1))]
-    assert len(whole) <= most_whole, whole
-    assert len(late) <= most_late, late
+        wrong += [one for quarter in begins for one in wrong_of(name, evidence, max(steps * quarter // 4, 1) if quarter else 0)]
+    assert len(wrong) <= most, wrong
 
 
 def broken(name: str, evidence: set[str], begins: int) -> list[str]:
@@ -148,7 +156,7 @@ def by_name(evidence: set[str]) -> str:
 @pytest.mark.parametrize(
     "evidence",
     [
-        pytest.param(set(some), id=by_name(set(some)), marks=pytest.mark.long if RECORDS_TOPIC in some and number < 3 else ())
+        long(set(some), id=by_name(set(some))) if RECORDS_TOPIC in some else pytest.param(set(some), id=by_name(set(some)))
         for number in (1, 2, 3)
         for some in combinations(KINDS, number)
     ],
@@ -157,7 +165,7 @@ def test_no_law_is_broken(evidence):
     assert [text for name in all_traces() if name not in LIES for text in broken(name, evidence, 0)] == []
 
 
-@pytest.mark.parametrize("evidence", [{LOG}, {REQUESTS}, {LOG, REQUESTS}], ids=by_name)
+@pytest.mark.parametrize("evidence", [{LOG}, long({REQUESTS}), long({LOG, REQUESTS})], ids=by_name)
 def test_nor_by_a_log_that_begins_late(evidence):
     for name in all_traces().keys() - LIES:
         steps = len(answered(name))
