@@ -63,7 +63,7 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
     Its request log has the requests of consumer groups. Prints the bootstrap address and where its logs are. Ctrl-C stops it.
     """
     from jobs.common.jars import ensure_broker_jars
-    from jobs.demo.cluster import brokers_of
+    from jobs.demo.local_broker import brokers_of
 
     wanted = [_topic(text) for text in topics]
     number = int(brokers)

@@ -25,10 +25,8 @@ from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION
 from jobs.demo import scenes
 from jobs.demo.children import RebalanceCommand, shipped_lines
-from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
-from jobs.demo.local_broker import LocalBroker
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
+from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, JAVA, LIBRDKAFKA, Consumers
+from jobs.demo.local_broker import LocalBroker, brokers_of
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.lakehouse import opening, reader
 from schemas.names import INPUT_LINES, REBALANCES
@@ -50,11 +48,11 @@ Part: TypeAlias = tuple[str, str, str, Callable[[Stage], Scene]]
 _PROGRAM: Final[tuple[Part, ...]] = (
     ("checkout", LIBRDKAFKA, CLASSIC, scenes.leaves),
     ("billing", JAVA, CLASSIC, scenes.is_killed),
-    ("shipping", JAVA, CONSUMER, scenes.revokes_slowly),
+    ("shipping", LIBRDKAFKA, CONSUMER, scenes.revokes_slowly),
     ("search", LIBRDKAFKA, CLASSIC, scenes.stalls),
     ("pricing", JAVA, CLASSIC, scenes.is_frozen),
     ("refunds", JAVA, CLASSIC, scenes.is_fenced),
-    ("parcels", LIBRDKAFKA, CONSUMER, scenes.is_killed),
+    ("parcels", JAVA, CONSUMER, scenes.is_killed),
     ("catalog", LIBRDKAFKA, CLASSIC, scenes.becomes_a_consumer_group),
     ("returns", LIBRDKAFKA, CONSUMER, scenes.has_a_growing_topic),
     ("loyalty", LIBRDKAFKA, CONSUMER, scenes.comes_back_static),

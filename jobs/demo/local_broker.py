@@ -287,6 +287,37 @@ class LocalBroker:
         return next(filter(None, errors), f"no answer within {READY_SECONDS} s")
 
 
+def brokers_of(
+    folder: Path,
+    count: int,
+    *,
+    port: int = 0,
+    version: str = KAFKA_VERSION,
+    settings: Mapping[str, str] | None = None,
+    also_logged: Sequence[str] = (),
+) -> list[LocalBroker]:
+    """The brokers of a folder, not yet started. The first one is also the controller. It listens on `port`, the others on the next ports.
+
+    `settings`: further broker properties. `also_logged`: further APIs whose requests are logged.
+    """
+    brokers: list[LocalBroker] = []
+    for number in range(1, count + 1):
+        broker = LocalBroker(
+            folder / f"broker-{number}",
+            settings=settings,
+            request_log=True,
+            also_logged=also_logged,
+            node_id=number,
+            port=port + number - 1 if port else 0,
+            version=version,
+            logs=folder / "logs" / f"broker-{number}",
+            join=brokers[0] if brokers else None,
+            replicas=count,
+        )
+        brokers.append(broker)
+    return brokers
+
+
 def _tail(path: Path) -> str:
     """The end of a file; empty if there is none."""
     try:

@@ -11,11 +11,10 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from jobs.demo import scenes
-from jobs.demo.consumers import ConsumerProcess, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA, Habits
+from jobs.demo.consumers import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Condition, Scene, Stage
+from tests.lab.reading_consumers import TRANSACTIONAL, ReadingConsumers, ReadingProcess
 from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
-from tests.lab.transactional_consumer import TRANSACTIONAL
 
 PARTITIONS: Final = 4
 EAGER: Final = "eager"
@@ -83,34 +82,34 @@ class Part:
 class ReadingStage(Stage):
     """A stage whose topic has a producer. Its conditions hold when the group has also read what was written until then."""
 
-    def __init__(self, consumers: Consumers, producer: SteadyProducer, part: Part) -> None:
+    def __init__(self, consumers: ReadingConsumers, producer: SteadyProducer, part: Part) -> None:
         self.actions: list[dict[str, Any]] = []
         super().__init__(consumers, part.group, part.group, part.kind, protocol=part.protocol, say=self._note)
         self.partitions = PARTITIONS
         self.part = part
         self.producer = producer
-        self.entered: list[ConsumerProcess] = []
+        self.entered: list[ReadingProcess] = []
         self.admin = AdminClient({"bootstrap.servers": consumers.bootstrap, "client.id": "admin", "log_level": 0})
 
-    def enter(self, name: str, **settings: Any) -> ConsumerProcess:
+    def enter(self, name: str, **settings: Any) -> ReadingProcess:
         """Starts a consumer of the stage's kind."""
-        habits = Habits(commit_every=self.part.commit_every, record_seconds=self.part.record_seconds, notes=True)
+        habits = {"commit_every": self.part.commit_every, "record_seconds": self.part.record_seconds, "notes": True}
         consumer = super().enter(name, **{"kind": self.kind, "settings": self.part.settings, "habits": habits, **settings})
         self.entered.append(consumer)
         return consumer
 
-    def two(self, *, static: bool = False, **settings: Any) -> Generator[Condition, None, tuple[ConsumerProcess, ConsumerProcess]]:
+    def two(self, *, static: bool = False, **settings: Any) -> Generator[Condition, None, tuple[ReadingProcess, ReadingProcess]]:
         """Starts 1 and 2, and lets both read for a while."""
         both = yield from super().two(static=static, **settings)
         yield self.written(self.part.before_seconds)
         yield self.reads_on()
         return both
 
-    def has_all(self, consumer: ConsumerProcess) -> Condition:
+    def has_all(self, consumer: ReadingProcess) -> Condition:
         """Whether it has all partitions, and the group has read on."""
         return self._then_reads_on(super().has_all(consumer))
 
-    def share(self, *consumers: ConsumerProcess) -> Condition:
+    def share(self, *consumers: ReadingProcess) -> Condition:
         """Whether each has an equal share, and the group has read on."""
         return self._then_reads_on(super().share(*consumers))
 
@@ -232,10 +231,10 @@ def is_stuck(stage: ReadingStage, seconds: float = 40) -> Scene:
     one, two = yield from stage.two()
     partition, *_ = sorted(two.highest.keys() - one.highest.keys()) or sorted(two.highest)
     stage.say(f"{two.client_id} reads no longer from partition {partition}")
-    two.pause(partition)
+    two.command("pause", partition)
     yield stage.written(seconds)
     stage.say(f"{two.client_id} reads from partition {partition} again")
-    two.resume(partition)
+    two.command("resume", partition)
     yield stage.reads_on()
     yield stage.share(one, two)
 

@@ -28,10 +28,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
-from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
-from jobs.demo.local_broker import LocalBroker, free_port
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
+from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, LIBRDKAFKA
+from jobs.demo.local_broker import LocalBroker, brokers_of, free_port
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.kafka.clients import Cluster
 from jobs.kafka.poll import Poller, follow
@@ -40,8 +38,9 @@ from scripts.truth.offset_scenes import PARTITIONS, PARTS, ReadingStage, plays
 from tests.lab import expected
 from tests.lab.expected import Expected
 from tests.lab.hand_overs import SILENT_MS, Processed, Produced, after_actions, hand_overs
+from tests.lab.reading_consumers import ReadingConsumers
 from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
-from tests.lab.transactional_consumer import KINDS, OUTPUT_SUFFIX
+from tests.lab.transactional_consumer import OUTPUT_SUFFIX
 
 RELEASES: Final = (KAFKA_VERSION, *OTHER_KAFKA)
 TOPIC: Final = "orders"
@@ -63,11 +62,11 @@ class Recorder:
         self.brokers, self.scratch, self.folder = brokers, scratch, folder
         self.bootstrap = ",".join(broker.bootstrap for broker in brokers)
 
-    def consumers(self) -> Consumers:
+    def consumers(self) -> ReadingConsumers:
         """Consumers of the cluster."""
-        return Consumers(self.bootstrap, self.scratch / "clients", KINDS)
+        return ReadingConsumers(self.bootstrap, self.scratch / "clients")
 
-    def begin(self, consumers: Consumers, topic: str, partitions: int) -> None:
+    def begin(self, consumers: ReadingConsumers, topic: str, partitions: int) -> None:
         """Lets one consumer join, for which the cluster makes __consumer_offsets and gets to know the topic."""
         self.brokers[0].create_topic(topic, partitions)
         first = consumers.start(LIBRDKAFKA, _WARM_UP, f"{_WARM_UP}-1", topic)
@@ -210,7 +209,7 @@ def _polled(recorder: Recorder) -> Iterator[None]:
         thread.join()
 
 
-def _processed(consumers: Consumers) -> Iterator[Processed]:
+def _processed(consumers: ReadingConsumers) -> Iterator[Processed]:
     """What all consumers processed. A client that was started again has a higher `run`."""
     runs: Counter[str] = Counter()
     for consumer in consumers.started:

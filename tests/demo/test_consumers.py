@@ -11,11 +11,10 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA, Habits
+from jobs.demo.consumers import JAVA, LIBRDKAFKA
 from tests.demo.processes import running_with
+from tests.lab.reading_consumers import TRANSACTIONAL, ReadingConsumers
 from tests.lab.steady_producer import SteadyProducer
-from tests.lab.transactional_consumer import KINDS, TRANSACTIONAL
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -25,7 +24,7 @@ SESSION_MS = 20_000  # on a busy machine, too, a consumer is heard in time
 PARENT = """
 import sys, time
 from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.consumers import JAVA, LIBRDKAFKA
 consumers = Consumers(sys.argv[1])
 one, two = consumers.start(LIBRDKAFKA, "left", "l", "lent"), consumers.start(JAVA, "left", "j", "lent")
 while not (one.partitions and two.partitions):
@@ -44,10 +43,10 @@ def bootstrap(broker):
 
 @pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
 def test_without_a_topic_it_joins_when_it_is_told_to_subscribe_to_an_expression(bootstrap, kind):
-    with Consumers(bootstrap) as consumers:
+    with ReadingConsumers(bootstrap) as consumers:
         consumer = consumers.start(kind, f"told-{kind}", "c", "", session_ms=SESSION_MS)
         wait_until(lambda: consumer.ready)
-        consumer.subscribe("^le.t$")
+        consumer.command("subscribe", "^le.t$")
         wait_until(lambda: consumer.partitions, 4)
         assert consumer.lines == ["ready", "assigned 4"]
 
@@ -70,20 +69,19 @@ def test_it_notes_what_it_processes_and_commits_that(broker, kind):
     broker.create_topic(topic, 2)
     broker.create_topic(f"{topic}-out", 2)
     manual = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    habits = {"commit_every": 10, "notes": True}
     with (
-        Consumers(broker.bootstrap, kinds=KINDS) as consumers,
+        ReadingConsumers(broker.bootstrap) as consumers,
         SteadyProducer(broker.bootstrap) as producer,
     ):
         producer.start(topic, 2)
-        consumer = consumers.start(
-            kind, topic, "c", topic, session_ms=SESSION_MS, habits=Habits(commit_every=10, notes=True), settings=manual
-        )
+        consumer = consumers.start(kind, topic, "c", topic, session_ms=SESSION_MS, habits=habits, settings=manual)
         wait_until(lambda: consumer.partitions, 2)
         wait_until(lambda: min(committed(admin, topic).values(), default=0) >= 5)
-        consumer.pause(1)
+        consumer.command("pause", 1)
         wait_until(lambda: len(processed(consumer)[0]) >= len(processed(consumer)[1]) + 20)
         assert consumer.partitions == 2
-        consumer.resume(1)
+        consumer.command("resume", 1)
         end = producer.ends(topic)[0]
         producer.burst(topic, 30)
         wait_until(lambda: producer.ends(topic)[0] > end + 30)

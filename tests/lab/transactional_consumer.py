@@ -6,32 +6,28 @@ import contextlib
 
 from confluent_kafka import KafkaException, Producer
 
-from jobs.demo import consumers
-from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer, with_offsets
-from jobs.demo.real_consumer import ConsumerFailedError
+from jobs.demo.consumers import ConsumerFailedError
+from tests.lab.reading_consumers import ReadingLibrdkafka
 
-TRANSACTIONAL = "transactional"
-KINDS = {**consumers.KINDS, TRANSACTIONAL: f"{__name__}:TransactionalConsumer"}
-"""The usual kinds of consumers, and this one."""
 OUTPUT_SUFFIX = "-out"
 """A record that it reads from `orders` it writes to `orders-out`."""
 _SECONDS = 30.0
 
 
-class TransactionalConsumer(LibrdkafkaConsumer):
+class TransactionalConsumer(ReadingLibrdkafka):
     """Its transactional.id is its client id. A commit ends a transaction, and so does a rebalance."""
 
-    def __init__(self, topic, config, revocation_seconds):
+    def __init__(self, topic, config, **habits):
         name = {"bootstrap.servers": config["bootstrap.servers"], "client.id": f"{config['client.id']}-producer"}
         self._producer = Producer({**name, "transactional.id": config["client.id"]})
         self._producer.init_transactions(_SECONDS)
         self._open = False
         self._read = {}
-        super().__init__(topic, {**config, "enable.auto.commit": "false", "isolation.level": "read_committed"}, revocation_seconds)
+        super().__init__(topic, {**config, "enable.auto.commit": "false", "isolation.level": "read_committed"}, **habits)
 
-    def poll(self):
-        """Polls, and writes what it gets."""
-        records = super().poll()
+    def records(self, message):
+        """What a poll returned; it writes that."""
+        records = super().records(message)
         for place, offset in records:
             if not self._open:
                 self._producer.begin_transaction()
@@ -40,7 +36,7 @@ class TransactionalConsumer(LibrdkafkaConsumer):
             self._read[place] = offset + 1
         return records
 
-    def commit(self, positions):
+    def commit_positions(self, positions):
         """Ends the transaction. ConsumerFailedError: it was aborted, and what was read has to be read again."""
         self._end({place: offset for place, offset in positions.items() if place in self._read})
 
@@ -49,8 +45,9 @@ class TransactionalConsumer(LibrdkafkaConsumer):
             return
         self._open = False
         self._read.clear()
+        offsets = [self.part(*one) for one in positions.items()]
         try:
-            self._producer.send_offsets_to_transaction(with_offsets(positions), self._consumer.consumer_group_metadata(), _SECONDS)
+            self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), _SECONDS)
             self._producer.commit_transaction(_SECONDS)
         except KafkaException as error:
             with contextlib.suppress(KafkaException):
