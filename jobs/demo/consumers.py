@@ -127,18 +127,13 @@ class ConsumerProcess:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.hear(line)
-
-    def hear(self, line: str) -> None:
-        """The worker has written a line."""
-        self.lines.append(line.strip())
+            self.lines.append(line.strip())
 
 
 class Consumers:
     """The consumers of one cluster, all that were `started`. Use it as a context, whose end kills those that still run."""
 
     kinds: Mapping[str, str] = KINDS
-    process = ConsumerProcess
 
     def __init__(self, bootstrap: str, logs: Path | None = None) -> None:
         """`logs`: the folder for what clients write to standard error."""
@@ -184,7 +179,7 @@ class Consumers:
             **(settings or {}),
         }
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
-        consumer = self.process(self.kinds[kind], topic, config, habits or {}, log)
+        consumer = ConsumerProcess(self.kinds[kind], topic, config, habits or {}, log)
         self.started.append(consumer)
         return consumer
 

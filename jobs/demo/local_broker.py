@@ -294,11 +294,10 @@ def brokers_of(
     port: int = 0,
     version: str = KAFKA_VERSION,
     settings: Mapping[str, str] | None = None,
-    also_logged: Sequence[str] = (),
 ) -> list[LocalBroker]:
     """The brokers of a folder, not yet started. The first one is also the controller. It listens on `port`, the others on the next ports.
 
-    `settings`: further broker properties. `also_logged`: further APIs whose requests are logged.
+    `settings`: further broker properties.
     """
     brokers: list[LocalBroker] = []
     for number in range(1, count + 1):
@@ -306,7 +305,6 @@ def brokers_of(
             folder / f"broker-{number}",
             settings=settings,
             request_log=True,
-            also_logged=also_logged,
             node_id=number,
             port=port + number - 1 if port else 0,
             version=version,

@@ -25,7 +25,7 @@ from jobs.kafka.poll import Poller
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.at_once import process
-from tests.lab.reading_consumers import ReadingConsumers
+from tests.lab.further_consumers import FurtherConsumers
 from tests.live.shipping import PROJECT
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
@@ -107,7 +107,7 @@ def recorded(broker, tmp_path_factory):
         wait_until(lambda: last_poll(folder / "poll", group), (state, list(clients)))
 
     try:
-        with ReadingConsumers(broker.bootstrap) as consumers:
+        with FurtherConsumers(broker.bootstrap) as consumers:
 
             def joins(name, group=GROUP, protocol=CLASSIC):
                 return consumers.start(LIBRDKAFKA, group, name, "orders", protocol=protocol, session_ms=SESSION_MS)

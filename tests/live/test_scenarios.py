@@ -18,7 +18,7 @@ from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, JAVA
 from jobs.demo.local_broker import brokers_of
 from jobs.demo.scenes import ScenePlayer, Stage
 from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
-from tests.lab.reading_consumers import ReadingConsumers
+from tests.lab.further_consumers import FurtherConsumers
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.new_rows import NewRows
 from tests.waiting import PATIENCE_SECONDS
@@ -205,7 +205,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
 
     try:
         cluster.start()
-        with ReadingConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
+        with FurtherConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
             cluster.until(lambda: first.partitions == 6, "nobody can join")
             leaders = cluster.coordinators()
@@ -217,7 +217,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             cluster.play((stage.group, scene(stage)) for scene, stage in stages)
             cluster.until_told({group: len(EXPECTED[protocol][scene].rebalances) for (scene, _, protocol), group in groups.items()})
             cluster.over_at = datetime.now(tz=timezone.utc)
-        with ReadingConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
+        with FurtherConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             moving = {
                 (kind, protocol): Stage(consumers, named("moves", kind, protocol, leaders, {3}), TOPIC, kind, protocol=protocol)
                 for kind, protocol in MOVED
