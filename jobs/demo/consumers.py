@@ -57,7 +57,6 @@ class ConsumerProcess:
     """A running consumer. `lines`: the output of its worker (worker.py) so far."""
 
     def __init__(self, kind: str, topic: str, config: dict[str, str], habits: Mapping[str, float], log: Path | None) -> None:
-        self.group = config["group.id"]
         self.client_id = config["client.id"]
         self.lines: list[str] = []
         with (log or Path(os.devnull)).open("ab") as errors:
@@ -71,8 +70,7 @@ class ConsumerProcess:
                 cwd=PROJECT,
                 start_new_session=True,
             )
-        self._listener = threading.Thread(target=self._listen, name=self.client_id, daemon=True)
-        self._listener.start()
+        threading.Thread(target=self._listen, name=self.client_id, daemon=True).start()
 
     @property
     def running(self) -> bool:
@@ -106,10 +104,9 @@ class ConsumerProcess:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Sends SIGKILL: the consumer does not leave its group. All that it wrote has been read when this returns."""
+        """Sends SIGKILL: the consumer does not leave its group."""
         self._signal(signal.SIGKILL)
         self._process.wait()
-        self._listener.join()
 
     def command(self, name: str, *arguments: object) -> None:
         """Has its worker call a method of the consumer before the next poll."""
@@ -161,12 +158,11 @@ class Consumers:
         session_ms: int = SESSION_MS,
         poll_ms: int = POLL_MS,
         habits: Mapping[str, float] | None = None,
-        settings: Mapping[str, str] | None = None,
     ) -> ConsumerProcess:
         """Starts a consumer that joins the group. Several consumers may have one client id.
 
         `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
-        `habits`: more arguments of its class. `settings`: more settings of the client.
+        `habits`: more arguments of its class.
         """
         timeouts = {"session.timeout.ms": str(session_ms), "heartbeat.interval.ms": str(HEARTBEAT_MS)}
         config = {
@@ -176,7 +172,6 @@ class Consumers:
             **({"group.protocol": CONSUMER} if protocol == CONSUMER else timeouts),
             "max.poll.interval.ms": str(max(poll_ms, session_ms)),
             **({"group.instance.id": instance_id} if instance_id else {}),
-            **(settings or {}),
         }
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
         consumer = ConsumerProcess(self.kinds[kind], topic, config, habits or {}, log)
