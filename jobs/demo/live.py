@@ -7,7 +7,6 @@ broker, and the pipeline that follows the topic. All processes end with this one
 from __future__ import annotations
 
 import math
-import os
 import re
 import shutil
 import time
@@ -23,7 +22,7 @@ from jobs.answers.news import News
 from jobs.answers.news_text import NewsText, clock
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
-from jobs.common.places import KAFKA_VERSION
+from jobs.common.places import KAFKA_VERSION, as_typed
 from jobs.demo import scenes
 from jobs.demo.children import RebalanceCommand, shipped_lines
 from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, JAVA, LIBRDKAFKA, Consumers
@@ -141,7 +140,7 @@ class _Demo:
     def start(self, running: ExitStack) -> None:
         """Starts everything, and waits until the pipeline has told a first rebalance: from then on rows come soon after the events."""
         broker = brokers_of(self._folder / "kafka", 1, settings=_SETTINGS)[0]
-        self._say(f"Kafka starts, with the request log of groups on: {_shown(broker.logs)}")
+        self._say(f"Kafka starts, with the request log of groups on: {as_typed(broker.logs)}")
         running.callback(broker.stop)
         broker.start()
         broker.create_topic(_TOPIC, 6)
@@ -152,14 +151,14 @@ class _Demo:
             self._commands[name] = running.enter_context(RebalanceCommand(name, *arguments, log=log))
 
         logs, lakehouse = str(broker.logs), str(self._lakehouse)
-        self._say(f"rebalance ship --input {_shown(broker.logs)} --cluster demo --broker broker-1 --bootstrap {broker.bootstrap}")
+        self._say(f"rebalance ship --input {as_typed(broker.logs)} --cluster demo --broker broker-1 --bootstrap {broker.bootstrap}")
         source = ("--input", logs, "--cluster", "demo", "--broker", "broker-1", "--state", str(self._state))
         command("ship", *source, "--bootstrap", broker.bootstrap, "--topic", _LOGS)
-        self._say(f"rebalance run --kafka {broker.bootstrap} --lakehouse {_shown(self._lakehouse)} --lateness-ms {_LATENESS_MS}")
+        self._say(f"rebalance run --kafka {broker.bootstrap} --lakehouse {as_typed(self._lakehouse)} --lateness-ms {_LATENESS_MS}")
         command("run", "--kafka", broker.bootstrap, "--topic", _LOGS, "--lakehouse", lakehouse, "--lateness-ms", _LATENESS_MS)
         command("dashboard", "--lakehouse", lakehouse, "--port", "0")
         self._until(self._has_dashboard)
-        self._say(f"rebalance dashboard --lakehouse {_shown(self._lakehouse)} --port 0, for a browser: {self._dashboard}")
+        self._say(f"rebalance dashboard --lakehouse {as_typed(self._lakehouse)} --port 0, for a browser: {self._dashboard}")
         self._say(f"Spark starts, and {_FIRST}-1 joins, which shows when it works ...")
         self._consumers = running.enter_context(Consumers(broker.bootstrap, self._folder / "clients"))
         self._consumers.start(LIBRDKAFKA, _FIRST, f"{_FIRST}-1", _TOPIC)
@@ -245,7 +244,7 @@ class _Demo:
             self.line(
                 f"From the end of a rebalance to its first row: {delays[len(delays) // 2]:.1f} s (median), {delays[-1]:.1f} s at most."
             )
-        self.line(f"All of it:  rebalance report --lakehouse {_shown(self._lakehouse)}")
+        self.line(f"All of it:  rebalance report --lakehouse {as_typed(self._lakehouse)}")
 
     def keep_dashboard(self) -> None:
         """Waits for a signal."""
@@ -257,8 +256,3 @@ class _Demo:
 def _later(at: float, scene: Callable[[Stage], Scene], stage: Stage) -> Scene:
     yield lambda: time.monotonic() >= at
     yield from scene(stage)
-
-
-def _shown(path: Path) -> str:
-    """A path as a user would type it."""
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
