@@ -24,7 +24,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Final
@@ -40,6 +38,7 @@ from typing import Final
 import psutil
 
 from jobs.common.stores import Place, StorePath
+from jobs.demo.children import RebalanceCommand
 from jobs.demo.local_broker import LocalBroker, free_port
 from jobs.lakehouse import leases
 from jobs.lakehouse.reader import table_rows
@@ -53,6 +52,7 @@ PROJECT: Final = Path(__file__).resolve().parents[1]
 RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 3
+DRIVER: Final = "driver"
 VICTIMS: Final = ("driver", "JVM", "Python worker", "shipper", "broker")
 VICTIMS_ON_STORE: Final = ("driver", "JVM", "Python worker", "planner", "store", "lease holder")
 
@@ -122,29 +122,6 @@ class LogWriter(threading.Thread):
                 files[path].write(line + b"\n")
 
 
-@dataclass
-class RestartedProcess:
-    """A process that is started again whenever it has ended."""
-
-    command: Sequence[str]
-    log: Path
-    process: subprocess.Popen[bytes] | None = None
-
-    def ensure_running(self) -> None:
-        """Starts it unless it runs."""
-        if self.process is None or self.process.poll() is not None:
-            with self.log.open("ab") as out:
-                self.process = subprocess.Popen(self.command, cwd=PROJECT, stdout=out, stderr=out)
-
-    def end(self, number: int) -> bool:
-        """Ends it with a signal; False if it had ended."""
-        if self.process is None or self.process.poll() is not None:
-            return False
-        self.process.send_signal(number)
-        self.process.wait()
-        return True
-
-
 class ChaosRun:
     """The processes of the pipeline, and how often each kind of them was killed."""
 
@@ -161,11 +138,9 @@ class ChaosRun:
         self.sources = [(name, path.name) for name in recordings for path in sorted((RECORDINGS / name).glob("broker-*"))]
         self._folder = folder
         self._due: list[str] = []  # kinds of processes that this round has not killed yet
-        self._driver = RestartedProcess(self._run_command(self.lakehouse), folder / "driver.txt")
-        self._shippers = [
-            RestartedProcess(self._ship_command(cluster, broker), folder / f"shipper-{cluster}-{broker}.txt")
-            for cluster, broker in self.sources
-        ]
+        self._wanted = {f"shipper-{cluster}-{broker}": self._ship(cluster, broker) for cluster, broker in self.sources}
+        self._wanted[DRIVER] = self._run(self.lakehouse)
+        self._running: dict[str, RebalanceCommand] = {}
 
     def start(self) -> None:
         """Starts the broker, the shippers and the pipeline."""
@@ -179,8 +154,12 @@ class ChaosRun:
             self.broker.start()
         if self._store is not None and not self._store.running and time.monotonic() >= self._store_is_back:
             self._store.start()
-        for process in (*self._shippers, self._driver):
-            process.ensure_running()
+        for name, arguments in self._wanted.items():
+            if not self._runs(name):
+                self._running[name] = RebalanceCommand(*arguments, log=self._folder / f"{name}.txt")
+
+    def _runs(self, name: str) -> bool:
+        return name in self._running and self._running[name].running
 
     def disturb(self, writer: LogWriter, kills: int, seconds: float) -> None:
         """Kills and restarts until the logs are written and enough was killed."""
@@ -205,15 +184,13 @@ class ChaosRun:
             self._proxy.delay, self._proxy.fail_every = 0.0, 0
         self.restart()
         self._move_on(wait=True)
-        for process in (self._driver, *self._shippers):
-            process.end(signal.SIGTERM)
-        for cluster, broker in self.sources:
-            command = [*self._ship_command(cluster, broker), "--once"]
-            subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=_DRAIN_SECONDS)
-        for lakehouse in (self.lakehouse, self._folder / "quiet"):
-            with (self._folder / f"{lakehouse.name}.txt").open("ab") as out:
-                command = [*self._run_command(lakehouse), "--once"]
-                subprocess.run(command, cwd=PROJECT, check=True, stdout=out, stderr=out, timeout=_DRAIN_SECONDS)
+        for command in reversed(self._running.values()):
+            command.stop()
+        last = [self._ship(*source) for source in self.sources] + [self._run(place) for place in (self.lakehouse, self._folder / "quiet")]
+        with (self._folder / "last.txt").open("ab") as out:
+            for arguments in last:
+                command_line = [*_REBALANCE, *arguments, "--once"]
+                subprocess.run(command_line, cwd=PROJECT, check=True, stdout=out, stderr=out, timeout=_DRAIN_SECONDS)
 
     def stop(self) -> None:
         """Kills the processes that are left."""
@@ -221,24 +198,22 @@ class ChaosRun:
             for process in (first, *others):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-        for process in (*self._shippers, self._driver):
-            process.end(signal.SIGKILL)
+        for command in self._running.values():
+            command.kill()
         self.broker.stop()
         if self._proxy is not None:
             print(f"requests: {', '.join(f'{kind} {count:,}' for kind, count in self._proxy.counts().items())}")
 
     def _stand_still(self) -> bool:
         """Stops all processes of the run, and lets another one begin; False if none runs."""
-        driver = self._driver.process
-        if driver is None or driver.poll() is not None or self._still:
+        if not self._runs(DRIVER) or self._still:
             return False
-        first = psutil.Process(driver.pid)
+        first = psutil.Process(self._running.pop(DRIVER).process.pid)
         every = [first, *first.children(recursive=True)]
         for process in every:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.suspend()
         self._still.append((self._holder(), first, every[1:]))
-        self._driver.process = None
         return True
 
     def _holder(self) -> object:
@@ -280,27 +255,28 @@ class ChaosRun:
             self._store.kill()
             self._store_is_back = time.monotonic() + self.random.uniform(0.0, _AWAY_SECONDS)
             return True
-        ends = {
-            "lease holder": self._stand_still,
-            "shipper": lambda: self.random.choice(self._shippers).end(signal.SIGKILL),
-            "driver": lambda: self._driver.end(signal.SIGKILL),
-        }
-        if victim in ends:
-            return ends[victim]()
-        children = [] if self._driver.process is None else _children(self._driver.process.pid, _SIGNS[victim])
+        if victim == "lease holder":
+            return self._stand_still()
+        if victim in {"shipper", DRIVER}:
+            name = DRIVER if victim == DRIVER else self.random.choice([name for name in self._wanted if name != DRIVER])
+            was_running = self._runs(name)
+            if was_running:
+                self._running[name].kill()
+            return was_running
+        children = _children(self._running[DRIVER].process.pid, _SIGNS[victim]) if self._runs(DRIVER) else []
         if not children:
             return False
         with contextlib.suppress(psutil.NoSuchProcess):
             self.random.choice(children).kill()
         return True
 
-    def _ship_command(self, cluster: str, broker: str) -> list[str]:
+    def _ship(self, cluster: str, broker: str) -> list[str]:
         place = ["--input", str(self._folder / "logs" / cluster / broker), "--state", str(self._folder / f"{cluster}-{broker}.json")]
-        return [*_REBALANCE, "ship", *place, "--cluster", cluster, "--broker", broker, "--bootstrap", self.broker.bootstrap]
+        return ["ship", *place, "--cluster", cluster, "--broker", broker, "--bootstrap", self.broker.bootstrap]
 
-    def _run_command(self, lakehouse: Place) -> list[str]:
+    def _run(self, lakehouse: Place) -> list[str]:
         place = ["--kafka", self.broker.bootstrap, "--lakehouse", str(lakehouse)]
-        return [*_REBALANCE, "run", *place, "--max-offsets", "2000"]
+        return ["run", *place, "--max-offsets", "2000"]
 
 
 def _children(pid: int, sign: str) -> list[psutil.Process]:

@@ -160,8 +160,7 @@ def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     from jobs.demo.local_broker import LocalBroker, free_port
 
     settings = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
-    logged = {"request_log": True, "also_logged": ["LIST_OFFSETS"]}
-    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, port=free_port(), **logged) as running:
+    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, port=free_port()) as running:
         yield running
 
 

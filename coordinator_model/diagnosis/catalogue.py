@@ -19,7 +19,7 @@ class Text(NamedTuple):
     evidence: str = ""
     """What shows it: C the coordinator log alone, R the request log alone, L the clients' own logs."""
     figures: tuple[str, ...] = ()
-    """The keys of its details (figures.py)."""
+    """The keys of its details (scripts/docs/findings.py)."""
 
 
 _ENDED: Final = ("removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms")

@@ -20,7 +20,7 @@ from jobs.common import options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
-from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, data_folder, kept_folder
+from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, as_typed, data_folder, kept_folder
 from jobs.common.settings import load
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
     Its request log has the requests of consumer groups. Prints the bootstrap address and where its logs are. Ctrl-C stops it.
     """
     from jobs.common.jars import ensure_broker_jars
-    from jobs.demo.cluster import brokers_of
+    from jobs.demo.local_broker import brokers_of
 
     wanted = [_topic(text) for text in topics]
     number = int(brokers)
@@ -142,17 +142,17 @@ def demo() -> int:
     lakehouse = kept_folder("demo") / "lakehouse"
     if lakehouse.exists():
         shutil.rmtree(lakehouse)
-    say(f"Logs of a real Kafka 3.9.1 cluster, 2 brokers: {_shown(RECORDING)}")
+    say(f"Logs of a real Kafka 3.9.1 cluster, 2 brokers: {as_typed(RECORDING)}")
     if code := run_and_account(RECORDING, lakehouse, load(timezones=[_TIMEZONE]), once=True):
         return code
     say()
     render(read_report(lakehouse, limit=LIMIT), stdout())
     for line in (
         "",
-        f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check",
-        f"Why did it rebalance:        rebalance ask why --lakehouse {_shown(lakehouse)} --group fraud-check",
+        f"Everything about one group:  rebalance report --lakehouse {as_typed(lakehouse)} --group fraud-check",
+        f"Why did it rebalance:        rebalance ask why --lakehouse {as_typed(lakehouse)} --group fraud-check",
         "Your own logs:               rebalance explain LOGS --timezone ZONE",
-        f"How to capture them:         {_shown(data_folder('conf/capture', 'log4j2.yaml'))}",
+        f"How to capture them:         {as_typed(data_folder('conf/capture', 'log4j2.yaml'))}",
     ):
         say(line)
     return 0
@@ -172,9 +172,3 @@ def demo_live(*, keep: bool) -> int:
     ensure_spark_jars(warn)
     ensure_broker_jars(warn)
     return run_demo_live(stdout(), folder=kept_folder("demo-live"), keep=keep)
-
-
-def _shown(path: Path) -> str:
-    """A path as the user would type it."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)

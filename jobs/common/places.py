@@ -71,6 +71,12 @@ def _places(name: str) -> Iterator[Path]:
         yield Path(base) / "share" / _NAME / name
 
 
+def as_typed(path: Path) -> str:
+    """A path as the user would type it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def kept_folder(name: str) -> Path:
     """A folder for what is downloaded or written without being asked where: `.name` in a checkout, else `name` in the user's cache."""
     if (PROJECT / "pyproject.toml").is_file():

@@ -28,7 +28,7 @@ class RebalanceCommand:
         self.stopped = False
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603
+            self.process = subprocess.Popen(  # noqa: S603
                 bound(sys.executable, "-m", "jobs.cli", *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -46,18 +46,18 @@ class RebalanceCommand:
     @property
     def running(self) -> bool:
         """Whether it has not ended."""
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def stop(self) -> int:
         """Stops it with SIGTERM, as systemd does; returns the exit code."""
         self.stopped = True
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(STOP_SECONDS)
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
         """Kills it with SIGKILL, unless it has ended."""
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
 
     def last_line(self) -> str:
         """The last line of its output."""

@@ -16,16 +16,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.places import PROJECT
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA, Habits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+LIBRDKAFKA: Final = "librdkafka"
+JAVA: Final = "java"
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+"""Values of group.protocol (KIP-848)."""
+POLL_SECONDS: Final = 0.1
 KINDS: Final = {LIBRDKAFKA: "jobs.demo.librdkafka_consumer:LibrdkafkaConsumer", JAVA: "jobs.demo.java_consumer:JavaConsumer"}
 """The classes of consumers, by kind."""
 SESSION_MS: Final = 6_000
@@ -45,22 +49,20 @@ CONSUMER_GROUP_SETTINGS: Final = {
 """Settings of a broker for members of the consumer protocol (KIP-848), whose timeouts are not the client's."""
 
 
+class ConsumerFailedError(Exception):
+    """The consumer cannot continue: it was fenced, or it did not start."""
+
+
 class ConsumerProcess:
-    """A running consumer. `lines`: the output of its worker (worker.py) so far, without the `records` that it processed, if it notes them.
+    """A running consumer. `lines`: the output of its worker (worker.py) so far."""
 
-    `highest`: the offset of the newest record that it has processed, by partition.
-    """
-
-    def __init__(self, kind: str, topic: str, config: dict[str, str], habits: Habits, log: Path | None) -> None:
-        self.group = config["group.id"]
+    def __init__(self, kind: str, topic: str, config: dict[str, str], habits: Mapping[str, float], log: Path | None) -> None:
         self.client_id = config["client.id"]
         self.lines: list[str] = []
-        self.records: list[dict[str, int]] = []
-        self.highest: dict[int, int] = {}
         with (log or Path(os.devnull)).open("ab") as errors:
             # Its own session, and so its own process group: Ctrl-C does not reach it, and a signal to the group reaches its JVM too.
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config), json.dumps(asdict(habits))],
+                [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config), json.dumps(habits)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -68,8 +70,7 @@ class ConsumerProcess:
                 cwd=PROJECT,
                 start_new_session=True,
             )
-        self._listener = threading.Thread(target=self._listen, name=self.client_id, daemon=True)
-        self._listener.start()
+        threading.Thread(target=self._listen, name=self.client_id, daemon=True).start()
 
     @property
     def running(self) -> bool:
@@ -82,38 +83,17 @@ class ConsumerProcess:
         return next((int(line.split()[1]) for line in reversed(self.lines) if line.startswith("assigned ")), 0)
 
     @property
-    def ready(self) -> bool:
-        """Whether it could join at once, where it was started without a topic."""
-        return "ready" in self.lines
-
-    @property
     def failure(self) -> str | None:
         """Why it failed, if it did."""
         return next((line.removeprefix("failed ") for line in self.lines if line.startswith("failed ")), None)
 
     def stall(self, seconds: float) -> None:
         """Makes the application stop polling, while the client keeps sending heartbeats."""
-        self._command("stall", seconds)
-
-    def pause(self, partition: int) -> None:
-        """Makes it read no longer from a partition that it keeps, and go on with the others."""
-        self._command("pause", partition)
-
-    def resume(self, partition: int) -> None:
-        """Makes it read from the partition again."""
-        self._command("resume", partition)
-
-    def commit(self) -> None:
-        """Commits offsets at the next poll."""
-        self._command("commit")
-
-    def subscribe(self, *topics: str) -> None:
-        """Changes its subscription at the next poll."""
-        self._command("subscribe", *topics)
+        self.command("stall", seconds)
 
     def leave(self) -> None:
         """Closes the consumer, which leaves its group unless the member is static."""
-        self._command("leave")
+        self.command("leave")
 
     def freeze(self) -> None:
         """Sends SIGSTOP: like a long garbage collection, or a machine that is suspended."""
@@ -124,12 +104,12 @@ class ConsumerProcess:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Sends SIGKILL: the consumer does not leave its group. All that it wrote has been read when this returns."""
+        """Sends SIGKILL: the consumer does not leave its group."""
         self._signal(signal.SIGKILL)
         self._process.wait()
-        self._listener.join()
 
-    def _command(self, name: str, *arguments: object) -> None:
+    def command(self, name: str, *arguments: object) -> None:
+        """Has its worker call a method of the consumer before the next poll."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{json.dumps([name, *arguments])}\n")
@@ -144,22 +124,18 @@ class ConsumerProcess:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if not line.startswith("{"):
-                self.lines.append(line.strip())
-            elif line.endswith("\n"):  # the last one of a process that was killed may be cut off
-                record = json.loads(line)
-                self.records.append(record)
-                self.highest[record["partition"]] = max(record["offset"], self.highest.get(record["partition"], -1))
+            self.lines.append(line.strip())
 
 
 class Consumers:
     """The consumers of one cluster, all that were `started`. Use it as a context, whose end kills those that still run."""
 
-    def __init__(self, bootstrap: str, logs: Path | None = None, kinds: Mapping[str, str] = KINDS) -> None:
+    kinds: Mapping[str, str] = KINDS
+
+    def __init__(self, bootstrap: str, logs: Path | None = None) -> None:
         """`logs`: the folder for what clients write to standard error."""
         self.bootstrap = bootstrap
         self._logs = logs
-        self._kinds = kinds
         self.started: list[ConsumerProcess] = []
         if logs is not None:
             logs.mkdir(parents=True, exist_ok=True)
@@ -181,14 +157,12 @@ class Consumers:
         instance_id: str = "",
         session_ms: int = SESSION_MS,
         poll_ms: int = POLL_MS,
-        habits: Habits = Habits(),  # noqa: B008 - it is frozen
-        settings: Mapping[str, str] | None = None,
+        habits: Mapping[str, float] | None = None,
     ) -> ConsumerProcess:
         """Starts a consumer that joins the group. Several consumers may have one client id.
 
-        `topic`: begins with ^ if it is a regular expression; if it is empty the consumer joins when it is told to subscribe.
         `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
-        `settings`: more settings of the client.
+        `habits`: more arguments of its class.
         """
         timeouts = {"session.timeout.ms": str(session_ms), "heartbeat.interval.ms": str(HEARTBEAT_MS)}
         config = {
@@ -198,10 +172,9 @@ class Consumers:
             **({"group.protocol": CONSUMER} if protocol == CONSUMER else timeouts),
             "max.poll.interval.ms": str(max(poll_ms, session_ms)),
             **({"group.instance.id": instance_id} if instance_id else {}),
-            **(settings or {}),
         }
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
-        consumer = ConsumerProcess(self._kinds[kind], topic, config, habits, log)
+        consumer = ConsumerProcess(self.kinds[kind], topic, config, habits or {}, log)
         self.started.append(consumer)
         return consumer
 

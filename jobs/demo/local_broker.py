@@ -4,9 +4,9 @@
         broker.create_topic("orders", partitions=6)
         Consumer({"bootstrap.servers": broker.bootstrap, ...})
 
-It writes to its folder alone: `data/`, `logs/server.log` in the format of Kafka's own configuration, and on request
-`logs/kafka-request.log`. A broker that is started again in a folder continues with its data. It needs Java 17 or later and the JARs
-that jobs/common/jars.py downloads. On Linux it is killed when the thread that started it ends.
+It writes to its folder alone: `data/`, and in the format of Kafka's own configuration `logs/server.log` and `logs/kafka-request.log`, which
+has the requests of consumer groups. A broker that is started again in a folder continues with its data. It needs Java 17 or later and the
+JARs that jobs/common/jars.py downloads. On Linux it is killed when the thread that started it ends.
 """
 
 from __future__ import annotations
@@ -60,8 +60,6 @@ appender.server.layout.type = PatternLayout
 appender.server.layout.pattern = [%d] %p %m (%c)%n
 rootLogger.level = info
 rootLogger.appenderRef.server.ref = server
-"""
-_LOG4J_REQUESTS: Final = """\
 appender.request.type = File
 appender.request.name = request
 appender.request.fileName = {logs}/kafka-request.log
@@ -95,8 +93,6 @@ class LocalBroker:
         folder: Path,
         *,
         settings: Mapping[str, str] | None = None,
-        request_log: bool = False,
-        also_logged: Sequence[str] = (),
         node_id: int = 1,
         port: int = 0,
         version: str = KAFKA_VERSION,
@@ -106,9 +102,8 @@ class LocalBroker:
         client: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
     ) -> None:
-        """`settings`: broker properties, which override those of this module. `request_log`: log the requests of consumer groups.
+        """`settings`: broker properties, which override those of this module.
 
-        `also_logged`: further APIs whose requests are logged then, such as FETCH.
         `port`: 0 takes a free one at each start. `logs`: the folder of the logs, if not `folder/logs`. `join`: a running broker whose
         cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
         login or TLS. `java_options`: more options of the JVM of the broker.
@@ -120,8 +115,6 @@ class LocalBroker:
         self._settings = dict(settings or {})
         self._client = dict(client or {})
         self._java_options = java_options
-        self._request_log = request_log
-        self._also_logged = also_logged
         self._wanted_port = port
         self._join = join
         self._replicas = replicas
@@ -231,9 +224,8 @@ class LocalBroker:
         file = self.folder / "server.properties"
         file.touch(0o600)  # it may hold passwords
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
-        log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "")
-        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS", *self._also_logged]))  # the latter tells the release
-        (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs, apis=apis), encoding="utf-8")
+        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS"]))  # the latter tells the release
+        (self.folder / "log4j2.properties").write_text(_LOG4J.format(logs=self.logs, apis=apis), encoding="utf-8")
 
     def _format(self) -> None:
         if (self.folder / "data" / "meta.properties").exists():
@@ -285,6 +277,34 @@ class LocalBroker:
         """Why it did not start."""
         errors = (_first_error(_tail(path)) for path in (self._output, self.logs / "server.log"))
         return next(filter(None, errors), f"no answer within {READY_SECONDS} s")
+
+
+def brokers_of(
+    folder: Path,
+    count: int,
+    *,
+    port: int = 0,
+    version: str = KAFKA_VERSION,
+    settings: Mapping[str, str] | None = None,
+) -> list[LocalBroker]:
+    """The brokers of a folder, not yet started. The first one is also the controller. It listens on `port`, the others on the next ports.
+
+    `settings`: further broker properties.
+    """
+    brokers: list[LocalBroker] = []
+    for number in range(1, count + 1):
+        broker = LocalBroker(
+            folder / f"broker-{number}",
+            settings=settings,
+            node_id=number,
+            port=port + number - 1 if port else 0,
+            version=version,
+            logs=folder / "logs" / f"broker-{number}",
+            join=brokers[0] if brokers else None,
+            replicas=count,
+        )
+        brokers.append(broker)
+    return brokers
 
 
 def _tail(path: Path) -> str:

@@ -14,8 +14,7 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from jobs.demo.consumers import CONSUMER_SESSION_MS, SESSION_MS, ConsumerProcess, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA, Habits
+from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_SESSION_MS, LIBRDKAFKA, SESSION_MS, ConsumerProcess, Consumers
 
 Condition: TypeAlias = Callable[[], bool]
 Scene: TypeAlias = Generator[Condition, None, None]
@@ -175,7 +174,7 @@ def revokes_slowly(stage: Stage) -> Scene:
     """A third consumer joins, and the rebalance listener of the second one takes its time."""
     one = stage.enter("1")
     yield stage.has_all(one)
-    two = stage.enter("2", habits=Habits(revocation_seconds=REVOCATION_SECONDS))
+    two = stage.enter("2", habits={"revocation_seconds": REVOCATION_SECONDS})
     yield stage.share(one, two)
     stage.say(f"{two.client_id} takes {REVOCATION_SECONDS} s to give partitions up")
     three = stage.enter("3")

@@ -39,7 +39,6 @@ class Episode(LoggedGroup):
         on_rebalance: Callable[[], None],
         fetching: Fetching | None = None,
         begin_ms: int = 0,
-        append_errors: Sequence[tuple[int, int, Error]] = (),
         salt: str = "",
     ) -> None:
         """`cast`: the consumers, by the numbers that the simulation has for them."""
@@ -49,7 +48,6 @@ class Episode(LoggedGroup):
             group_id=group.name,
             assignor=partial(range_assignor, group.topic, group.partitions),
             begin_ms=begin_ms,
-            append_errors=append_errors,
             salt=salt,
         )
         self.group = group

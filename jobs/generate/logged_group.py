@@ -27,7 +27,6 @@ from coordinator_model.specification.requests import (
     OffsetCommit,
     Reply,
     Request,
-    SyncGroup,
     error_answer,
 )
 from coordinator_model.specification.transitions import Trigger
@@ -71,7 +70,7 @@ class Answered(NamedTuple):
 
 
 class LoggedGroup(Simulation, ABC):
-    """A simulation whose broker writes both logs. `append_errors`: spans of time in which it cannot store assignments, and the error."""
+    """A simulation whose broker writes both logs."""
 
     def __init__(
         self,
@@ -81,12 +80,10 @@ class LoggedGroup(Simulation, ABC):
         group_id: str,
         assignor: Assignor | None = None,
         begin_ms: int = 0,
-        append_errors: Sequence[tuple[int, int, Error]] = (),
         salt: str = "",
     ) -> None:
         super().__init__(CoordinatorConfig.of(release), applications, partitions=6, group_id=group_id, assignor=assignor, begin_ms=begin_ms)
         self.scala = not release.startswith("4")
-        self.append_errors = append_errors
         self.member_count = 0
         self._salt = salt
         self._state = State.EMPTY
@@ -127,7 +124,7 @@ class LoggedGroup(Simulation, ABC):
 
     def moves(self) -> None:
         """The group was unloaded just now."""
-        self._say(Said(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation))
+        self.tell(Said(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation))
         self._moves += 1
 
     def loaded(self) -> None:
@@ -136,7 +133,7 @@ class LoggedGroup(Simulation, ABC):
         self.member_count = 0
         if group is not None:
             self._generation, self._state, self.member_count = group.generation, group.state, len(group.members)
-            self._say(Said(self.now_ms, kinds.GROUP_LOADED, generation=group.generation))
+            self.tell(Said(self.now_ms, kinds.GROUP_LOADED, generation=group.generation))
 
     # What the simulation does, overheard.
 
@@ -159,7 +156,7 @@ class LoggedGroup(Simulation, ABC):
         ticket = len(self.tickets)
         self.tickets.append(connection)
         if self._met[connection] == self._moves:
-            self.take_outcome(self._ask(request, ticket))
+            self.take_outcome(self.ask(request, ticket))
         else:  # the broker at its other end no longer has the group
             self.take_outcome(CoordinatorOutcome([Reply(ticket, self.now_ms, error_answer(request, Error.NOT_COORDINATOR))], []))
         self._reason = ""
@@ -168,14 +165,9 @@ class LoggedGroup(Simulation, ABC):
         """When the broker read the first request on a connection."""
         return self.now_ms
 
-    def _ask(self, request: Request, ticket: int) -> CoordinatorOutcome:
-        error = Error.NONE
-        if isinstance(request, SyncGroup):
-            error = next((e for begin, end, e in self.append_errors if begin <= self.now_ms < end), error)
-        outcome = self.coordinator.handle(self.group_id, request, self.now_ms, ticket, append_error=error)
-        if isinstance(request, SyncGroup) and any(_of(e, Trigger.ASSIGNMENT_APPEND_FAILED) for _, e in outcome.effects):
-            self._say(Said(self.now_ms, kinds.ASSIGNMENT_RECEIVED, generation=request.generation, member_id=request.member_id))
-        return outcome
+    def ask(self, request: Request, ticket: int) -> CoordinatorOutcome:
+        """The coordinator answers a request."""
+        return self.coordinator.handle(self.group_id, request, self.now_ms, ticket)
 
     def commit(self, number: int) -> None:
         """A consumer commits its offsets now."""
@@ -198,7 +190,7 @@ class LoggedGroup(Simulation, ABC):
 
     def _note_join(self, number: int, answer: JoinAnswer, at_ms: int) -> None:
         if answer.error is Error.MEMBER_ID_REQUIRED:
-            self._say(Said(at_ms, kinds.MEMBER_ID_ISSUED, member_id=answer.member_id))
+            self.tell(Said(at_ms, kinds.MEMBER_ID_ISSUED, member_id=answer.member_id))
             self._given[number] = answer.member_id
         elif answer.error is Error.NONE:
             self._given.pop(number, None)
@@ -226,14 +218,14 @@ class LoggedGroup(Simulation, ABC):
         kept = False
         for effect in effects:
             if not_rejoined and not _is_removal(effect, RemovalCause.JOIN_EXPIRED):
-                self._say(Said(effect.at_ms, kinds.MEMBERS_NOT_REJOINED, member_ids=tuple(not_rejoined)))
+                self.tell(Said(effect.at_ms, kinds.MEMBERS_NOT_REJOINED, member_ids=tuple(not_rejoined)))
                 not_rejoined.clear()
             if isinstance(effect, MemberAdded):
                 self.member_count += 1
-                self._say(Said(effect.at_ms, kinds.MEMBER_ADDED, member_id=effect.member_id, instance_id=effect.instance_id or ""))
+                self.tell(Said(effect.at_ms, kinds.MEMBER_ADDED, member_id=effect.member_id, instance_id=effect.instance_id or ""))
             elif isinstance(effect, StaticMemberReplaced):
                 kept = self._state is State.STABLE
-                self._say(Said(effect.at_ms, kinds.STATIC_MEMBER_REPLACED, member_id=effect.old_member_id, instance_id=effect.instance_id))
+                self.tell(Said(effect.at_ms, kinds.STATIC_MEMBER_REPLACED, member_id=effect.old_member_id, instance_id=effect.instance_id))
             elif isinstance(effect, MemberRemoved) and not effect.pending:
                 self.member_count -= 1
                 if effect.cause is RemovalCause.JOIN_EXPIRED:
@@ -244,38 +236,38 @@ class LoggedGroup(Simulation, ABC):
                 kept = False
                 self._write_transition(effect, not_synced)
         if kept:
-            self._say(Said(effects[-1].at_ms, kinds.STATIC_MEMBER_KEPT))
+            self.tell(Said(effects[-1].at_ms, kinds.STATIC_MEMBER_KEPT))
         for said in late:
-            self._say(said)
+            self.tell(said)
 
     def _write_removal(self, effect: MemberRemoved, late: list[Said]) -> None:
         if effect.cause is RemovalCause.SESSION_EXPIRED:
-            self._say(Said(effect.at_ms, kinds.MEMBER_FAILED, member_id=effect.member_id))
+            self.tell(Said(effect.at_ms, kinds.MEMBER_FAILED, member_id=effect.member_id))
         elif effect.cause is RemovalCause.SYNC_EXPIRED:
-            self._say(Said(effect.at_ms, kinds.MEMBERS_NOT_SYNCED, member_ids=(effect.member_id,)))
+            self.tell(Said(effect.at_ms, kinds.MEMBERS_NOT_SYNCED, member_ids=(effect.member_id,)))
         elif effect.cause is RemovalCause.LEAVE:
             said = Said(effect.at_ms, kinds.MEMBER_LEFT, member_id=effect.member_id, reason=self._reason)
             if self.scala:
                 late.append(said)
             else:
-                self._say(said)
+                self.tell(said)
 
     def _write_transition(self, effect: Transition, not_synced: tuple[str, ...]) -> None:
         self._generation = effect.generation
         if effect.to_state is State.PREPARING_REBALANCE:
             self._write_beginning(effect, not_synced)
         elif effect.to_state is State.COMPLETING_REBALANCE:
-            self._say(Said(effect.at_ms, kinds.STABILIZED, generation=effect.generation))
+            self.tell(Said(effect.at_ms, kinds.STABILIZED, generation=effect.generation))
         elif effect.to_state is State.STABLE:
             leader = self.coordinator.groups[self.group_id].leader or ""
-            self._say(Said(effect.at_ms, kinds.ASSIGNMENT_RECEIVED, generation=effect.generation, member_id=leader))
+            self.tell(Said(effect.at_ms, kinds.ASSIGNMENT_RECEIVED, generation=effect.generation, member_id=leader))
         elif effect.to_state is State.EMPTY:
-            self._say(Said(effect.at_ms, kinds.GROUP_EMPTY, generation=effect.generation))
+            self.tell(Said(effect.at_ms, kinds.GROUP_EMPTY, generation=effect.generation))
         self._state = effect.to_state
 
     def _write_beginning(self, effect: Transition, not_synced: tuple[str, ...]) -> None:
         member = self.coordinator.groups[self.group_id].members.get(effect.member_id)
-        self._say(
+        self.tell(
             Said(
                 effect.at_ms,
                 kinds.PREPARING_REBALANCE,
@@ -288,7 +280,8 @@ class LoggedGroup(Simulation, ABC):
             )
         )
 
-    def _say(self, said: Said) -> None:
+    def tell(self, said: Said) -> None:
+        """Says it, with the state that the group has."""
         group = self.coordinator.groups.get(self.group_id)
         static = len(group.static_members) if group is not None else 0
         self.say(said._replace(state=self._state, member_count=self.member_count, static_count=static))
@@ -296,7 +289,3 @@ class LoggedGroup(Simulation, ABC):
 
 def _is_removal(effect: Effect, cause: RemovalCause) -> bool:
     return isinstance(effect, MemberRemoved) and effect.cause is cause and not effect.pending
-
-
-def _of(effect: Effect, trigger: Trigger) -> bool:
-    return isinstance(effect, Transition) and effect.trigger is trigger

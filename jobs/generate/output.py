@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 from jobs.common.errors import UserError
 from jobs.generate.cluster import Cluster
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 REQUEST_LOG: Final = "kafka-request.log"
 COORDINATOR_LOG: Final = "server.log"
@@ -30,58 +27,37 @@ class Progress:
     bytes: int = 0
 
 
-class Folder:
+class Folder(ExitStack):
     """`broker-N/kafka-request.log` and `broker-N/server.log` in a folder, as `rebalance run --input` reads the logs of a cluster."""
 
     def __init__(self, folder: Path, brokers: int) -> None:
-        self._folder = folder
-        self._brokers = brokers
-        self._stack = ExitStack()
-        self._files: dict[tuple[bool, int], IO[bytes]] = {}
-
-    def __enter__(self) -> Self:
         """UserError: the folder holds something."""
-        if self._folder.exists() and (not self._folder.is_dir() or any(self._folder.iterdir())):
-            raise UserError(f"{self._folder} is there already: remove it, or write to another folder")
-        for broker in range(self._brokers):
-            place = self._folder / f"broker-{broker + 1}"
+        super().__init__()
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} is there already: remove it, or write to another folder")
+        self._files: dict[tuple[bool, int], IO[bytes]] = {}
+        for broker in range(brokers):
+            place = folder / f"broker-{broker + 1}"
             place.mkdir(parents=True)
             for is_request, name in ((True, REQUEST_LOG), (False, COORDINATOR_LOG)):
-                self._files[is_request, broker] = self._stack.enter_context((place / name).open("wb", buffering=0))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+                self._files[is_request, broker] = self.enter_context((place / name).open("wb"))
 
     def write(self, taken: Taken) -> int:
         """Append lines to their logs; returns the bytes."""
-        return sum(_whole(self._files[is_request, broker], "".join(lines)) for is_request, broker, lines in taken)
+        return sum(self._files[is_request, broker].write("".join(lines).encode("ascii")) for is_request, broker, lines in taken)
 
 
-class Stream:
+class Stream(ExitStack):
     """Both logs of one broker in one stream, in order of time: as a container writes them to its standard output."""
 
     def __init__(self, out: IO[bytes]) -> None:
+        super().__init__()
         self._out = out
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._out.flush()
+        self.callback(out.flush)
 
     def write(self, taken: Taken) -> int:
         """Write lines; returns the bytes."""
-        return _whole(self._out, "".join(heapq.merge(*(lines for _, _, lines in taken), key=_stamp)))
-
-
-def _whole(file: IO[bytes], text: str) -> int:
-    """Write a text, however much of it the system takes at once."""
-    left = memoryview(text.encode("ascii"))
-    size = len(left)
-    while left:
-        left = left[file.write(left) :]
-    return size
+        return self._out.write("".join(heapq.merge(*(lines for _, _, lines in taken), key=_stamp)).encode("ascii"))
 
 
 def write(cluster: Cluster, to: Folder | Stream, lines: int) -> Iterator[Progress]:

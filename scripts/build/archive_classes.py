@@ -68,7 +68,7 @@ def run_broker(archive: str) -> None:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        LocalBroker(Path(folder), request_log=True, java_options=[f"-XX:ArchiveClassesAtExit={archive}"]) as broker,
+        LocalBroker(Path(folder), java_options=[f"-XX:ArchiveClassesAtExit={archive}"]) as broker,
     ):
         broker.create_topic("t", partitions=1)
         producer = Producer({"bootstrap.servers": broker.bootstrap})

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from coordinator_model.diagnosis.figures import RULES
 from jobs.answers.check import ALL_LAWS
 from jobs.answers.questions import names
 from jobs.common.places import PROJECT
 from scripts.docs import claims, exit_codes, findings, floors, questions, state_diagram, tables
+from scripts.docs.findings import RULES
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "docs/architecture.md": floors.part,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import io
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
@@ -17,16 +15,15 @@ from urllib.parse import urlencode
 from PIL import Image
 
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.cli import entry
 from jobs.common.places import PROJECT
 from scripts.docs.recorded import RECORDING, lakehouse
+from tests.dashboard.browsing import CHROMIUM, browsing
+from tests.dashboard.serving import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect, ViewportSize
 
 TARGET: Final = PROJECT / "docs" / "pictures"
-CHROMIUM: Final = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-"""The browser; None: there is none."""
 MOST_BYTES: Final = 150_000
 """Of a picture."""
 _SCALE: Final = 1.25  # sharp also where it is shown smaller
@@ -62,35 +59,18 @@ PICTURES: Final = (
 @contextmanager
 def addresses(lakehouse: Path) -> Iterator[dict[str, str]]:
     """The pages of a lakehouse, until the block ends: name and address."""
-    with tempfile.TemporaryDirectory(prefix="pages-") as folder:
+    command = [sys.executable, "-m", "jobs.cli", "report", "--lakehouse", str(lakehouse), "--format", "html", "--input", str(RECORDING)]
+    with tempfile.TemporaryDirectory(prefix="pages-") as folder, serving(lakehouse) as served:
         report = Path(folder) / "report.html"
-        report.write_text(
-            _printed("report", "--lakehouse", str(lakehouse), "--format", "html", "--input", str(RECORDING)), encoding="utf-8"
-        )
-        with _dashboard(lakehouse) as address:
-            of = {"cluster": _CLUSTER, "group": _GROUP}
-            group, rebalance = urlencode(of), urlencode(of | {"id": _longest(lakehouse)})
-            yield {
-                "report": report.as_uri(),
-                "glance": address,
-                "group": f"{address}group?{group}",
-                "rebalance": f"{address}rebalance?{rebalance}",
-            }
-
-
-@contextmanager
-def _dashboard(lakehouse: Path) -> Iterator[str]:
-    """The address of a dashboard, until the block ends. RuntimeError: it does not start."""
-    command = [sys.executable, "-m", "jobs.cli", "dashboard", "--lakehouse", str(lakehouse), "--port", "0"]
-    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stdout.readline() if process.stdout is not None else ""
-            address = re.search(r"http://\S+/", line)
-            if address is None:
-                raise RuntimeError(f"the dashboard says: {line}")
-            yield address.group()
-        finally:
-            process.terminate()
+        report.write_bytes(subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE).stdout)
+        of = {"cluster": _CLUSTER, "group": _GROUP}
+        group, rebalance = urlencode(of), urlencode(of | {"id": _longest(lakehouse)})
+        yield {
+            "report": report.as_uri(),
+            "glance": f"{served.url}/",
+            "group": f"{served.url}/group?{group}",
+            "rebalance": f"{served.url}/rebalance?{rebalance}",
+        }
 
 
 def _longest(lakehouse: Path) -> str:
@@ -99,29 +79,12 @@ def _longest(lakehouse: Path) -> str:
     return str(QuestionReader(lakehouse).ask(query, {"group": _GROUP}).rows[0][0])
 
 
-def _printed(*arguments: str) -> str:
-    """What a command prints. SystemExit: it failed."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with redirect_stdout(out):
-        if code := entry.main(arguments):
-            raise SystemExit(code)
-        out.flush()
-    return out.buffer.getvalue().decode()
-
-
 def take(lakehouse: Path) -> dict[str, bytes]:
     """All pictures, by name. SystemExit: no Chromium is installed."""
-    from playwright.sync_api import sync_playwright
-
     if CHROMIUM is None:
         sys.exit("no Chromium is installed: install the package `chromium`")
-    with addresses(lakehouse) as pages, sync_playwright() as playwright:
-        # In a container there is no user for the sandbox. The pages are this project's own.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        try:
-            return {picture.name: _taken(browser, picture, pages[picture.page]) for picture in PICTURES}
-        finally:
-            browser.close()
+    with addresses(lakehouse) as pages, browsing() as browser:
+        return {picture.name: _taken(browser, picture, pages[picture.page]) for picture in PICTURES}
 
 
 def _taken(browser: Browser, picture: Picture, address: str) -> bytes:

@@ -7,10 +7,10 @@ from typing import Final
 
 from pyspark.sql.types import StructField, StructType
 
-from coordinator_model.diagnosis.figures import RULES
 from coordinator_model.tracker import unended
 from coordinator_model.tracker.closing import WAITS
 from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
+from scripts.docs.findings import RULES
 
 OUTCOMES: Final = {
     "COMPLETED": "The group is Stable: the leader's assignment arrived, or all members have theirs (consumer protocol).",

@@ -2,13 +2,10 @@
 
     python -m scripts.truth.record VERSION FOLDER [--protocol consumer]
     python -m scripts.truth.record VERSION FOLDER --upgrade-from VERSION
-    python -m scripts.truth.record VERSION FOLDER --offsets [--only NAME]
 
 It writes the logs of the brokers, truth.jsonl and a README.md to FOLDER. The first form plays the scenes of tests/lab/expected.py in two
 minutes, those of the consumer protocol and of migrations in four; the second one upgrades three brokers in three minutes
-(scripts/truth/upgrade.py). Both foretell what is true of each group. With --offsets consumers read what a producer writes, for three
-minutes (scripts/truth/offset_scenes.py), and truth.jsonl says what each hand-over of a partition cost. The logs are those of a real run and
-are not edited.
+(scripts/truth/upgrade.py). Both foretell what is true of each group. The logs are those of a real run and are not edited.
 """
 
 from __future__ import annotations
@@ -18,9 +15,7 @@ import gzip
 import json
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -28,29 +23,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
-from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
-from jobs.demo.local_broker import LocalBroker, free_port
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
+from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, LIBRDKAFKA
+from jobs.demo.local_broker import LocalBroker, brokers_of, free_port
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
-from jobs.kafka.clients import Cluster
-from jobs.kafka.poll import Poller, follow
 from scripts.truth import upgrade
-from scripts.truth.offset_scenes import PARTITIONS, PARTS, ReadingStage, plays
 from tests.lab import expected
 from tests.lab.expected import Expected
-from tests.lab.hand_overs import SILENT_MS, Processed, Produced, after_actions, hand_overs
-from tests.lab.steady_producer import TICK_SECONDS, SteadyProducer
-from tests.lab.transactional_consumer import KINDS, OUTPUT_SUFFIX
+from tests.lab.further_consumers import FurtherConsumers
 
 RELEASES: Final = (KAFKA_VERSION, *OTHER_KAFKA)
 TOPIC: Final = "orders"
+_PARTITIONS: Final = 6
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
 SETTINGS_OF_STAGED: Final = SETTINGS | {"group.max.size": "3"}
-SETTINGS_OF_OFFSETS: Final = SETTINGS | {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "5000"}
-ALSO_LOGGED: Final = ("FETCH", "LIST_OFFSETS", "METADATA")
-AT_ONCE: Final = 12
-POLL_SECONDS: Final = 2.0
 _STEP_SECONDS: Final = 0.1
 _TAIL_SECONDS: Final = 5.0
 _WARM_UP: Final = "first"
@@ -63,15 +48,15 @@ class Recorder:
         self.brokers, self.scratch, self.folder = brokers, scratch, folder
         self.bootstrap = ",".join(broker.bootstrap for broker in brokers)
 
-    def consumers(self) -> Consumers:
+    def consumers(self) -> FurtherConsumers:
         """Consumers of the cluster."""
-        return Consumers(self.bootstrap, self.scratch / "clients", KINDS)
+        return FurtherConsumers(self.bootstrap, self.scratch / "clients")
 
-    def begin(self, consumers: Consumers, topic: str, partitions: int) -> None:
+    def begin(self, consumers: FurtherConsumers) -> None:
         """Lets one consumer join, for which the cluster makes __consumer_offsets and gets to know the topic."""
-        self.brokers[0].create_topic(topic, partitions)
-        first = consumers.start(LIBRDKAFKA, _WARM_UP, f"{_WARM_UP}-1", topic)
-        play([(_WARM_UP, iter([lambda: first.partitions == partitions]))])
+        self.brokers[0].create_topic(TOPIC, _PARTITIONS)
+        first = consumers.start(LIBRDKAFKA, _WARM_UP, f"{_WARM_UP}-1", TOPIC)
+        play([(_WARM_UP, iter([lambda: first.partitions == _PARTITIONS]))])
 
     def write(self, name: str, content: bytes | Iterable[Mapping[str, Any]]) -> None:
         """Writes a file of the recording: bytes, or lines of JSON. One whose name ends with .gz is compressed."""
@@ -80,21 +65,19 @@ class Recorder:
         text = content if isinstance(content, bytes) else "".join(f"{json.dumps(line)}\n" for line in content).encode()
         path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
 
-    def describe(self, template: str, settings: Mapping[str, str], **words: Any) -> None:
+    def describe(self, settings: Mapping[str, str], **words: str) -> None:
         """Writes README.md."""
-        text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+        text = Path(__file__).with_name("readme_of_staged.md").read_text(encoding="utf-8")
         said = ", ".join(f"{name}={value}" for name, value in settings.items())
         self.write("README.md", text.format(settings=said, **words).encode())
 
 
 @contextmanager
-def recorded(
-    folder: Path, version: str, settings: Mapping[str, str], *, count: int = 1, also_logged: Sequence[str] = ()
-) -> Iterator[Recorder]:
+def recorded(folder: Path, version: str, settings: Mapping[str, str], count: int = 1) -> Iterator[Recorder]:
     """Starts brokers, and writes their logs to the folder when all is over."""
     with tempfile.TemporaryDirectory(prefix="record-") as name:
         scratch = Path(name)
-        brokers = brokers_of(scratch / "kafka", count, version=version, settings=settings, port=free_port(), also_logged=also_logged)
+        brokers = brokers_of(scratch / "kafka", count, version=version, settings=settings, port=free_port())
         try:
             for broker in brokers:
                 broker.start()
@@ -108,9 +91,9 @@ def recorded(
                 recorder.write(f"broker-{broker.node_id}/{log}.gz", (broker.logs / log).read_bytes())
 
 
-def play(parts: Iterable[tuple[str, Scene]], at_once: int | None = None) -> None:
+def play(parts: Iterable[tuple[str, Scene]]) -> None:
     """Plays scenes side by side to their ends."""
-    player = ScenePlayer(parts, at_once)
+    player = ScenePlayer(parts)
     while not player.over:
         player.step()
         time.sleep(_STEP_SECONDS)
@@ -126,7 +109,7 @@ def record_staged(version: str, folder: Path, protocol: str) -> None:
     settings = SETTINGS_OF_STAGED | (CONSUMER_GROUP_SETTINGS if protocol == CONSUMER else {})
     with recorded(folder, version, settings) as recorder:
         with recorder.consumers() as consumers:
-            recorder.begin(consumers, TOPIC, 6)
+            recorder.begin(consumers)
             stages = [
                 (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind, protocol=protocol), scene, foretold)
                 for scene, kinds, foretold in expected.recorded(protocol)
@@ -144,14 +127,14 @@ def record_staged(version: str, folder: Path, protocol: str) -> None:
                 time.sleep(_TAIL_SECONDS)  # heartbeats show that the group is well
     recorder.write("truth.jsonl", truth)
     said = f"one Kafka {version} broker, which was alone"
-    recorder.describe("readme_of_staged.md", settings, version=version, brokers=said, author="tests/lab/expected.py")
+    recorder.describe(settings, version=version, brokers=said, author="tests/lab/expected.py")
 
 
 def record_upgrade(version: str, folder: Path, old: str) -> None:
     """Upgrades three brokers while groups of both protocols are at work."""
     settings = SETTINGS | CONSUMER_GROUP_SETTINGS
-    with recorded(folder, old, settings, count=upgrade.BROKERS) as recorder, recorder.consumers() as consumers:
-        recorder.begin(consumers, TOPIC, 6)
+    with recorded(folder, old, settings, upgrade.BROKERS) as recorder, recorder.consumers() as consumers:
+        recorder.begin(consumers)
         upgrading = upgrade.Upgrade(recorder.brokers, version)
         leaders = upgrading.coordinators()
         stages = [
@@ -163,60 +146,7 @@ def record_upgrade(version: str, folder: Path, old: str) -> None:
         play([("upgrade", upgrading.scene()), *((stage.group, part.plays(stage, upgrading)) for part, stage in stages)])
         recorder.write("truth.jsonl", [{**_true(stage.group, part.told), "protocol": part.protocol} for part, stage in stages])
     said = f"three Kafka {old} brokers that were upgraded to {version} one after the other"
-    recorder.describe("readme_of_staged.md", settings, version=f"{old} to {version}", brokers=said, author="scripts/truth/upgrade.py")
-
-
-def record_offsets(version: str, folder: Path, only: str) -> None:
-    """Plays the scenes of groups that read, or those with `only` in their names, while the cluster is polled."""
-    newer = not version.startswith("3.")
-    settings = SETTINGS_OF_OFFSETS | (CONSUMER_GROUP_SETTINGS if newer else {})
-    parts = [part for part in PARTS if (newer or part.rebalances != CONSUMER) and only in part.group]
-    with recorded(folder, version, settings, also_logged=ALSO_LOGGED) as recorder:
-        for part in parts:
-            for topic in part.topics(OUTPUT_SUFFIX):
-                recorder.brokers[0].create_topic(topic, PARTITIONS)
-        print(f"{len(parts)} scenes", flush=True)
-        with recorder.consumers() as consumers, SteadyProducer(recorder.bootstrap) as producer:
-            recorder.begin(consumers, _WARM_UP, PARTITIONS)
-            consumers.started[0].leave()
-            stages = [ReadingStage(consumers, producer, part) for part in parts]
-            with _polled(recorder):
-                play(((stage.group, plays(stage)) for stage in stages), AT_ONCE)
-            polled = sorted((recorder.scratch / "poll").glob("*.jsonl"))
-            recorder.write("poll/poll.jsonl.gz", b"".join(path.read_bytes() for path in polled))
-    processed, produced = sorted(_processed(consumers)), sorted(Produced(*record) for record in producer.acknowledged)
-    recorder.write("processed.jsonl.gz", (line._asdict() for line in processed))
-    recorder.write("produced.jsonl.gz", (line._asdict() for line in produced))
-    recorder.write("groups.jsonl", (stage.told() for stage in stages))
-    actions = {stage.group: stage.actions for stage in stages}
-    recorder.write("truth.jsonl", after_actions(hand_overs(processed, produced), actions))
-    words = {"tick_ms": round(TICK_SECONDS * 1000), "partitions": PARTITIONS, "also": ", ".join(ALSO_LOGGED), "poll": POLL_SECONDS}
-    recorder.describe("readme_of_offsets.md", settings, version=version, silent=SILENT_MS / 1000, **words)
-
-
-@contextmanager
-def _polled(recorder: Recorder) -> Iterator[None]:
-    """Polls the cluster meanwhile, as `rebalance poll` does."""
-    over = threading.Event()
-    poller = Poller(Cluster(recorder.bootstrap), offsets_each=1)
-    folder = recorder.scratch / "poll"
-    options = {"every": POLL_SECONDS, "once": False, "stopped": over.is_set, "complain": lambda said: print(said, flush=True)}
-    thread = threading.Thread(target=follow, args=(poller, folder), kwargs=options)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _processed(consumers: Consumers) -> Iterator[Processed]:
-    """What all consumers processed. A client that was started again has a higher `run`."""
-    runs: Counter[str] = Counter()
-    for consumer in consumers.started:
-        runs[consumer.client_id] += 1
-        names = {"group": consumer.group, "client": consumer.client_id, "run": runs[consumer.client_id]}
-        yield from (Processed(**names, **record) for record in consumer.records)
+    recorder.describe(settings, version=f"{old} to {version}", brokers=said, author="scripts/truth/upgrade.py")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -226,13 +156,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--protocol", choices=(CLASSIC, CONSUMER), default=CLASSIC, help="group.protocol of the consumers")
     parser.add_argument("--upgrade-from", choices=RELEASES, metavar="VERSION", help="a rolling upgrade from this release instead")
-    parser.add_argument("--offsets", action="store_true", help="what hand-overs cost in records instead")
-    parser.add_argument("--only", default="", metavar="NAME", help="with --offsets: only the groups with this in their names")
     chosen = parser.parse_args(argv)
     if chosen.upgrade_from:
         record_upgrade(chosen.version, chosen.folder, chosen.upgrade_from)
-    elif chosen.offsets:
-        record_offsets(chosen.version, chosen.folder, chosen.only)
     else:
         record_staged(chosen.version, chosen.folder, chosen.protocol)
     print(f"wrote {chosen.folder}")

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.demo import scenes
+from jobs.demo.consumers import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.local_broker import LocalBroker
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Condition, Scene, Stage
 from tests.lab import expected, further_scenes
 from tests.lab.expected import LEFT, SILENT, THREE, TWO, Expected

@@ -19,6 +19,7 @@ from jobs.lakehouse.reader import TableReader
 from schemas.names import PIPELINE_HEALTH
 from scripts.docs import questions as page
 from scripts.docs import screenshots
+from tests.dashboard.browsing import CHROMIUM
 from tests.frames import expected
 from tests.lakehouse.rows import empty_lakehouse
 
@@ -30,8 +31,8 @@ def test_the_example_of_a_question_is_true(lakehouse, name):
     assert questions.example_file(name).read_text(encoding="utf-8") == page.example(name, lakehouse), "run `make docs`"
 
 
-@pytest.mark.skipif(screenshots.CHROMIUM is None, reason="no Chromium is installed: the pictures of the docs are not compared")
 @pytest.mark.long
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the pictures of the docs are not compared")
 def test_the_pictures_show_the_pages_of_today(lakehouse):
     for name, image in screenshots.take(lakehouse).items():
         stored = (screenshots.TARGET / f"{name}.png").read_bytes()

@@ -1,6 +1,6 @@
 """What real consumers read twice, and what was lost or stood still, against what the tables say of it.
 
-The scenes were played on a real broker (scripts/truth/offset_scenes.py): consumers noted each record that they processed. With the
+The scenes were played on a real broker (tests/data/offset-scenes): consumers noted each record that they processed. With the
 positions of consumers, which FETCH requests have, what was read twice is mostly known; without them a range is told, in which it lies.
 """
 

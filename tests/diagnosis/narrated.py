@@ -20,10 +20,10 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis.figures import RULES
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.view.rows import Row
+from scripts.docs.findings import RULES
 from tests.tracker.story import START_MS, Story, play, table
 
 LOG: Final = "coordinator log"

@@ -13,7 +13,7 @@ from jobs.generate.book import Book
 from jobs.generate.episode import Episode
 from jobs.generate.groups import Group, Member, assigned
 from tests.parsing.reading import read_lines
-from tests.tracker.simulated.acted_out import GROUP, EventPen
+from tests.tracker.simulated.acted_out import GROUP, EventPen, FailingWrites
 from tests.tracker.simulated.scripts import LENGTH_MS, script
 from tests.tracker.story import START_MS
 
@@ -28,7 +28,7 @@ MEMBER = ("client_id", "session_timeout_ms", "rebalance_timeout_ms")
 """Scala prints the whole member that left; the events of the tests do not have that."""
 
 
-class TwiceWritten(Episode):
+class TwiceWritten(FailingWrites, Episode):
     """Writes the same as events, too."""
 
     def __init__(self, told, *arguments, **settings):
@@ -61,9 +61,8 @@ def acted(seed):
     cast = [Member(one.config.client_id, one.config.group_instance_id, book.new_host()) for one in applications]
     rebalances = []
     told = EventPen(played.release, applications, lambda digest: tuple(f"t-{number}" for number in assigned(bytes.fromhex(digest))))
-    simulation = TwiceWritten(
-        told, book, group, cast, applications, on_rebalance=lambda: rebalances.append(1), append_errors=played.append_errors
-    )
+    simulation = TwiceWritten(told, book, group, cast, applications, on_rebalance=lambda: rebalances.append(1))
+    simulation.append_errors = played.append_errors
     for number, (at_ms, away_ms) in enumerate(played.moves, 1):
         simulation.move_to(number % 2, at_ms, away_ms)
     simulation.run_until(LENGTH_MS)

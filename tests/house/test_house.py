@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
-from coordinator_model.diagnosis.figures import FIGURES, RULES
 from jobs.answers import questions
 from jobs.common import settings
 from scripts.docs import pages, screenshots
+from scripts.docs.findings import FIGURES, RULES
 
 PROJECT = Path(__file__).resolve().parents[2]
 

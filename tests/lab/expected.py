@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from jobs.demo import scenes
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
+from jobs.demo.consumers import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from tests.lab import further_scenes
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"

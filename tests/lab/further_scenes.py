@@ -7,8 +7,8 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from jobs.demo.consumers import CLASSIC, CONSUMER
 from jobs.demo.local_broker import LocalBroker
-from jobs.demo.real_consumer import CLASSIC, CONSUMER
 from jobs.demo.scenes import Scene, Stage, come_back, stalls
 
 FINDS_SECONDS: Final = 5
@@ -44,7 +44,7 @@ def changes_subscription(stage: Stage) -> Scene:
     other = yield from stage.own_topic("-returns")
     one, two = yield from stage.two()
     stage.say(f"{two.client_id} subscribes to {other}, too")
-    two.subscribe(stage.topic, other)
+    two.command("subscribe", stage.topic, other)
     yield lambda: one.partitions == two.partitions == stage.partitions
 
 
@@ -66,13 +66,13 @@ def join_together(stage: Stage) -> Scene:
     one = stage.enter("1")
     yield stage.has_all(one)
     more = [stage.enter(name, topic="") for name in "234"]
-    yield lambda: all(consumer.ready for consumer in more)
+    yield lambda: all("ready" in consumer.lines for consumer in more)
     ready = time.monotonic()
     yield lambda: time.monotonic() > ready + FINDS_SECONDS
     one.freeze()
     for consumer in more:
         stage.say(f"{consumer.client_id} joins")
-        consumer.subscribe(stage.topic)
+        consumer.command("subscribe", stage.topic)
         since = time.monotonic()
         yield lambda: time.monotonic() > since + AFTER_ONE_ANOTHER_SECONDS  # noqa: B023 - asked before it changes
     joined = time.monotonic()

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
-from jobs.demo.bound import bound
-from jobs.demo.children import shipped_lines
+from jobs.demo.children import RebalanceCommand, shipped_lines
 from schemas.names import CLOCK, LINE
 from tests.kafka.topic_reader import each_line, topic_records
 from tests.logs.log_makers import coordinator, heartbeat, other, request
@@ -26,34 +22,24 @@ def arguments(bootstrap, topic, folder, *more):
     return ["ship", *place, "--cluster", "live", "--broker", "b1", "--bootstrap", bootstrap, "--topic", topic, *more]
 
 
-class ShipProcess:
-    """`rebalance ship` of the folder `logs` beside its state. A context, whose end kills it."""
+class ShipProcess(RebalanceCommand):
+    """`rebalance ship` of the folder `logs` beside its state."""
 
     def __init__(self, bootstrap, topic, folder):
-        self._folder = folder
-        with (folder / "ship.txt").open("ab") as output:
-            command = bound(sys.executable, "-m", "jobs.cli", *arguments(bootstrap, topic, folder))
-            self._process = subprocess.Popen(command, cwd=PROJECT, stderr=output)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._process.kill()
-        self._process.wait()
+        super().__init__(*arguments(bootstrap, topic, folder), log=folder / "ship.txt")
+        self._state = folder / "state.json"
 
     def output(self):
         """What this shipper and earlier ones of the folder wrote."""
-        return (self._folder / "ship.txt").read_text()
+        return self.log.read_text()
 
     def shipped(self):
         """Lines that the shipper knows to have arrived."""
-        return shipped_lines(self._folder / "state.json")
+        return shipped_lines(self._state)
 
     def end(self):
         """Stops it as systemd does; returns its output."""
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(PATIENCE_SECONDS) == 0, self.output()
+        assert self.stop() == 0, self.output()
         return self.output()
 
 

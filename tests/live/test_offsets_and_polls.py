@@ -17,8 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.cli.entry import main
 from jobs.common.settings import Settings
-from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
+from jobs.demo.consumers import CLASSIC, CONSUMER, LIBRDKAFKA
 from jobs.kafka.clients import Cluster
 from jobs.kafka.dump_offsets import dump_to_file
 from jobs.kafka.offsets_capture import OffsetsFrom
@@ -26,6 +25,7 @@ from jobs.kafka.poll import Poller
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.at_once import process
+from tests.lab.further_consumers import FurtherConsumers
 from tests.live.shipping import PROJECT
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
@@ -107,7 +107,7 @@ def recorded(broker, tmp_path_factory):
         wait_until(lambda: last_poll(folder / "poll", group), (state, list(clients)))
 
     try:
-        with Consumers(broker.bootstrap) as consumers:
+        with FurtherConsumers(broker.bootstrap) as consumers:
 
             def joins(name, group=GROUP, protocol=CLASSIC):
                 return consumers.start(LIBRDKAFKA, group, name, "orders", protocol=protocol, session_ms=SESSION_MS)
@@ -117,7 +117,7 @@ def recorded(broker, tmp_path_factory):
             polled("Stable", "c1")
             polled("Stable", "n1", group=NEW_GROUP)
             for consumer, group in ((one, GROUP), (new_one, NEW_GROUP)):
-                consumer.commit()  # the first record of each partition
+                consumer.command("commit")  # the first record of each partition
                 wait_until(lambda group=group: ("orders-0", 0, 0) in offsets_polled(folder / "poll", group))
             two = joins("c2")
             new_two = joins("n2", NEW_GROUP, CONSUMER)

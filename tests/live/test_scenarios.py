@@ -14,12 +14,12 @@ from confluent_kafka.admin import AdminClient
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.demo import scenes
 from jobs.demo.children import RebalanceCommand, shipped_lines
-from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
-from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
+from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, JAVA, LIBRDKAFKA
+from jobs.demo.local_broker import brokers_of
 from jobs.demo.scenes import ScenePlayer, Stage
 from tests.effort import every
 from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
+from tests.lab.further_consumers import FurtherConsumers
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.new_rows import NewRows
 from tests.waiting import PATIENCE_SECONDS
@@ -186,7 +186,7 @@ def commits(consumer):
     """Until the coordinator takes it."""
     while "committed" not in consumer.lines:
         before = len(consumer.lines)
-        consumer.commit()
+        consumer.command("commit")
         yield lambda: len(consumer.lines) > before  # noqa: B023 - asked before it changes
 
 
@@ -212,7 +212,7 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
 
     try:
         cluster.start()
-        with Consumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
+        with FurtherConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
             cluster.until(lambda: first.partitions == 6, "nobody can join")
             leaders = cluster.coordinators()
@@ -224,7 +224,7 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
             cluster.play((stage.group, scene(stage)) for scene, stage in stages)
             cluster.until_told({group: len(EXPECTED[protocol][scene].rebalances) for (scene, _, protocol), group in groups.items()})
             cluster.over_at = datetime.now(tz=timezone.utc)
-        with Consumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
+        with FurtherConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             moving = {
                 (kind, protocol): Stage(consumers, named("moves", kind, protocol, leaders, {3}), TOPIC, kind, protocol=protocol)
                 for kind, protocol in MOVED

@@ -6,10 +6,9 @@ import os
 import time
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from tests.live.shipping import LogWriter, ShipProcess, check_ticks, distinct, numbers, read_back
-from tests.waiting import PATIENCE_SECONDS, wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -52,12 +51,8 @@ def ship_while_it_is_away(broker, tmp_path):
     records = read_back(broker.bootstrap, "away")
     assert numbers(distinct(records)) == list(range(writer.written))
     check_ticks(records)
-    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader"})
-    reader.get_watermark_offsets(TopicPartition("away", 0), timeout=PATIENCE_SECONDS)
-    reader.close()
     requests = (broker.logs / "kafka-request.log").read_text()
     assert "(kafka.request.logger)" in requests
-    assert '"requestApiKeyName":"LIST_OFFSETS"' in requests, "an API that was asked for"
     assert '"requestApiKeyName":"METADATA"' not in requests
 
 

@@ -61,7 +61,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(spark, checkpoints_in_store, 
             write(1)
             list(maintain(lake, AT_ONCE, now=NOW))
             wait_until(lambda: len(served.ask("rebalances")), lambda number: number > seen)
-        os.killpg(pipeline._process.pid, signal.SIGKILL)  # Python and the JVM at once, as a power cut does
+        os.killpg(pipeline.process.pid, signal.SIGKILL)  # Python and the JVM at once, as a power cut does
     write(2)
     with checkpoints_in_store():
         run(spark, lake, topic=TopicInput(broker.bootstrap, topic, max_offsets=300))

@@ -78,7 +78,7 @@ def until(look, *commands):
 
 def jvm_of(command):
     """The JVM that runs Spark for a command, as a process. Spark's other processes come and go."""
-    for child in psutil.Process(command._process.pid).children(recursive=True):
+    for child in psutil.Process(command.process.pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
                 return child
@@ -96,14 +96,14 @@ def test_whatever_is_killed_the_rest_goes_on(spark, tmp_path):
         with looking:
             place.write(1)
             until(lambda: place.rebalances() > before, pipeline, looking)  # though a dashboard was killed
-            os.killpg(pipeline._process.pid, signal.SIGKILL)  # Python and the JVM at once, as a power cut does
+            os.killpg(pipeline.process.pid, signal.SIGKILL)  # Python and the JVM at once, as a power cut does
             pipeline.kill()
             with serving(place.lakehouse) as other:
                 assert served.ask("rebalances") == other.ask("rebalances")
             assert {page.path: served.get(page.path)[0] for page in PAGES} == {page.path: 200 for page in PAGES}
             assert looking.running
     (problem,) = verdict(place.lakehouse)
-    assert problem.startswith(f"NOT_RUNNING: not running: process {pipeline._process.pid} was last heard ")
+    assert problem.startswith(f"NOT_RUNNING: not running: process {pipeline.process.pid} was last heard ")
 
     place.write(2)
     written = commits(place.lakehouse / "group_events")

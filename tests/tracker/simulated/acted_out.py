@@ -13,7 +13,10 @@ from coordinator_model import events as kinds
 from coordinator_model.clients.simulation import Application, Connection
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
+from coordinator_model.specification.coordinator import CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, MemberAdded, MemberRemoved, StaticMemberReplaced, Transition
+from coordinator_model.specification.requests import Request, SyncGroup
+from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from jobs.generate.logged_group import Answered, LoggedGroup, Said
 from jobs.generate.sentences import Words
@@ -114,7 +117,22 @@ class EventPen:
         self.events.append(event._replace(position=position, **beats))
 
 
-class Broker(LoggedGroup):
+class FailingWrites:
+    """A LoggedGroup with `append_errors`: spans of time in which its broker cannot store assignments, and the error."""
+
+    append_errors: Sequence[tuple[int, int, Error]] = ()
+
+    def ask(self, request: Request, ticket: int) -> CoordinatorOutcome:
+        error = next((e for begin, end, e in self.append_errors if begin <= self.now_ms < end), Error.NONE)
+        if not isinstance(request, SyncGroup) or error is Error.NONE:
+            return super().ask(request, ticket)
+        outcome = self.coordinator.handle(self.group_id, request, self.now_ms, ticket, append_error=error)
+        if any(isinstance(e, Transition) and e.trigger is Trigger.ASSIGNMENT_APPEND_FAILED for _, e in outcome.effects):
+            self.tell(Said(self.now_ms, kinds.ASSIGNMENT_RECEIVED, generation=request.generation, member_id=request.member_id))
+        return outcome
+
+
+class Broker(FailingWrites, LoggedGroup):
     """A simulation whose broker writes both logs."""
 
     def __init__(
@@ -129,7 +147,8 @@ class Broker(LoggedGroup):
         self._hangs = hangs
         self._arrived: dict[Connection, int] = {}
         self._pen = EventPen(release, applications)
-        super().__init__(release, applications, group_id=GROUP, append_errors=append_errors)
+        super().__init__(release, applications, group_id=GROUP)
+        self.append_errors = append_errors
         self.events = self._pen.events
         self.rebalances: list[TrueRebalance] = []
         self._members: set[str] = set()
