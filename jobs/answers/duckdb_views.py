@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -28,11 +28,6 @@ Key = tuple[str, str]
 def key_of(row: Row) -> Key:
     """The group that a row is about."""
     return row["cluster"], row["group_id"]
-
-
-def quoted(names: Iterable[str]) -> str:
-    """Names as texts of SQL, for IN: such as the program has, never a user's."""
-    return ", ".join(f"'{name}'" for name in names)
 
 
 @dataclass(frozen=True)

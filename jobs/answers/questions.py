@@ -145,6 +145,12 @@ def views() -> Mapping[str, str]:
     return {name: texts[name] for name in sorted(texts, key=lambda name: len(_made_of(name, texts)))}
 
 
+@cache
+def own_query(name: str, folder: str = "rows") -> str:
+    """A query of this program's own, for DuckDB alone: values as $name. Without its comments, which may name other tables."""
+    return re.sub(r"^--.*\n", "", (SQL / folder / f"{name}.sql").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 def views_of(text: str, known: Mapping[str, str]) -> list[str]:
     """The views that a text mentions and those that they are made of, in the order in which they can be created."""
     wanted = set().union(*(_made_of(name, known) for name in tables_of(text, known)))

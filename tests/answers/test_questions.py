@@ -202,5 +202,10 @@ def test_ids_follow_from_the_content_alone(tmp_path):
 def test_the_questions_are_where_a_wheel_puts_them():
     project = Path(__file__).parents[2]
     listed = (project / "pyproject.toml").read_text(encoding="utf-8")
-    for folder in ("sql", "sql/views", "sql/duckdb"):
+    for folder in ("sql", "sql/views", "sql/duckdb", "sql/pages", "sql/rows"):
         assert f'"share/kafka-rebalance/{folder}" = ["{folder}/*.sql"]' in listed
+
+
+def test_each_query_of_the_program_is_read():
+    code = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "jobs").rglob("*.py"))
+    assert [path.stem for path in (questions.SQL / "rows").iterdir() if f'"{path.stem}"' not in code and f"'{path.stem}'" not in code] == []
