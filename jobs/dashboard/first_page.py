@@ -14,9 +14,8 @@ from jobs.answers.questions import own_query
 from jobs.answers.report import Overview, Scope
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
-from jobs.dashboard import families
 from jobs.dashboard.incidents import Incidents, period
-from jobs.dashboard.queries import asked, named, shown
+from jobs.dashboard.queries import asked, look_of, named, shown
 
 _SENTENCES: Final = 1_200
 _ENTRIES: Final = 200
@@ -83,7 +82,7 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "lanes": lanes,
         "period": span,
         "step": step,
-        "activity": [{**row, "look": families.look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
+        "activity": [{**row, "look": look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
         "worst": {**worst, "rows": worst["rows"][:_WORST]},
         **{name: asked(reader, name, few) for name in ("culprits", "deploys")},
         "missing": [printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)],

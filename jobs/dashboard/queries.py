@@ -17,11 +17,18 @@ from jobs.answers.open_rebalances import is_open, open_story
 from jobs.answers.rebalance_words import with_words
 from jobs.common.text import who
 from jobs.common.times import EPOCH, LATEST_MS
-from jobs.dashboard import families
 
 MOST: Final = 5_000
 """Rows of a kind that a page gets unless it asks for fewer."""
 
+_OF_CAUSE: Final = {
+    **dict.fromkeys(("COORDINATOR_MOVED", "ASSIGNMENT_NOT_STORED"), "broker"),
+    **dict.fromkeys(("SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER"), "failed"),
+    **dict.fromkeys(("MEMBER_JOINED", "MEMBER_LEFT", "ADMIN_REMOVED", "STATIC_MEMBER_REPLACED", "GROUP_OVER_CAPACITY"), "came"),
+    "STARTUP": "startup",
+    "UNKNOWN": "unknown",
+}
+"""How rebalances are drawn, by what they are blamed on (assets/looks.js); all others as `changed`."""
 _LATEST: Final = EPOCH + timedelta(milliseconds=LATEST_MS)
 
 QUERIES: Final[Mapping[str, str]] = {
@@ -87,9 +94,14 @@ def named(row: Row) -> Row:
     return {column: value for column, value in row.items() if not column.endswith("client_host")} | _names(row)
 
 
+def look_of(cause: str) -> str:
+    """The name of the look of a cause."""
+    return _OF_CAUSE.get(cause, "changed")
+
+
 def shown(row: Row) -> Row:
     """A rebalance with its look and its words."""
-    return {**with_words(row), "look": families.of_rebalance(row)}
+    return {**with_words(row), "look": look_of("STARTUP" if row["startup"] else row["blamed"])}
 
 
 def _told(row: Row) -> Row:
