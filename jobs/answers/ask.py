@@ -13,6 +13,7 @@ from jobs.answers import questions
 from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, SPAN, epoch_ms, instant, milliseconds, parse_span
@@ -66,7 +67,7 @@ class BoundQuestion:
         """A sentence with a possible reason for an answer without rows; empty if unknown."""
         if unknown := unknown_name(self._reader, self._given):
             return unknown
-        first, last, _ = self._reader.ask(questions.own_query("span"), {"cluster": self._given.get("cluster")}).rows[0]
+        first, last, _ = self._reader.ask(own_query("span"), {"cluster": self._given.get("cluster")}).rows[0]
         asked: dict[str, datetime] = {name: self.values[name] for name in ("since", "until", "at") if name in self._given}
         if first is not None and (outside := outside_of(first, last, asked)):
             return outside
@@ -110,7 +111,7 @@ def _shown(time: datetime) -> str:
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
     if cluster not in reader.newest:
-        reader.newest[cluster] = reader.ask(questions.own_query("span"), {"cluster": cluster}).rows[0][2] or EPOCH
+        reader.newest[cluster] = reader.ask(own_query("span"), {"cluster": cluster}).rows[0][2] or EPOCH
     return reader.newest[cluster]
 
 

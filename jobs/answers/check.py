@@ -13,8 +13,8 @@ from typing import Any, Final
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import files_of, places_of
-from jobs.answers.questions import own_query
 from jobs.answers.report import read_report
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import LINES, REPORTED, SIGNS, TABLES, Breach, Row

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_model import events as e
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.judgement import Judgement
-from jobs.answers.questions import own_query
+from jobs.common.places import own_query
 from jobs.common.text import printable, who
 
 _SENTENCE: Final = 200  # characters of a client's words

@@ -22,10 +22,10 @@ from jobs.answers.as_json import as_json
 from jobs.answers.attention import attention
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import RebalanceTimes
-from jobs.answers.questions import own_query
 from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.envelopes import unwrapped

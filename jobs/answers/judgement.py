@@ -25,7 +25,7 @@ from coordinator_model import events as e
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
-from jobs.answers.questions import own_query
+from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
 from jobs.common.trouble import OVERTAKEN, ROUTINE, UNREACHED, WORDS

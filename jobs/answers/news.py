@@ -20,8 +20,8 @@ from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.in_records import Records, RecordsOf
-from jobs.answers.questions import own_query
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.times import EPOCH
 from jobs.lakehouse import opening

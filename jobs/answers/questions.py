@@ -24,10 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.errors import QuestionError
-from jobs.common.places import data_folder
-
-SQL: Final = data_folder("sql", "why.sql")
-"""The folder of the questions."""
+from jobs.common.places import SQL
 
 FIFTEEN: Final = (
     "why",
@@ -143,12 +140,6 @@ def views() -> Mapping[str, str]:
     """The views that questions use, by name: each the text of a SELECT. A view comes after those that it is made of."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((SQL / "views").glob("*.sql"))}
     return {name: texts[name] for name in sorted(texts, key=lambda name: len(_made_of(name, texts)))}
-
-
-@cache
-def own_query(name: str, folder: str = "rows") -> str:
-    """A query of this program's own, for DuckDB alone: values as $name. Without its comments, which may name other tables."""
-    return re.sub(r"^--.*\n", "", (SQL / folder / f"{name}.sql").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def views_of(text: str, known: Mapping[str, str]) -> list[str]:

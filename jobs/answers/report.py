@@ -19,7 +19,7 @@ from jobs.answers.in_records import RecordsOf
 from jobs.answers.incidents.bills import RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import as_finding
-from jobs.answers.questions import own_query
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.times import EPOCH
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from coordinator_model.view import reasons
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.questions import own_query
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant

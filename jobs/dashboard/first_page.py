@@ -10,8 +10,8 @@ from jobs.answers.attention import as_row
 from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
-from jobs.answers.questions import own_query
 from jobs.answers.report import Overview, Scope
+from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
 from jobs.dashboard.incidents import Incidents, period

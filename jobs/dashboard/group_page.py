@@ -9,7 +9,7 @@ from typing import Any, Final
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.in_records import Records, RecordsOf
-from jobs.answers.questions import own_query
+from jobs.common.places import own_query
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, rows_of
 

@@ -15,6 +15,7 @@ from jobs.answers.ask import BoundQuestion
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.open_rebalances import is_open, open_story
 from jobs.answers.rebalance_words import with_words
+from jobs.common.places import SQL, own_query
 from jobs.common.text import who
 from jobs.common.times import EPOCH, LATEST_MS
 
@@ -31,9 +32,7 @@ _OF_CAUSE: Final = {
 """How rebalances are drawn, by what they are blamed on (assets/looks.js); all others as `changed`."""
 _LATEST: Final = EPOCH + timedelta(milliseconds=LATEST_MS)
 
-QUERIES: Final[Mapping[str, str]] = {
-    path.stem: questions.own_query(path.stem, "pages") for path in sorted((questions.SQL / "pages").glob("*.sql"))
-}
+QUERIES: Final[Mapping[str, str]] = {path.stem: own_query(path.stem, "pages") for path in sorted((SQL / "pages").glob("*.sql"))}
 """By name, as the pages ask for them: /api/rows/NAME."""
 
 

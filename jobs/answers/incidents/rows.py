@@ -17,7 +17,7 @@ from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Bill, RebalanceTimes
 from jobs.answers.incidents.departures import SHUT_DOWN, Departures
 from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
-from jobs.answers.questions import own_query
+from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import epoch_ms
 
