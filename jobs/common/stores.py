@@ -118,14 +118,14 @@ class StorePath:
     def stat(self) -> Stat:
         """Size and date. FileNotFoundError: there is no such object."""
         with told(self):
-            return self._known or _stat(self.client().head(self.key))
+            return self._known or Stat(self.client().head(self.key)["size"])
 
     def iterdir(self) -> Iterator[StorePath]:
         """The objects and prefixes one part below, by name."""
         with told(self):
             found = self.client().list_with_delimiter(f"{self.key}/")
         folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
-        objects = [StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"]]
+        objects = [StorePath(self.bucket, entry["path"], Stat(entry["size"])) for entry in found["objects"]]
         yield from sorted([*folders, *(one for one in objects if one != self)])  # S3A marks folders by empty objects of their names
 
     def glob(self, pattern: str) -> Iterator[StorePath]:
@@ -277,10 +277,6 @@ def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str
         store_clients.filesystem().sizes.update({f"{folder.bucket}/{folder.key}/{name}": size for name, size in sizes.items()})
         if "s3" not in connection.list_filesystems():
             connection.register_filesystem(store_clients.filesystem())
-
-
-def _stat(entry: Any) -> Stat:
-    return Stat(int(entry["size"]))
 
 
 _GUARDS: Final[list[tuple[str, Callable[[], None]]]] = []
