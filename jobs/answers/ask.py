@@ -13,6 +13,7 @@ from jobs.answers import questions
 from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, SPAN, epoch_ms, instant, milliseconds, parse_span
@@ -21,12 +22,6 @@ MOST_ROWS: Final = 1_000_000
 
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{3}|\.\d{6})?)?")
 _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)  # from its beginning to its end
-_SPAN: Final = """
-    SELECT min(e.occurred_at) AS oldest, max(e.occurred_at) AS latest,
-           coalesce(max(e.occurred_at) FILTER (WHERE e.broker <> 'clients'), latest) AS now
-    FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
-"""
-"""Clocks of applications are not those of brokers, and their zone may not be known: they do not say what `now` is."""
 _COUNT: Final = """
     SELECT count(*) FROM {rows} AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
 """
@@ -72,7 +67,7 @@ class BoundQuestion:
         """A sentence with a possible reason for an answer without rows; empty if unknown."""
         if unknown := unknown_name(self._reader, self._given):
             return unknown
-        first, last, _ = self._reader.ask(_SPAN, {"cluster": self._given.get("cluster")}).rows[0]
+        first, last, _ = self._reader.ask(own_query("span"), {"cluster": self._given.get("cluster")}).rows[0]
         asked: dict[str, datetime] = {name: self.values[name] for name in ("since", "until", "at") if name in self._given}
         if first is not None and (outside := outside_of(first, last, asked)):
             return outside
@@ -116,7 +111,7 @@ def _shown(time: datetime) -> str:
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
     if cluster not in reader.newest:
-        reader.newest[cluster] = reader.ask(_SPAN, {"cluster": cluster}).rows[0][2] or EPOCH
+        reader.newest[cluster] = reader.ask(own_query("span"), {"cluster": cluster}).rows[0][2] or EPOCH
     return reader.newest[cluster]
 
 

@@ -14,6 +14,7 @@ from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import files_of, places_of
 from jobs.answers.report import read_report
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import LINES, REPORTED, SIGNS, TABLES, Breach, Row
@@ -26,38 +27,6 @@ ALL_LAWS: Final = len(LAWS) + 1
 
 _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
 _LISTS: Final = ("joined", "left")
-_LINES: Final = """
-    WITH texts AS (
-        SELECT cluster, group_id, evidence FROM rebalances UNION SELECT cluster, group_id, evidence FROM member_sessions
-    ),
-    refs AS (
-        SELECT cluster, group_id, unnest(from_json(evidence, '[{"origin": "VARCHAR", "position": "VARCHAR"}]'), recursive := true)
-        FROM texts
-    )
-    SELECT r.cluster, r.group_id, r.origin, r.position, e.broker, e.received_at, e.occurred_at
-    FROM refs AS r JOIN group_events AS e ON e.cluster = r.cluster AND e.origin = r.origin AND CAST(e.position AS VARCHAR) = r.position
-    WHERE e.source <> 'clock'
-"""
-"""A row of the clock has the place of the line up to which it says that a log was read."""
-_SIGNS: Final = """
-    WITH silent AS (
-        SELECT id, cluster, group_id, member_id, occurred_at, evidence ->> '$[0].origin' AS origin
-        FROM findings_with_id WHERE code = 'SESSION_TIMEOUT' AND severity = 'ERROR'
-    ),
-    brokers AS (SELECT DISTINCT cluster, origin, broker FROM group_events)
-    SELECT s.id, s.cluster, s.group_id, s.member_id, e.received_at, e.last_at
-    FROM silent AS s JOIN brokers AS b ON b.cluster = s.cluster AND b.origin = s.origin
-    JOIN group_events AS e
-      ON e.cluster = s.cluster AND e.group_id = s.group_id AND e.member_id = s.member_id AND e.broker = b.broker
-    WHERE e.source = 'request' AND e.received_at <= s.occurred_at AND (
-        e.kind = 'HEARTBEAT' AND e.error_code IN (0, 27) OR e.kind = 'OFFSET_COMMIT' AND e.error_code = 0 AND e.generation >= 0
-    )
-"""
-_PLACES: Final = """
-    SELECT e.origin, e.position FROM group_events AS e
-    WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUPS_CLEANED') OR e.source = 'client' AND e.connection IS NOT NULL
-"""
-"""Lines that need not name the group: of clients other than Java's, other lines may name it."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +50,14 @@ def check(folder: Place, inputs: Sequence[Path]) -> Checked:
     tables = {name: _rows(reader, f"SELECT * FROM {name}_with_id{final.get(name, '')}") for name in TABLES}  # noqa: S608 - from schemas
     others = (REBALANCES_PROVISIONAL, REBALANCE_ROUNDS, REBALANCE_OFFSETS)
     beside = {name: _rows(reader, f"SELECT * FROM {name}") for name in others}  # noqa: S608 - likewise
-    beside |= {LINES: _rows(reader, _LINES), SIGNS: _rows(reader, _SIGNS)}
+    beside |= {LINES: _rows(reader, own_query("check_lines")), SIGNS: _rows(reader, own_query("check_signs"))}
     wrong = breaches({**tables, **beside, REPORTED: read_report(reader, limit=1).groups})
     rows = {name: len(tables[name]) for name in TABLES}
     if not inputs:
         return Checked(rows, len(LAWS), wrong)
     refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
     texts = {place: text for place, (_, text) in places_of(reader, refs, files_of(inputs)).items()}
-    nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}
+    nameless = {(origin, int(position)) for origin, position in reader.ask(own_query("check_places"), {}).rows}
     for name in (REBALANCES, FINDINGS):
         for row in tables[name]:
             wrong += _strangers(name, row, texts, nameless)

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
-from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of, quoted
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.judgement import Judgement
+from jobs.common.places import own_query
 from jobs.common.text import printable, who
 
 _SENTENCE: Final = 200  # characters of a client's words
-_ENDS: Final = 6  # lines of a group that are told, of its first and of its last
 _SAYS: Final[Mapping[str, str]] = {
     e.CLIENT_JOINED: "has joined",
     e.CLIENT_REJOINS: "joins again",
@@ -29,21 +29,7 @@ _SAYS: Final[Mapping[str, str]] = {
 }
 _LIBRARIES: Final = frozenset({"franz-go", "sarama", "kafka-go", "kafkajs"})
 """Those that a sentence shows. Java's first releases, kafka-python and aiokafka share theirs."""
-_AS_IT_LEAVES: Final = "consumer pro-actively leaving the group"
-"""The reason of a join that Java's client gives as it leaves (AbstractCoordinator.maybeLeaveGroup): no join follows from it."""
 _SENT: Final = re.compile(r"Generation\{generationId=(-?\d+), memberId='.*?', protocol='.*?'\}")
-_SAID: Final = f"""
-    WITH said AS (
-        SELECT x.cluster, x.group_id, x.occurred_at, x.client_id, x.member_id, x.instance_id, x.connection, x.kind, x.reason, x.state,
-               x.generation, row_number() OVER own AS place, count(*) OVER (PARTITION BY x.cluster, x.group_id) AS lines
-        FROM group_events AS x
-        WHERE ($cluster IS NULL OR x.cluster = $cluster) AND ($group IS NULL OR x.group_id = $group) AND x.broker = '{e.CLIENTS}'
-          AND x.occurred_at BETWEEN $since AND $until AND x.kind IN ({quoted(_SAYS)})
-          AND NOT (x.kind = '{e.CLIENT_REJOINS}' AND x.reason = '{_AS_IT_LEAVES}')
-        WINDOW own AS (PARTITION BY x.cluster, x.group_id ORDER BY x.occurred_at, x.origin, x.position)
-    )
-    SELECT * FROM said AS s WHERE s.place <= {_ENDS} OR s.place > s.lines - {_ENDS} ORDER BY s.cluster, s.group_id, s.place
-"""  # noqa: S608 - no user's text
 
 
 class Said(NamedTuple):
@@ -62,7 +48,7 @@ class Said(NamedTuple):
 def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Judgement) -> list[Said]:
     """The first and the last lines of each group that only clients name, in the order of time."""
     alone = judgement.of_clients
-    return _folded(reader.found(_SAID, values), alone) if alone else []
+    return _folded(reader.found(own_query("said"), {**values, "kinds": list(_SAYS)}), alone) if alone else []
 
 
 def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -11,6 +11,7 @@ import duckdb
 
 from jobs.answers import questions
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.lakehouse.folder import replay_advice
 from jobs.lakehouse.reader import TableReader, with_zone, without_zone
@@ -28,11 +29,6 @@ Key = tuple[str, str]
 def key_of(row: Row) -> Key:
     """The group that a row is about."""
     return row["cluster"], row["group_id"]
-
-
-def quoted(names: Iterable[str]) -> str:
-    """Names as texts of SQL, for IN: such as the program has, never a user's."""
-    return ", ".join(f"'{name}'" for name in names)
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class QuestionReader(TableReader):
         self.newest: dict[str | None, datetime] = {}  # the newest time, by cluster: nearly every question asks for it
         self._views: set[str] = set()
         self._prepared: set[str] = set()  # texts of queries
-        self.connection.execute((questions.SQL / "duckdb" / "macros.sql").read_text(encoding="utf-8"))
+        self.connection.execute(own_query("macros", "duckdb"))
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
         """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column.

@@ -25,6 +25,7 @@ from jobs.answers.incidents.bills import RebalanceTimes
 from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.envelopes import unwrapped
@@ -43,17 +44,6 @@ KINDS: Final = {
 }
 """What sort of row an id is of, and its view, by the first letter of the id."""
 
-_TIMES_OF_LINES: Final = f"""
-    SELECT unnest(e.positions) AS position, epoch_ms(e.received_at) + unnest(e.beats) AS ms, {PROMPT_MS + 1} AS later_ms, 0 AS place
-    FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
-    UNION ALL
-    SELECT e.position, epoch_ms(e.occurred_at), 0, CASE e.source WHEN 'clock' THEN 1 ELSE 2 END
-    FROM group_events AS e WHERE e.origin = $origin ORDER BY place
-"""  # noqa: S608 - no user's text
-"""Rows of several heartbeats have the times of arrival; the broker writes the line with its answer, which came promptly.
-
-Lines come last: a clock may stand at the line of another container, and have another time.
-"""
 _MINUTE_MS: Final = 60_000
 _TIMES: Final = LocalTimes("UTC")  # reads those of brokers, too
 _SECONDS: Final = re.compile(rb":(\d\d)[.,](\d{3})")
@@ -191,7 +181,7 @@ def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str
     """The times of all lines that became events."""
     times: dict[tuple[str, int], LineTime] = {}
     for origin in origins:
-        rows = reader.ask(_TIMES_OF_LINES, {"origin": origin}).rows
+        rows = reader.ask(own_query("line_times"), {"origin": origin, "later_ms": PROMPT_MS + 1}).rows
         times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS, later_ms) for position, ms, later_ms, _ in rows}
     return times
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jobs.answers.duckdb_views import Row
 from jobs.common.times import duration, epoch_ms
-
-RECORDS: Final = """
-    SELECT cluster, group_id, started_at, ended_at, reread_min, reread_max, lag_added, catch_up_ms
-    FROM rebalance_records
-    WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
-"""
 
 RebalanceKey = tuple[str, str, int, int]
 """Cluster, group, start and end in epoch ms."""

@@ -22,12 +22,10 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
-from coordinator_model.diagnosis.catalogue import FENCED_INSTANCE
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
-from coordinator_model.view import reasons
-from coordinator_model.view.outcomes import ABANDONED
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of, quoted
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
 from jobs.common.trouble import OVERTAKEN, ROUTINE, UNREACHED, WORDS
@@ -35,104 +33,8 @@ from jobs.common.trouble import OVERTAKEN, ROUTINE, UNREACHED, WORDS
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
 _SENTENCE: Final = 160  # characters of a line that is quoted
 
-_ALWAYS: Final = (
-    *(e.MEMBER_FAILED, e.MEMBERS_NOT_REJOINED, e.MEMBERS_NOT_SYNCED, e.NO_MEMBER_REJOINED, e.LEADER_NOT_REJOINED, e.INSTANCE_FENCED),
-    *(e.PENDING_MEMBER_EXPIRED, e.CLIENT_POLL_TIMEOUT, e.CLIENT_SESSION_TIMEOUT),
-)
-"""Kinds of lines that tell of trouble whatever their words are."""
 _BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALANCE, e.CLIENT_LEAVES, e.CLIENT_REJOINS, e.CLIENT_NOTE)
-_ACTS: Final = (e.EXPIRED, e.STUCK, e.REFUSED)
-
-
-_IN_SCOPE: Final = "($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until"
-_EVIDENCE: Final = f"""
-    SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> '{e.CLIENTS}') AS told, min(x.occurred_at) AS first_at,
-           max(x.occurred_at) AS last_at,
-           bool_or(x.kind = '{e.SIMPLE_GROUP}' OR (x.kind IN ({quoted(sorted(e.HEARTBEATS))}) AND x.error_code = 0)) AS works,
-           arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('{e.COORDINATOR_SOURCE}', '{e.REQUEST_SOURCE}')) AS coordinator
-    FROM group_events AS x
-    WHERE {_IN_SCOPE} AND x.group_id <> '' AND ($group IS NULL OR x.group_id = $group)
-          AND x.kind NOT IN ({quoted(e.OFFSETS_ALONE)})
-    GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608 - no user's text
-_ENDS: Final = f"""
-    SELECT x.cluster, x.broker, max(x.occurred_at) AS last_at FROM group_events AS x
-    WHERE x.source = 'clock' AND x.broker <> '{e.CLIENTS}' AND ($cluster IS NULL OR x.cluster = $cluster) GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608 - no user's text
-_TROUBLES: Final = f"""
-    WITH proofs AS (
-        SELECT DISTINCT f.cluster, unnest(from_json(f.evidence, '[{{"origin": "VARCHAR", "position": "BIGINT"}}]')) AS line
-        FROM findings AS f WHERE ($cluster IS NULL OR f.cluster = $cluster)
-    ),
-    outages AS (
-        SELECT unnest(from_json($outages, '[{{"cluster": "VARCHAR", "broker": "VARCHAR", "since": "BIGINT", "until": "BIGINT"}}]')) AS o
-    ),
-    nodes AS (
-        SELECT x.cluster, x.broker, any_value(x.coordinator_id) AS node FROM group_events AS x
-        WHERE x.source = '{e.COORDINATOR_SOURCE}' AND x.coordinator_id IS NOT NULL AND $outages <> '[]' GROUP BY ALL
-    ),
-    troubled AS (
-        SELECT x.cluster, coalesce(x.group_id, '') AS group_id, x.occurred_at, x.origin, x.position, x.kind,
-               coalesce(x.reason, '') AS reason, coalesce(x.member_id, '') AS member_id,
-               coalesce(x.instance_id, '') AS instance_id
-        FROM group_events AS x
-        WHERE {_IN_SCOPE} AND x.occurred_at >= $since
-          AND ($group IS NULL OR coalesce(x.group_id, '') IN ('', $group))
-          AND (x.kind IN ({quoted(_ALWAYS)}) OR (x.kind = '{e.CONSUMER_GROUP_LOG}' AND x.state IN ({quoted(_ACTS)}))
-               OR (x.kind IN ({quoted(_BY_WORDS)}) AND regexp_matches(x.reason, '{WORDS}')
-                   AND NOT regexp_matches(x.reason, '{ROUTINE}')))
-    ),
-    untold AS (
-        SELECT t.* FROM troubled AS t
-        WHERE NOT (regexp_matches(t.reason, '{OVERTAKEN}') AND NOT EXISTS (
-            SELECT 1 FROM group_events AS b WHERE b.cluster = t.cluster AND b.group_id = t.group_id AND b.broker <> '{e.CLIENTS}'
-        ))
-        AND NOT EXISTS (
-            SELECT 1 FROM proofs AS p WHERE p.cluster = t.cluster AND p.line.origin = t.origin AND p.line.position = t.position
-        )
-        AND NOT EXISTS (
-            SELECT 1 FROM findings AS f
-            WHERE f.cluster = t.cluster AND ((t.member_id <> '' AND f.member_id = t.member_id) OR (
-                t.kind = '{e.INSTANCE_FENCED}' AND f.code = '{FENCED_INSTANCE.code}'
-                AND json_extract_string(f.details, '$.instance_id') = t.instance_id
-              )) AND f.occurred_at BETWEEN t.occurred_at - INTERVAL 1 MINUTE AND t.occurred_at + INTERVAL 1 MINUTE
-        )
-        AND NOT (regexp_matches(t.reason, '{UNREACHED}') AND EXISTS (
-            SELECT 1 FROM outages LEFT JOIN nodes AS n ON n.cluster = o.cluster AND n.broker = o.broker
-            WHERE o.cluster = t.cluster AND epoch_ms(t.occurred_at) BETWEEN o.since AND o.until
-              AND (n.node IS NULL OR NOT contains(t.reason, ' to node ') OR contains(t.reason, ' to node ' || n.node || ':'))
-        ))
-        AND NOT ((t.kind = '{e.CLIENT_REJOINS}' OR (t.kind = '{e.CLIENT_NOTE}' AND regexp_matches(t.reason, '(?i:rebalanc)'))) AND EXISTS (
-            SELECT 1 FROM rebalances_now AS r
-            WHERE r.cluster = t.cluster AND r.group_id = t.group_id
-              AND t.occurred_at BETWEEN r.started_at - INTERVAL 1 MINUTE AND r.ended_at + INTERVAL 1 MINUTE
-        ))
-    )
-    SELECT u.cluster, u.group_id, count(*) AS lines, arg_min(struct_pack(a := epoch_ms(u.occurred_at), o := u.origin, p := u.position,
-           k := u.kind, r := u.reason), (u.occurred_at, u.origin, u.position)) AS first
-    FROM untold AS u GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608 - no user's text
-_TROUBLED: Final = (
-    *(reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.JOIN_TIMEOUT, reasons.SYNC_TIMEOUT, reasons.REBALANCE_TIMEOUT),
-    *(reasons.ASSIGNMENT_NOT_STORED, reasons.GROUP_OVER_CAPACITY),
-)
-"""Causes that are no part of everyday life."""
-_CAUSES: Final = f"""
-    SELECT x.cluster, x.group_id, count(*) AS rebalances, count(*) FILTER (x.blamed = '{reasons.UNKNOWN}') AS unknown,
-           count(*) FILTER (x.blamed IN ({quoted(_TROUBLED)})) AS troubled,
-           min(x.started_at) FILTER (x.blamed = '{reasons.UNKNOWN}') AS first_at,
-           count(*) FILTER (x.outcome = '{ABANDONED}') AS abandoned, max(x.ended_at) FILTER (x.outcome = '{ABANDONED}') AS abandoned_at,
-           bool_or(x.group_protocol = 'consumer') FILTER (x.blamed = '{reasons.UNKNOWN}') AS by_epoch
-    FROM rebalances_with_culprit AS x
-    WHERE ($cluster IS NULL OR x.cluster = $cluster) AND ($group IS NULL OR x.group_id = $group) AND NOT x.startup
-      AND x.started_at BETWEEN $since AND $until
-    GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608 - no user's text
-_REFUSED: Final = """
-    SELECT x.cluster, count(*) AS lines, min(x.origin || ':' || x.position || ', ' || x.reason) AS one FROM quarantine AS x
-    WHERE ($cluster IS NULL OR x.cluster = $cluster) AND (x.occurred_at IS NULL OR x.occurred_at BETWEEN $since AND $until)
-    GROUP BY ALL ORDER BY ALL
-"""
+_PATTERNS: Final = {"words": WORDS, "routine": ROUTINE, "overtaken": OVERTAKEN, "unreached": UNREACHED, "by_words": list(_BY_WORDS)}
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
 
 ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor whom the coordinator removed"
@@ -177,11 +79,12 @@ def judged(
     """Judges each group that a line names. `states`: of each group at the end of the time. `times`: the first and the last, by cluster."""
     state_of = {key_of(row): row["state"] for row in states}
     told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
-    ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(_ENDS, values)}
-    troubles = {key_of(row): row for row in reader.found(_TROUBLES, {**values, "outages": json.dumps([*_outages(entries)])})}
-    causes = {key_of(row): row for row in reader.found(_CAUSES, values)}
+    ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(own_query("ends"), values)}
+    outages = json.dumps([*_outages(entries)])
+    troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}
+    causes = {key_of(row): row for row in reader.found(own_query("causes"), values)}
     healthy, found = [], []
-    for row in reader.found(_EVIDENCE, values):
+    for row in reader.found(own_query("evidence"), values):
         key = key_of(row)
         why: list[tuple[str, str]] = [*_without_brokers(row)]
         if key not in told:
@@ -201,7 +104,7 @@ def judged(
             f"{many(row['lines'], 'line')} that may be about a group could not be read, such as {printable(row['one'], _SENTENCE)}",
             "`rebalance inspect` shows some of them, by what is wrong with them.",
         )
-        for row in reader.found(_REFUSED, values)
+        for row in reader.found(own_query("unreadable"), values)
     ]
     spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values()]
     return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))

@@ -19,8 +19,9 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.in_records import RECORDS, Records, RecordsOf
+from jobs.answers.in_records import Records, RecordsOf
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.times import EPOCH
 from jobs.lakehouse import opening
@@ -48,27 +49,7 @@ _LATELY_MS: Final = {REBALANCES_PROVISIONAL: 300_000, REBALANCES: 300_000, FINDI
 """How long before the newest one a file may have been written that is read again: findings for longer, so that those which decide what a
 rebalance is blamed on are there for as long as it is."""
 
-# $rebalances, $rebalances_provisional and $findings: the newest micro-batch of each table that was seen.
-_REBALANCES: Final = """
-    SELECT r.* FROM rebalances_with_culprit AS r
-    WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
-      AND r.started_at >= $since AND r.ended_at > $after AND (
-        r.batch_id > CASE WHEN r.waits_for IS NULL THEN $rebalances ELSE $rebalances_provisional END
-        OR r.finding_id IN (SELECT f.id FROM findings_with_id AS f WHERE f.batch_id > $findings)
-        OR r.culprit_broker IS NOT NULL
-      )
-    ORDER BY r.ended_at DESC, r.started_at DESC, r.cluster DESC, r.group_id DESC, r.id LIMIT $limit
-"""
-_FINDINGS: Final = """
-    SELECT f.*, i.broker AS culprit_broker
-    FROM findings_with_id AS f
-    LEFT JOIN incidents AS i ON i.cluster = f.cluster AND list_contains(i.findings, f.id)
-    WHERE ($cluster IS NULL OR f.cluster = $cluster) AND ($group IS NULL OR f.group_id = $group)
-      AND f.occurred_at >= $since AND f.occurred_at > $after AND (f.batch_id > $findings OR i.broker IS NOT NULL)
-    ORDER BY f.occurred_at DESC, f.cluster DESC, f.group_id DESC, f.code DESC, f.id LIMIT $limit
-"""
 _BATCHES: Final = " UNION ALL ".join(f"SELECT '{name}', coalesce(max(batch_id), -1) FROM {name}" for name in _LATELY_MS)  # noqa: S608
-_RECORDS: Final = f"{RECORDS} AND started_at >= $first"
 _UNKNOWN: Final = Records()
 
 _Key: TypeAlias = tuple[Any, ...]
@@ -191,7 +172,7 @@ class News:
         limit = LATEST + 1 if is_first and self._typed is None else _NO_LIMIT
         after = EPOCH if self._files or self._forgotten is None else self._forgotten
         values = self._scope | known | {"since": self._since or EPOCH, "after": after, "limit": limit}
-        queries = ((REBALANCES, _REBALANCES), (FINDINGS, _FINDINGS))
+        queries = ((REBALANCES, own_query("new_rebalances")), (FINDINGS, own_query("new_findings")))
         found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
         found.sort(key=lambda item: item.at)
         unknown = [item for item in found if item.row.get("code") == COORDINATOR_MOVED.code and not item.row["culprit_broker"]]
@@ -211,7 +192,9 @@ class News:
     def _with_records(self, reader: QuestionReader, items: list[NewsItem]) -> list[NewsItem]:
         """Rebalances with what they cost in records."""
         first = min((item.row["started_at"] for item in items if item.table == REBALANCES), default=None)
-        records = RecordsOf(() if first is None else reader.found(_RECORDS, self._scope | {"first": first}))
+        records = RecordsOf(
+            () if first is None else reader.found(f"{own_query('records')} AND started_at >= $first", self._scope | {"first": first})
+        )
         return [replace(item, records=records.rebalance(item.row)) if item.table == REBALANCES else item for item in items]
 
     def _remembered(self, item: NewsItem, *, is_new: bool) -> NewsItem | None:

@@ -24,10 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.errors import QuestionError
-from jobs.common.places import data_folder
-
-SQL: Final = data_folder("sql", "why.sql")
-"""The folder of the questions."""
+from jobs.common.places import SQL
 
 FIFTEEN: Final = (
     "why",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from coordinator_model.view import reasons
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
@@ -15,11 +16,6 @@ from jobs.common.times import duration, epoch_ms, instant
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
-_ROUNDS: Final = """
-    SELECT x.* FROM rebalance_rounds AS x
-    WHERE x.cluster = $cluster AND x.group_id = $group_id AND x.generation = $generation AND x.started_at BETWEEN $started_at AND $ended_at
-    ORDER BY x.started_at, x.epoch
-"""
 _WHY: Final[Mapping[str, str]] = {
     reasons.MEMBER_JOINED: "{who} joined",
     reasons.MEMBER_LEFT: "{who} left",
@@ -47,9 +43,8 @@ def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
     """The rows of `rebalance_rounds` of a row of `rebalances`, in the order of time; none if it is of a classic group."""
     if rebalance["group_protocol"] == CLASSIC:
         return []
-    return reader.ask(
-        _ROUNDS, {name: rebalance[name] for name in ("cluster", "group_id", "generation", "started_at", "ended_at")}
-    ).by_name()
+    of = {name: rebalance[name] for name in ("cluster", "group_id", "generation", "started_at", "ended_at")}
+    return reader.ask(own_query("rounds"), of).by_name()
 
 
 def last_rounds(lakehouse: Place, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:

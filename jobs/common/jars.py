@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -49,48 +49,60 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class JarSet:
-    """JARs that belong together in one folder. `choose` picks them from what Ivy found, given Spark's own JARs, by file name."""
+    """JARs that belong together in one folder. `first`: how the name of one of them begins; the others are there if it is."""
 
     name: str
     folder: Path
     coordinates: Sequence[str]
-    choose: Callable[[Sequence[Path], Path], Mapping[str, Path]]
-    sign: str  # pattern of a file that is there if the others are
+    first: str
     without: Sequence[str] = ()  # what Ivy leaves out of what the coordinates need, as group:artifact, with * for any text
+    beside_spark: bool = True  # Spark loads its own classes first: a second Hadoop or Jackson would only be copied around at every start
 
     def is_there(self) -> bool:
         """Whether the stamp says so, or somebody put JARs there by hand."""
         stamp = self.folder / STAMP
         if stamp.is_file():
             return stamp.read_text(encoding="utf-8") == self.stamp()
-        return any(self.folder.glob(self.sign))
+        return any(self.folder.glob(f"*{self.first}*.jar"))
 
     def stamp(self) -> str:
         """What the stamp says when all JARs are there."""
         return "\n".join([*self.coordinates, *(f"without {one}" for one in self.without)]) + "\n"
 
+    def chosen(self, found: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
+        """Those that the folder gets, by file name. `found`: by Ivy. UserError: the first one is not among them."""
+        by_name = {path.name.partition("_")[2]: path for path in sorted(found)}  # Ivy names them organisation_artifact-version.jar
+        if not any(file_name.startswith(self.first) for file_name in by_name):
+            raise UserError(f"found {len(found)} JARs, but not {self.name}")
+        of_spark = {artifact(path.name): path for path in spark_jars.glob("*.jar")}
+        if self.beside_spark:
+            return {file_name: path for file_name, path in by_name.items() if artifact(file_name) not in of_spark}
+        library = of_spark["scala-library"]  # Ivy, as Spark sets it up, leaves it to Spark
+        return {**by_name, library.name: library}
 
-def ensure_spark_jars(say: Say) -> None:
-    """Downloads Delta and Spark's Kafka connector unless they are there. UserError: they cannot be had."""
-    _ensure(JarSet("Delta and Spark's Kafka connector", places.jar_dir(), COORDINATES, delta_jars, "delta-spark*.jar"), say)
+
+def ensure_spark_jars(say: Say) -> Path:
+    """Downloads Delta and Spark's Kafka connector unless they are there; returns their folder. UserError: they cannot be had."""
+    return _ensure(JarSet("Delta and Spark's Kafka connector", places.jar_dir(), COORDINATES, "delta-spark"), say)
 
 
-def ensure_s3_jars(say: Say) -> None:
+def ensure_s3_jars(say: Say) -> Path:
     """Downloads what Spark needs for S3 unless it is there. UserError: it cannot be had."""
-    _ensure(JarSet("Hadoop's client of S3", places.s3_jar_dir(), S3_COORDINATES, s3_jars, "hadoop-aws*.jar", S3_WITHOUT), say)
+    return _ensure(JarSet("Hadoop's client of S3", places.s3_jar_dir(), S3_COORDINATES, "hadoop-aws", S3_WITHOUT), say)
 
 
-def ensure_broker_jars(say: Say, version: str = KAFKA_VERSION) -> None:
+def ensure_broker_jars(say: Say, version: str = KAFKA_VERSION) -> Path:
     """Downloads a broker of this release unless it is there. UserError: it cannot be had, or the release is not known here."""
     known = {KAFKA_VERSION: KAFKA_COORDINATES, **OTHER_KAFKA}
     if version not in known:
         raise UserError(f"Kafka {version} is not known here; there are {', '.join(known)}")
-    _ensure(JarSet(f"Kafka {version}", places.kafka_jar_dir(version), known[version], broker_jars, "*kafka_2.13-*.jar"), say)
+    wanted = JarSet(f"Kafka {version}", places.kafka_jar_dir(version), known[version], "kafka_2.13-", beside_spark=False)
+    return _ensure(wanted, say)
 
 
-def _ensure(wanted: JarSet, say: Say) -> None:
+def _ensure(wanted: JarSet, say: Say) -> Path:
     if wanted.is_there():
-        return
+        return wanted.folder
     check_java()
     folder = places.kept_folder("ivy")
     try:
@@ -102,6 +114,7 @@ def _ensure(wanted: JarSet, say: Say) -> None:
             f"cannot keep the JARs of {wanted.name} in {wanted.folder}: {error.filename}: {error.strerror}; "
             "REBALANCE_JARS, REBALANCE_S3_JARS and REBALANCE_KAFKA_JARS name other folders, XDG_CACHE_HOME another cache"
         ) from None
+    return wanted.folder
 
 
 @contextmanager
@@ -124,8 +137,7 @@ def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
     # Before anything else: whether it can be written, and that the folder is not whole until the end. The folder itself stays, which
     # may be a mount.
     stamp.write_text(_UNFINISHED, encoding="utf-8")
-    spark_jars = _spark_home() / "jars"
-    jars = wanted.choose(resolve(wanted.coordinates, ivy, say, wanted.without), spark_jars)
+    jars = wanted.chosen(resolve(wanted.coordinates, ivy, say, wanted.without), _spark_home() / "jars")
     for old in [*target.glob("*.jar"), *target.glob("classes.*")]:
         old.unlink()
     for file_name, path in jars.items():
@@ -207,37 +219,6 @@ def _reason(log: Path) -> str:
     return problem.group() if problem else "an unexpected error"
 
 
-def delta_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
-    """The JARs of Delta and of Spark's Kafka connector, by file name."""
-    return _lacking(jars, spark_jars, "delta-spark", "Delta")
-
-
-def s3_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
-    """The JARs of Hadoop's client of S3, by file name."""
-    return _lacking(jars, spark_jars, "hadoop-aws", "Hadoop's client of S3")
-
-
-def _lacking(jars: Sequence[Path], spark_jars: Path, first: str, name: str) -> dict[str, Path]:
-    """The JARs that Spark lacks, by file name. UserError: the one that begins with `first` is not among them.
-
-    Spark loads its own classes first, so a second Hadoop or Jackson would only be copied around at every start.
-    """
-    of_spark = {artifact(path.name) for path in spark_jars.glob("*.jar")}
-    by_name = {path.name.partition("_")[2]: path for path in jars}  # Ivy names them organisation_artifact-version.jar
-    lacking = {file_name: path for file_name, path in sorted(by_name.items()) if artifact(file_name) not in of_spark}
-    if not any(file_name.startswith(first) for file_name in lacking):
-        raise UserError(f"found {len(jars)} JARs, but not {name}")
-    return lacking
-
-
-def broker_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
-    """The JARs of a broker, by file name. Ivy, as Spark sets it up, leaves Scala's library to Spark."""
-    library = sorted(spark_jars.glob("scala-library-2.13.*.jar"))
-    if not library or not any(path.name.startswith("org.apache.kafka_kafka_2.13") for path in jars):
-        raise UserError(f"found {len(jars)} JARs, but not Kafka and Scala")
-    return {path.name: path for path in (*jars, library[-1])}
-
-
 def artifact(name: str) -> str:
     """`delta-storage-4.4.0.jar` -> `delta-storage`."""
     return re.sub(r"-\d[^/]*\.jar$", "", name)
@@ -251,20 +232,14 @@ def main(arguments: Sequence[str] = ()) -> int:
 
     try:
         if arguments[:1] == ["kafka"]:
-            version = arguments[1] if len(arguments) > 1 else KAFKA_VERSION
-            ensure_broker_jars(say, version)
-            stamp = places.kafka_jar_dir(version) / STAMP
-        elif arguments[:1] == ["s3"]:
-            ensure_s3_jars(say)
-            stamp = places.s3_jar_dir() / STAMP
+            folder = ensure_broker_jars(say, *arguments[1:])
         else:
-            ensure_spark_jars(say)
-            stamp = places.jar_dir() / STAMP
+            folder = ensure_s3_jars(say) if arguments else ensure_spark_jars(say)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    if stamp.is_file():
-        stamp.touch()  # newer than the files that make compares it with
+    if (folder / STAMP).is_file():
+        (folder / STAMP).touch()  # newer than the files that make compares it with
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Where this project keeps its JARs and settings files, and which JARs it needs.
+"""Where this project keeps its JARs, settings files and queries, and which JARs it needs.
 
 A checkout keeps everything in its own folder. An installed wheel finds its data where the installer put them. It keeps what it downloads,
 or writes without being told where, in the user's cache, in a folder of its version.
@@ -7,10 +7,12 @@ or writes without being told where, in the user's cache, in a folder of its vers
 from __future__ import annotations
 
 import os
+import re
 import site
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +77,16 @@ def as_typed(path: Path) -> str:
     """A path as the user would type it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+SQL: Final = data_folder("sql", "why.sql")
+"""The folder of the questions, and of other queries."""
+
+
+@cache
+def own_query(name: str, folder: str = "rows") -> str:
+    """A query of this program's own, for DuckDB alone. Without its comments, which may name other tables than the query reads."""
+    return re.sub(r"^--.*\n", "", (SQL / folder / f"{name}.sql").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def kept_folder(name: str) -> Path:

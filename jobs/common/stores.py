@@ -79,11 +79,6 @@ class StorePath:
         return self.key.rpartition("/")[2]
 
     @property
-    def stem(self) -> str:
-        """The name without its suffix."""
-        return self.name.rpartition(".")[0] or self.name
-
-    @property
     def parent(self) -> StorePath:
         """What is one part shorter."""
         return StorePath(self.bucket, self.key.rpartition("/")[0])
@@ -117,30 +112,20 @@ class StorePath:
 
     def is_dir(self) -> bool:
         """Whether there is an object below it."""
-        import obstore
-
         with told(self):
-            return any(True for _ in obstore.list(store_clients.bucket_of(self.bucket), f"{self.key}/", chunk_size=1))
-
-    def is_symlink(self) -> bool:
-        """Never."""
-        return False
+            return any(True for _ in self.client().list(f"{self.key}/", chunk_size=1))
 
     def stat(self) -> Stat:
         """Size and date. FileNotFoundError: there is no such object."""
-        import obstore
-
         with told(self):
-            return self._known or _stat(obstore.head(store_clients.bucket_of(self.bucket), self.key))
+            return self._known or Stat(self.client().head(self.key)["size"])
 
     def iterdir(self) -> Iterator[StorePath]:
         """The objects and prefixes one part below, by name."""
-        import obstore
-
         with told(self):
-            found = obstore.list_with_delimiter(store_clients.bucket_of(self.bucket), f"{self.key}/")
+            found = self.client().list_with_delimiter(f"{self.key}/")
         folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
-        objects = [StorePath(self.bucket, entry["path"], _stat(entry)) for entry in found["objects"]]
+        objects = [StorePath(self.bucket, entry["path"], Stat(entry["size"])) for entry in found["objects"]]
         yield from sorted([*folders, *(one for one in objects if one != self)])  # S3A marks folders by empty objects of their names
 
     def glob(self, pattern: str) -> Iterator[StorePath]:
@@ -162,10 +147,8 @@ class StorePath:
 
     def read_bytes(self) -> bytes:
         """The object. FileNotFoundError: there is none."""
-        import obstore
-
         with told(self):
-            return obstore.get(store_clients.bucket_of(self.bucket), self.key).bytes().to_bytes()
+            return self.client().get(self.key).bytes().to_bytes()
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The object as a text."""
@@ -173,11 +156,9 @@ class StorePath:
 
     def write_bytes(self, data: bytes) -> int:
         """Writes or replaces the object. LeaseLostError: another process works there."""
-        import obstore
-
         check_guards(self)
         with told(self):
-            obstore.put(store_clients.bucket_of(self.bucket), self.key, data)
+            self.client().put(self.key, data)
         return len(data)
 
     def touch(self) -> None:
@@ -186,11 +167,9 @@ class StorePath:
 
     def unlink(self, *, missing_ok: bool = False) -> None:  # noqa: ARG002 - to delete what is missing is no error of a store
         """Deletes the object."""
-        import obstore
-
         check_guards(self)
         with told(self), suppress(FileNotFoundError):
-            obstore.delete(store_clients.bucket_of(self.bucket), self.key)
+            self.client().delete(self.key)
 
     def open(self, mode: str = "rb") -> BinaryIO:
         """The object as a file: to read all of it, or to write it when the file is closed."""
@@ -243,13 +222,10 @@ def remove_tree(place: Place) -> None:
     if isinstance(place, Path):
         shutil.rmtree(place, ignore_errors=True)
         return
-    import obstore
-
-    store = store_clients.bucket_of(place.bucket)
     check_guards(place)
     with told(place):
-        for page in obstore.list(store, f"{place.key}/"):
-            obstore.delete(store, [entry["path"] for entry in page])
+        for page in place.client().list(f"{place.key}/"):
+            place.client().delete([entry["path"] for entry in page])
 
 
 def copy_tree(source: Place, target: Place, *, without: Callable[[str], bool] = lambda _: False) -> None:
@@ -301,10 +277,6 @@ def for_duckdb(connection: DuckDBPyConnection, folder: Place, sizes: Mapping[str
         store_clients.filesystem().sizes.update({f"{folder.bucket}/{folder.key}/{name}": size for name, size in sizes.items()})
         if "s3" not in connection.list_filesystems():
             connection.register_filesystem(store_clients.filesystem())
-
-
-def _stat(entry: Any) -> Stat:
-    return Stat(int(entry["size"]))
 
 
 _GUARDS: Final[list[tuple[str, Callable[[], None]]]] = []

@@ -26,7 +26,6 @@ from jobs.answers.report import read_overview
 from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS
-from jobs.dashboard import families
 from jobs.dashboard.first_page import attention, first_page, scope_of
 from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.present import evidence, health
@@ -54,7 +53,6 @@ def routes(store: Store) -> list[Route]:
         "/api/evidence/{name}": lambda its, _, name: its.reply(("evidence", name), lambda _reader: evidence(its.folder, name)),
         "/api/health": lambda its, _given, _name: Reply(for_browser(health(its.folder, time.time_ns() // 1_000_000))),
         "/api/questions": lambda _store, _given, _name: Reply(for_browser(_questions())),
-        "/api/looks": lambda _store, _given, _name: Reply(for_browser(families.as_rows())),
     }
     limiter = CapacityLimiter(_AT_ONCE)
     exports = (Route(f"/api/export/{{name}}.{form}", _export(store, form, limiter)) for form in _FORMS)

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.common.stores import Place
 from jobs.common.text import printable
@@ -49,26 +48,19 @@ def build_app(lakehouse: Place, hosts: Sequence[str]) -> Starlette:
     page_routes = [Route(page.path, _page(page, shown)) for page in PAGES]
     return Starlette(
         routes=[*page_routes, Mount("/assets", StaticFiles(packages=[("jobs.dashboard", "assets")])), *api.routes(store)],
-        middleware=[Middleware(_Headers), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)],
+        middleware=[
+            Middleware(BaseHTTPMiddleware, dispatch=_with_headers),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+        ],
         exception_handlers={404: lambda _request, _error: HTMLResponse(shell(NOT_FOUND, shown), 404)},
     )
 
 
-class _Headers:
+async def _with_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
     """Adds the headers of all answers: they keep a browser from loading anything else."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-            await send(message)
-
-        await self._app(scope, receive, sent if scope["type"] == "http" else send)
+    response = await call_next(request)
+    response.headers.update(_HEADERS)
+    return response
 
 
 def _page(page: Page, lakehouse: str) -> Callable[[Request], Response]:

@@ -11,11 +11,11 @@ from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords,
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
+from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
-from jobs.dashboard import families
 from jobs.dashboard.incidents import Incidents, period
-from jobs.dashboard.queries import LANES, OTHER_GROUPS, asked, named, shown
+from jobs.dashboard.queries import asked, look_of, named, shown
 
 _SENTENCES: Final = 1_200
 _ENTRIES: Final = 200
@@ -82,7 +82,7 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "lanes": lanes,
         "period": span,
         "step": step,
-        "activity": [{**row, "look": families.look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
+        "activity": [{**row, "look": look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
         "worst": {**worst, "rows": worst["rows"][:_WORST]},
         **{name: asked(reader, name, few) for name in ("culprits", "deploys")},
         "missing": [printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)],
@@ -96,10 +96,10 @@ def _lanes(reader: QuestionReader, overview: Overview, worst: Sequence[Row]) -> 
     until = overview.until or EPOCH + timedelta(milliseconds=LATEST_MS)
     scope = overview.scope
     values = {"cluster": scope.cluster, "since": overview.since or EPOCH, "until": until, "limit": _LANES}
-    others = [*worst, *reader.found(OTHER_GROUPS, values)]
+    others = [*worst, *reader.found(own_query("other_groups"), values)]
     chosen = (key for key in (*incidents.groups, *map(key_of, others)) if scope.group in (None, key[1]))
     keys = list(dict.fromkeys(chosen))[:_LANES]
-    rows = [row for row in reader.found(LANES, {**values, "groups": [group for _, group in keys]}) if key_of(row) in set(keys)]
+    rows = [row for row in reader.found(own_query("lanes"), {**values, "groups": [group for _, group in keys]}) if key_of(row) in set(keys)]
     lanes = [
         {
             "cluster": key[0],

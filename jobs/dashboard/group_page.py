@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.in_records import RECORDS, Records, RecordsOf
+from jobs.answers.in_records import Records, RecordsOf
+from jobs.common.places import own_query
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, rows_of
 
@@ -62,7 +63,7 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
 
 def _with_records(reader: QuestionReader, rows: list[Row], of: Mapping[str, Any]) -> list[Row]:
     """Rebalances of a group with what they cost in records, in figures and in words."""
-    records = RecordsOf(reader.found(RECORDS, of))
+    records = RecordsOf(reader.found(own_query("records"), of))
     costs = [(row, records.rebalance(row)) for row in rows]
     return [_with_cell(row | own.figures(), own) | {"in_records": own.in_words()} for row, own in costs]
 

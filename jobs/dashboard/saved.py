@@ -25,7 +25,6 @@ from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
 from jobs.common.stores import Place
 from jobs.common.text import printable
-from jobs.dashboard import families
 from jobs.dashboard.first_page import attention, first_page
 from jobs.dashboard.group_page import group_page, rebalance_page
 from jobs.dashboard.incidents import Incidents
@@ -47,7 +46,7 @@ def saved_report(lakehouse: Place, report: Report, inputs: Sequence[Path], *, li
     """
     reader = QuestionReader(lakehouse, keeps=True)
     overview = first_page(reader, report)
-    held: dict[str, Any] = {"overview": overview | ({"hint": why_empty, "clusters": []} if why_empty else {}), "looks": families.as_rows()}
+    held: dict[str, Any] = {"overview": overview | ({"hint": why_empty, "clusters": []} if why_empty else {})}
     if not (why_empty or report.outside):
         held |= _pages(reader, report, limit)
         held |= _evidence(lakehouse, report, inputs, held.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,10 @@ from jobs.health.memory import Memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Counts:
+class BatchCounts:
+    """A query's own counts of a micro-batch. None: this query does not count that."""
+
+    input_rows: int | None = None
     output_rows: int | None = None
     quarantined: int | None = None
     late_events: int | None = None
@@ -24,14 +27,7 @@ class _Counts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchCounts(_Counts):
-    """A query's own counts of a micro-batch. None: this query does not count that."""
-
-    input_rows: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchHealth(_Counts):
+class BatchHealth(BatchCounts):
     """The row. Names are those of schemas/pipeline_health.py, times epoch ms."""
 
     occurred_at: int
@@ -39,7 +35,7 @@ class BatchHealth(_Counts):
     run_id: str
     batch_id: int
     duration_ms: int
-    input_rows: int
+    input_rows: int = field()
     latest_offset_ms: int | None = None
     planning_ms: int | None = None
     add_batch_ms: int | None = None

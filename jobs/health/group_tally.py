@@ -20,6 +20,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import unended
 from coordinator_model.view.outcomes import ENDED, OPEN
 from jobs.common.errors import LakehouseError
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.health.metrics import families
@@ -38,23 +39,6 @@ _WITHOUT_MEMBERS: Final = (State.EMPTY.value, _DEAD)
 _NAME_CHARS: Final = 200  # of a group in a label; a client may send 32 kB
 _HASH_CHARS: Final = 8
 
-_STATES: Final = """
-    SELECT
-        cluster, group_id, max(occurred_at) AS newest_at,
-        arg_max(to_state, (occurred_at, coalesce(generation, -1), from_state = 'Dead')) AS state
-    FROM group_transitions GROUP BY ALL ORDER BY newest_at DESC LIMIT $1
-"""
-_MEMBERS: Final = """
-    SELECT cluster, group_id, arg_max(members_after, ended_at) AS members, max(ended_at) AS newest_at
-    FROM rebalances GROUP BY ALL ORDER BY newest_at DESC LIMIT $1
-"""
-
-_OPEN: Final = f"""
-    SELECT cluster, group_id, started_at, limit_ms, total_ms, outcome FROM rebalances_provisional
-    WHERE outcome IN ('{OPEN}', '{ENDED}')
-    QUALIFY row_number() OVER (PARTITION BY cluster, group_id ORDER BY batch_id DESC, started_at DESC, outcome) = 1 AND outcome = '{OPEN}'
-    ORDER BY started_at DESC LIMIT $1
-"""  # noqa: S608 - no user's text
 
 Key = tuple[str, str]
 """Cluster and group."""
@@ -92,9 +76,9 @@ class GroupTally:
             reader = TableReader(lakehouse, (GROUP_TRANSITIONS, REBALANCES, REBALANCES_PROVISIONAL))
         except LakehouseError:
             return
-        states = reader.rows(_STATES, self._limit) if GROUP_TRANSITIONS in reader.tables else []
-        members = reader.rows(_MEMBERS, self._limit) if REBALANCES in reader.tables else []
-        running = reader.rows(_OPEN, self._limit) if REBALANCES_PROVISIONAL in reader.tables else []
+        states = reader.rows(own_query("newest_states"), self._limit) if GROUP_TRANSITIONS in reader.tables else []
+        members = reader.rows(own_query("newest_members"), self._limit) if REBALANCES in reader.tables else []
+        running = reader.rows(own_query("newest_open"), self._limit) if REBALANCES_PROVISIONAL in reader.tables else []
         with self._lock:
             for row in running:
                 if (now := self._of(row)) is not None and not now.open_told:

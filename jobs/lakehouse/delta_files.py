@@ -7,7 +7,7 @@ first; then one commit takes the old ones out and the new ones in. A killed proc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,7 +21,6 @@ from deltalake import (
     CommitProperties,
     DeltaTable,
     PostCommitHookProperties,
-    Transaction,
 )
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
@@ -50,8 +49,6 @@ _LEVEL: Final = 9
 _MEMORY: Final = "512MB"
 _BATCH_ROWS: Final = 10_000
 _NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_TRIES: Final = 1_000
-"""A writer of small batches commits more quickly than this looks at what others wrote. Delta-rs gives up after 15 such commits."""
 
 
 class ChangedError(UserError):
@@ -164,14 +161,7 @@ def replace(folder: Place, removed: Sequence[DataFile], added: Sequence[AddedFil
     new = [AddAction(file.name, file.size, {}, now, changes, file.stats) for file in added]
     out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
     try:
-        properties = CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=_TRIES)
+        properties = CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=tables.TRIES)
         tables.write(folder, table, [*out, *new], properties, _NO_HOOKS)
     except CommitFailedError:
         raise changed from None
-
-
-def mark(folder: Place, marks: Mapping[str, int]) -> None:
-    """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
-    transactions = [Transaction(name, number) for name, number in marks.items()]
-    properties = CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES)
-    tables.write(folder, opening.opened(folder), [], properties, _NO_HOOKS)

@@ -134,12 +134,11 @@ class Lease:
 
     def _put(self, entry: dict[str, object], tag: str | None) -> str | None:
         """The tag of the new object; None: the object is another one than that of the tag, or there is one already."""
-        import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         mode = "create" if tag is None else {"e_tag": tag}
         with told(self._place), suppress(AlreadyExistsError, PreconditionError, FileNotFoundError):
-            return obstore.put(self._place.client(), self._place.key, json.dumps(entry).encode(), mode=mode)["e_tag"]  # type: ignore[arg-type]
+            return self._place.client().put(self._place.key, json.dumps(entry).encode(), mode=mode)["e_tag"]  # type: ignore[arg-type]
         return None
 
     def _read(self) -> tuple[dict[str, object], str | None]:
@@ -148,10 +147,8 @@ class Lease:
 
 def read(place: StorePath) -> tuple[dict[str, object], str | None]:
     """What a lease says, and the tag of its object; None: there is none."""
-    import obstore
-
     with told(place), suppress(FileNotFoundError):
-        found = obstore.get(place.client(), place.key)
+        found = place.client().get(place.key)
         return json.loads(bytes(found.bytes()) or b'{"free": true}'), found.meta["e_tag"]  # empty: copied with a lakehouse from a disk
     return {}, None
 

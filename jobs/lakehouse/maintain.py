@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from jobs.common.errors import UserError
 from jobs.common.stores import Place
-from jobs.lakehouse import delta_files, followers, locks, opening
+from jobs.lakehouse import delta_files, followers, locks, opening, tables
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.event_copy import EXPIRED_UNTIL
 from jobs.lakehouse.folder import Lakehouse, present
@@ -156,7 +156,7 @@ class _Table:
         if self._dry_run:
             return removed + sum(counts.values())
         if self._name == GROUP_EVENTS and (whole or counts):
-            delta_files.mark(self._folder, {EXPIRED_UNTIL: _ms(oldest)})
+            tables.commit(self._folder, opening.opened(self._folder), [], {EXPIRED_UNTIL: _ms(oldest)})
         if whole:
             delta_files.replace(self._folder, whole, [], changes=True)
         for portion in _portions(list(counts)):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType  # which costs a reader a second
 
 CHECKPOINT_COMMITS: Final = 100
+TRIES: Final = 1_000
+"""A writer of small batches may commit more quickly than another looks at what it wrote. Delta-rs gives up after 15 such commits."""
 _CONFIGURATION: Final = {
     # delta-rs opens a table by its newest checkpoint and the commits since then.
     "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
@@ -98,7 +100,7 @@ def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transact
     """Adds files to a table, and notes the last versions of applications."""
     now = time.time_ns() // 1_000_000  # says when the files were written
     actions: list[AddAction | RemoveAction] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
-    properties = CommitProperties(app_transactions=[Transaction(*one) for one in transactions.items()])
+    properties = CommitProperties(app_transactions=[Transaction(*one) for one in transactions.items()], max_commit_retries=TRIES)
     # To look for commits that are too old is to list the log, so it is not done at each commit.
     is_due = table.version() % CHECKPOINT_COMMITS == 0
     write(place, table, actions, properties, PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=is_due))

@@ -11,6 +11,7 @@ import pytest
 from jobs.answers import ask, questions
 from jobs.cli.ask import ask as command
 from jobs.common.errors import QuestionError, UserError
+from jobs.common.places import SQL
 from jobs.common.times import EPOCH
 from tests.answers.asking import asked
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, write
@@ -202,5 +203,10 @@ def test_ids_follow_from_the_content_alone(tmp_path):
 def test_the_questions_are_where_a_wheel_puts_them():
     project = Path(__file__).parents[2]
     listed = (project / "pyproject.toml").read_text(encoding="utf-8")
-    for folder in ("sql", "sql/views", "sql/duckdb"):
+    for folder in ("sql", "sql/views", "sql/duckdb", "sql/pages", "sql/rows"):
         assert f'"share/kafka-rebalance/{folder}" = ["{folder}/*.sql"]' in listed
+
+
+def test_each_query_of_the_program_is_read():
+    code = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "jobs").rglob("*.py"))
+    assert [path.stem for path in (SQL / "rows").iterdir() if not re.search(rf"[\"']{path.stem}[\"']", code)] == []

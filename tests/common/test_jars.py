@@ -130,16 +130,20 @@ def test_a_run_that_cannot_have_its_jars_leaves_nothing(
     assert not (tmp_path / "lake").exists()
 
 
+def of(first: str, *, beside_spark: bool = True) -> jars.JarSet:
+    return jars.JarSet("what is wanted", Path(), (), first, beside_spark=beside_spark)
+
+
 def test_what_spark_brings_itself_is_left_out(tmp_path: Path) -> None:
     files(tmp_path / "spark", "hadoop-client-api-3.4.1.jar")
     resolved = files(tmp_path / "ivy", "org.apache.hadoop_hadoop-client-api-3.4.2.jar", "io.delta_delta-spark_4.0_2.13-4.4.0.jar")
-    chosen = jars.delta_jars(resolved, tmp_path / "spark")
+    chosen = of("delta-spark").chosen(resolved, tmp_path / "spark")
     assert chosen == {"delta-spark_4.0_2.13-4.4.0.jar": tmp_path / "ivy" / "io.delta_delta-spark_4.0_2.13-4.4.0.jar"}
 
 
-def test_jars_without_hadoops_client_of_s3_are_not_those_for_s3(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="not Hadoop's client of S3"):
-        jars.s3_jars([], tmp_path)
+def test_jars_without_the_first_are_not_those_that_are_wanted(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="found 0 JARs, but not what is wanted"):
+        of("hadoop-aws").chosen([], tmp_path)
 
 
 @pytest.mark.usefixtures("no_network")
@@ -165,10 +169,5 @@ def test_artifact(name: str, expected: str) -> None:
 def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path) -> None:
     files(tmp_path / "spark", "scala-library-2.13.16.jar")
     resolved = files(tmp_path / "ivy", "org.apache.kafka_kafka_2.13-4.4.0.jar")
-    chosen = jars.broker_jars(resolved, tmp_path / "spark")
-    assert list(chosen) == ["org.apache.kafka_kafka_2.13-4.4.0.jar", "scala-library-2.13.16.jar"]
-
-
-def test_jars_without_kafka_are_no_broker(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="not Kafka"):
-        jars.broker_jars([], tmp_path)
+    chosen = of("kafka_2.13-", beside_spark=False).chosen(resolved, tmp_path / "spark")
+    assert list(chosen) == ["kafka_2.13-4.4.0.jar", "scala-library-2.13.16.jar"]

@@ -11,6 +11,7 @@ import pytest
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from jobs.answers import questions
 from jobs.common import settings
+from jobs.common.places import SQL
 from scripts.docs import pages, screenshots
 from scripts.docs.findings import FIGURES, RULES
 
@@ -69,7 +70,7 @@ def test_what_is_generated_in_the_pages_is_up_to_date(name: str) -> None:
 
 
 def test_every_question_has_an_example() -> None:
-    assert {path.stem for path in (questions.SQL / "examples").iterdir()} == set(questions.names())
+    assert {path.stem for path in (SQL / "examples").iterdir()} == set(questions.names())
 
 
 def test_every_code_of_a_finding_is_documented_with_its_figures() -> None:

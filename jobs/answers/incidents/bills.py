@@ -6,18 +6,11 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records, RecordsOf
 from jobs.common.times import EPOCH, epoch_ms
-
-TIMES: Final = """
-    SELECT cluster, group_id, id, epoch_ms(started_at), epoch_ms(ended_at), total_ms, unavailable_partition_ms
-    FROM rebalances_with_id
-    WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
-    ORDER BY started_at, ended_at, id
-"""
 
 
 class Bill(NamedTuple):

@@ -13,11 +13,6 @@ from jobs.answers.duckdb_views import Row
 from jobs.common.times import duration, epoch_ms
 
 SHUT_DOWN: Final = "BROKER_SHUT_DOWN"
-SIGNS: Final = """
-    SELECT * FROM broker_departures WHERE $cluster IS NULL OR cluster = $cluster
-    ORDER BY occurred_at, cluster, broker, kind, origin, position
-"""
-
 
 _REMEDIES: Final = {
     "BROKER_FAILED": "Mend the log directories of {broker}.",

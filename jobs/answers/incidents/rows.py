@@ -14,27 +14,24 @@ from typing import Final
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.bills import TIMES, Bill, RebalanceTimes
-from jobs.answers.incidents.departures import SHUT_DOWN, SIGNS, Departures
+from jobs.answers.incidents.bills import Bill, RebalanceTimes
+from jobs.answers.incidents.departures import SHUT_DOWN, Departures
 from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
+from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import epoch_ms
 
-_MOVED: Final = f"""
-    SELECT * EXCLUDE (batch_id) FROM findings_with_id WHERE code = '{COORDINATOR_MOVED.code}'
-    ORDER BY occurred_at, cluster, group_id, member_id, details
-"""  # noqa: S608 - no user's text
 _EVERYTHING: Final = {"cluster": None, "group": None}
 _EVIDENCE_KEPT: Final = 32
 
 
 def incidents(reader: QuestionReader) -> list[Row]:
     """All rows of the table, by cluster and time. MissingTableError: the lakehouse lacks a table."""
-    moved = [{**row, "details": json.loads(row["details"])} for row in reader.ask(_MOVED, {}).by_name()]
+    moved = [{**row, "details": json.loads(row["details"])} for row in reader.ask(own_query("moved"), {}).by_name()]
     if not moved:
         return []
-    departures = Departures(reader.ask(SIGNS, {"cluster": None}).by_name())
-    times = RebalanceTimes(reader.ask(TIMES, _EVERYTHING).rows)
+    departures = Departures(reader.ask(own_query("departures"), _EVERYTHING).by_name())
+    times = RebalanceTimes(reader.ask(own_query("times"), _EVERYTHING).rows)
     rows = [_row(outage, times) for outage in outages(moved, departures)]
     return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))
 

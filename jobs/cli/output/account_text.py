@@ -9,6 +9,7 @@ from coordinator_model.events import CLIENTS
 from jobs.answers.coverage import coverage, missing
 from jobs.cli.output.not_understood import next_step
 from jobs.cli.output.terminal import NO_GROUPS, say, warn
+from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import many
 from jobs.lakehouse.reader import TableReader
@@ -71,13 +72,7 @@ def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -
 
 def _refused(lakehouse: Place, most: int) -> list[dict[str, Any]]:
     """The first line of each reason, the most frequent reason first, then other lines."""
-    text = """
-        SELECT q.origin, q.position, q.reason, q.raw, split_part(q.reason, ':', 1) AS code FROM quarantine AS q
-        ORDER BY row_number() OVER (PARTITION BY code ORDER BY q.origin, q.position) > 1, count(*) OVER (PARTITION BY code) DESC,
-                 code, q.origin, q.position
-        LIMIT ?
-    """
-    return TableReader(lakehouse, ("quarantine",)).rows(text, most)
+    return TableReader(lakehouse, ("quarantine",)).rows(own_query("refused_lines"), most)
 
 
 def _shown(row: Mapping[str, Any]) -> str:

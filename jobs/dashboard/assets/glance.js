@@ -36,7 +36,7 @@ export async function draw(main) {
     data.outside ? h("p", { class: "notice" }, data.outside) : null,
     lead(attention),
     attention.lanes.length || zoom ? overview(attention, period, groups) : null,
-    await legend(drawn(attention, activity)),
+    legend(drawn(attention, activity)),
     attention.entries.length ? panel("What needs attention", data.counts, [incidents(attention), settings(data)], "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),

@@ -69,7 +69,7 @@ function frame(main, of) {
     mark: (row) => { state.set({ tab: "findings", finding: row.id }, { push: true }); document.getElementById("tabs").scrollIntoView({ block: "start" }); },
     moved: (from, to) => state.set({ from, to }, { tell: false }),
     lanes: (lanes) => state.set({ lanes }, { push: true }),
-    drawn: async (looks) => put(parts.legend, await legend(looks)),
+    drawn: (looks) => put(parts.legend, legend(looks)),
     detail: async (from, to) => {
       if (state.saved) return null;
       const values = { ...of, since: from, until: to, limit: DETAIL };

@@ -4,7 +4,7 @@ import { shortMember } from "./format.js";
 
 const ENDS = { LEFT: "left", REPLACED: "left", GROUP_GONE: "gone", UNKNOWN: "gone" };
 
-/** The look of the end of a membership (jobs/report_page/families.py). */
+/** The look of the end of a membership (looks.js). */
 export const lookOfEnd = (kind) => ENDS[kind] ?? "removed";
 
 const collator = new Intl.Collator("en", { numeric: true });

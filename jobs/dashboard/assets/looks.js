@@ -1,5 +1,4 @@
-// Symbols and swatches: a shape or a pattern and a letter each, so that colour alone says nothing. The server says what there is (/api/looks).
-import { fetchJson } from "./api.js";
+// Symbols and swatches: a shape or a pattern and a letter each, so that colour alone says nothing.
 import { h, svg } from "./dom.js";
 
 /** By name: what is drawn in a square of 16, back to front. */
@@ -112,12 +111,34 @@ export function label(pen, text, x, y) {
   pen.fillText(text, x, y + 0.5);
 }
 
-let looks = null; // asked for once: of two questions under way the first may be answered last, and an old legend would stay
+/** All looks in the order of the legend: [name, letter, meaning]. The name is that of a class, and of a symbol if it is one. */
+const LEGEND = [
+  ["error", "", "finding: error"],
+  ["warning", "", "finding: warning"],
+  ["info", "", "finding: note"],
+  ["away", "", "a broker was away, or held up"],
+  ["broker", "B", "rebalance: a broker was lost or held up"],
+  ["failed", "F", "rebalance: a member went silent, stalled or came late"],
+  ["came", "J", "rebalance: a member joined or left"],
+  ["changed", "C", "rebalance: topics, subscriptions or assignment changed"],
+  ["startup", "S", "rebalance: start-up of a new or empty group"],
+  ["unknown", "?", "rebalance: the logs do not tell its cause"],
+  ["stable", "", "state Stable"],
+  ["preparing", "P", "state PreparingRebalance: waits for members to join"],
+  ["completing", "A", "state CompletingRebalance: waits for the assignment"],
+  ["reconciling", "R", "state Reconciling: members give up and take partitions"],
+  ["empty", "E", "state Empty"],
+  ["dead", "D", "state Dead"],
+  ["lag", "", "lag: records behind the committed offsets, as polled"],
+  ["member", "", "in the group"],
+  ["silent", "", "no heartbeat, or no poll()"],
+  ["joined", "", "joined"],
+  ["left", "", "left by itself, or was replaced"],
+  ["removed", "", "removed: a timeout"],
+  ["gone", "", "gone: with its group, or unknown how"],
+];
 
-/** The legend of the looks of these names. Legends are ready in the order in which they are asked for. */
-export async function legend(names) {
-  // All, in the order of the legend: [{name, letter, meaning, mark}].
-  looks ??= fetchJson("looks").catch((problem) => { looks = null; throw problem; });
-  return h("ul", { class: "legend" }, (await looks).filter((look) => names.has(look.name))
-    .map((look) => h("li", {}, look.mark ? symbol(look.name) : swatch(look.name, look.letter), look.meaning)));
-}
+/** The legend of the looks of these names. */
+export const legend = (names) =>
+  h("ul", { class: "legend" }, LEGEND.filter(([name]) => names.has(name))
+    .map(([name, letter, meaning]) => h("li", {}, name in SHAPES ? symbol(name) : swatch(name, letter), meaning)));

@@ -1,0 +1,6 @@
+-- The same without each heartbeat, for times so long that none of them can be told from the next.
+SELECT x.member_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count
+FROM group_events AS x
+WHERE x.cluster = $cluster AND x.group_id = $group AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
+  AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code = 0 AND x.member_id <> ''
+ORDER BY x.received_at, x.origin, x.position LIMIT $limit
