@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import IntegerType, StringType, StructType
+from pyspark.sql.types import StructType
 
-from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column, occurred_at
+from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, int32, occurred_at, text
 
 SCHEMA: Final = StructType(
     [
         CLUSTER,
         GROUP_ID,
         occurred_at("When it happened."),
-        column("code", StringType(), "What happened (docs/tables.md lists the codes).", nullable=False),
-        column("severity", StringType(), "INFO, WARNING or ERROR.", nullable=False),
-        column("member_id", StringType(), "Member concerned."),
-        column("client_id", StringType(), "Its client.id."),
-        column("client_host", StringType(), "Its host."),
-        column("generation", IntegerType(), "Generation concerned."),
-        column("message", StringType(), "What happened, in a sentence.", nullable=False),
-        column("advice", StringType(), "What to change.", nullable=False),
+        text("code", "What happened (docs/tables.md lists the codes).", nullable=False),
+        text("severity", "INFO, WARNING or ERROR.", nullable=False),
+        text("member_id", "Member concerned."),
+        text("client_id", "Its client.id."),
+        text("client_host", "Its host."),
+        int32("generation", "Generation concerned."),
+        text("message", "What happened, in a sentence.", nullable=False),
+        text("advice", "What to change.", nullable=False),
         EVIDENCE,
-        column("details", StringType(), "JSON object with the figures behind the message.", nullable=False),
+        text("details", "JSON object with the figures behind the message.", nullable=False),
         BATCH_ID,
     ]
 )

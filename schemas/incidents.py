@@ -4,59 +4,43 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
-from schemas.columns import CLUSTER, column
+from schemas.columns import CLUSTER, column, int32, int64, text, time
 
 _NAMES: Final = ArrayType(StringType())
 
 SCHEMA: Final = StructType(
     [
         CLUSTER,
-        column(
-            "id", StringType(), "Hash of cluster, broker and time of the first finding: the same logs give the same id.", nullable=False
-        ),
-        column("broker", StringType(), "The broker that the groups left, or that was held up.", nullable=False),
-        column(
+        text("id", "Hash of cluster, broker and time of the first finding: the same logs give the same id.", nullable=False),
+        text("broker", "The broker that the groups left, or that was held up.", nullable=False),
+        text(
             "cause",
-            StringType(),
             "BROKER_CRASHED, BROKER_SHUT_DOWN, BROKER_FAILED, BROKER_EXPIRED or BROKER_LOST, as its own lines and those of others say; "
             "COORDINATOR_MOVED, where no line says why the groups left; COORDINATOR_HELD_UP, where none left.",
             nullable=False,
         ),
-        column(
+        text(
             "severity",
-            StringType(),
             "ERROR if members were removed, groups rebalanced, or several groups lost a broker that nobody shut down; else WARNING.",
             nullable=False,
         ),
-        column(
-            "began_at",
-            TimestampType(),
-            "When the first line says that the broker went away, else when the first group noticed.",
-            nullable=False,
-        ),
-        column("last_at", TimestampType(), "When the last group noticed it, or came back.", nullable=False),
-        column("stopped_at", TimestampType(), "When its shutdown was complete; null if no line says so."),
-        column("back_at", TimestampType(), "When it was back; null if no line says so."),
-        column("groups", _NAMES, "All groups that it touched.", nullable=False),
-        column("groups_moved", IntegerType(), "How many of them left the broker.", nullable=False),
-        column("groups_returned", IntegerType(), "How many of these came back.", nullable=False),
-        column("groups_held_up", IntegerType(), "How many could not reach their coordinator, which stayed.", nullable=False),
-        column("members_lost", _NAMES, "Members that missed their session timeout and were removed.", nullable=False),
-        column(
-            "rebalances", IntegerType(), "Rebalances of these groups that were under way then, or began within a minute.", nullable=False
-        ),
-        column("rebalance_ms", LongType(), "How long they took, added up.", nullable=False),
-        column("unavailable_partition_ms", LongType(), "Sum over their partitions of the time without an owner at work; null if unknown."),
-        column("message", StringType(), "What happened, in sentences.", nullable=False),
-        column("advice", StringType(), "What to change.", nullable=False),
-        column("findings", _NAMES, "The findings COORDINATOR_MOVED of its groups, by id (view findings_with_id).", nullable=False),
-        column(
-            "evidence",
-            StringType(),
-            "JSON array of {source, origin, position}: lines about the broker, then lines of the groups.",
-            nullable=False,
-        ),
+        time("began_at", "When the first line says that the broker went away, else when the first group noticed.", nullable=False),
+        time("last_at", "When the last group noticed it, or came back.", nullable=False),
+        time("stopped_at", "When its shutdown was complete; null if no line says so."),
+        time("back_at", "When it was back; null if no line says so."),
+        column("groups", "All groups that it touched.", _NAMES, nullable=False),
+        int32("groups_moved", "How many of them left the broker.", nullable=False),
+        int32("groups_returned", "How many of these came back.", nullable=False),
+        int32("groups_held_up", "How many could not reach their coordinator, which stayed.", nullable=False),
+        column("members_lost", "Members that missed their session timeout and were removed.", _NAMES, nullable=False),
+        int32("rebalances", "Rebalances of these groups that were under way then, or began within a minute.", nullable=False),
+        int64("rebalance_ms", "How long they took, added up.", nullable=False),
+        int64("unavailable_partition_ms", "Sum over their partitions of the time without an owner at work; null if unknown."),
+        text("message", "What happened, in sentences.", nullable=False),
+        text("advice", "What to change.", nullable=False),
+        column("findings", "The findings COORDINATOR_MOVED of its groups, by id (view findings_with_id).", _NAMES, nullable=False),
+        text("evidence", "JSON array of {source, origin, position}: lines about the broker, then lines of the groups.", nullable=False),
     ]
 )

@@ -8,36 +8,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import BinaryType, StructType
 
-from schemas.columns import CLUSTER, column
+from schemas.columns import CLUSTER, column, int64, text, time
 
 SCHEMA: Final = StructType(
     [
         CLUSTER,
-        column("broker", StringType(), "Broker name: folder, header or setting.", nullable=False),
-        column("record", StringType(), "line, part, fetches, heartbeats, clock or end.", nullable=False),
-        column("origin", StringType(), "File (relative to the input) or topic-partition.", nullable=False),
-        column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
-        column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
-        column(
+        text("broker", "Broker name: folder, header or setting.", nullable=False),
+        text("record", "line, part, fetches, heartbeats, clock or end.", nullable=False),
+        text("origin", "File (relative to the input) or topic-partition.", nullable=False),
+        int64("position", "Line number in the file, from 1, or offset.", nullable=False),
+        time("at", "Time of the line, UTC; null if it has none. For clock: newest time read."),
+        text(
             "text",
-            StringType(),
             "The line without its line end. For clock: JSON array of the seconds (UTC epoch) with lines: first, last, first, last, …",
         ),
-        column("fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."),
-        column(
-            "lines",
-            LongType(),
-            "Input lines that this record stands for: a line and those that repeat it; skipped ones for clock.",
-            nullable=False,
-        ),
-        column("context", StringType(), "What earlier lines say about this one: the group that a client line lacks. Null if nothing."),
+        text("fault", "Why the source itself found the line unreadable; null if it is text with a time."),
+        int64("lines", "Input lines that this record stands for: a line and those that repeat it; skipped ones for clock.", nullable=False),
+        text("context", "What earlier lines say about this one: the group that a client line lacks. Null if nothing."),
         column(
             "repeated",
-            BinaryType(),
             "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Of fetches: the numbers (jobs/logs/fetches). Null if none.",
+            BinaryType(),
         ),
-        column("around", StringType(), "What stands around the line in its file (jobs/logs/faults.py). Null if nothing does."),
+        text("around", "What stands around the line in its file (jobs/logs/faults.py). Null if nothing does."),
     ]
 )

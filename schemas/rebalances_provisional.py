@@ -14,33 +14,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from schemas import rebalances
-from schemas.columns import column
+from schemas.columns import column, int32, int64, text
 
 SCHEMA: Final = StructType(
     [
         # First, so that the columns after it stay those of `rebalances`, also where that gets new ones: the view needs the same order.
-        column(
-            "waits_for",
-            StringType(),
-            "What it waits for, separated by commas (docs/tables.md lists it).",
-            nullable=False,
-        ),
+        text("waits_for", "What it waits for, separated by commas (docs/tables.md lists it).", nullable=False),
         column(
             "awaited",
-            ArrayType(StringType(), containsNull=False),
             "OPEN: the member ids that the group waits for, or may wait for: those that have not rejoined as far as lines show, the leader "
             "whose assignment is missing, or those that have not reached the epoch.",
+            ArrayType(StringType(), containsNull=False),
         ),
-        column("awaited_unnamed", IntegerType(), "OPEN: how many more members it may wait for, which no line names."),
-        column("limit_ms", LongType(), "OPEN: the longest rebalance timeout of its members; null if no request shows it."),
-        column("broker", StringType(), "OPEN: the coordinator. Its newest line says until when the rebalance is known to be open."),
-        column(
-            "alarm",
-            StringType(),
-            "RAISED in the first row that says that it has exceeded its limit, CLEARED in the row ENDED of such a one; else null.",
+        int32("awaited_unnamed", "OPEN: how many more members it may wait for, which no line names."),
+        int64("limit_ms", "OPEN: the longest rebalance timeout of its members; null if no request shows it."),
+        text("broker", "OPEN: the coordinator. Its newest line says until when the rebalance is known to be open."),
+        text(
+            "alarm", "RAISED in the first row that says that it has exceeded its limit, CLEARED in the row ENDED of such a one; else null."
         ),
         *rebalances.SCHEMA,
     ]

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final, TextIO
+from typing import Any, ClassVar, Final, TextIO
 
-from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.traces.trace import FORMAT as CONSUMER_FORMAT
 from coordinator_model.specification.consumer.traces.trace import ConsumerTraceRun, episodes_of_trace
-from coordinator_model.specification.consumer.traces.trace_json import TraceSymbols, by_number
+from coordinator_model.specification.consumer.traces.trace_json import Json, TraceSymbols, by_number, told
+from coordinator_model.specification.consumer.traces.trace_run import ONE_GROUP_PER_PARTITION, Run
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
@@ -32,12 +32,9 @@ from coordinator_model.specification.requests import (
     LeaveGroup,
     LeavingMember,
     OffsetCommit,
-    Request,
     SyncAnswer,
     SyncGroup,
 )
-
-Json = dict[str, Any]
 
 _SETTINGS: Final = {
     "session_min_ms": "group_min_session_timeout_ms",
@@ -49,11 +46,6 @@ _SETTINGS: Final = {
     "offsets_retention_check_ms": "offsets_retention_check_interval_ms",
 }
 
-_REQUESTS: Final = frozenset({"join", "sync", "heartbeat", "leave", "offset_commit", "delete_group"})
-"""The steps that are requests. The others move the clock or the coordinator."""
-_ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
-"""Traces move groups, not partitions: with so many partitions each group has its own."""
-
 
 def run_trace(trace: Json, kafka: str | None = None) -> Json:
     """The trace with the specification's `expect` in every step, by the rules of the release `kafka`, or of the trace's own."""
@@ -63,61 +55,54 @@ def run_trace(trace: Json, kafka: str | None = None) -> Json:
     return {**trace, "steps": steps}
 
 
-class TraceRun:
-    """One trace, run by a coordinator."""
+class TraceRun(Run):
+    """One trace of classic groups, run by their coordinator."""
+
+    requests: ClassVar = {
+        "join": JoinGroup,
+        "sync": SyncGroup,
+        "heartbeat": Heartbeat,
+        "leave": LeaveGroup,
+        "offset_commit": OffsetCommit,
+        "delete_group": DeleteGroup,
+    }
 
     def __init__(self, trace: Json, kafka: str | None = None) -> None:
-        self.trace = trace
         if not (release := kafka or trace.get("measured_on")):
             raise ValueError('it does not say its release: "measured_on", or --kafka')
         self.kafka: str = release
-        self.symbols = TraceSymbols(trace.get("ids") or {}, {})
         self.config = _config(CoordinatorConfig.of(self.kafka), trace["config"])
-        self.random = "seed" in trace
+        symbols = TraceSymbols(trace.get("ids") or {}, {})
+        super().__init__(trace, symbols, Coordinator(self.config, 0, ()), trace["config"]["owned_groups"])
+        self.values |= {
+            "members": lambda entries: tuple(self.made(LeavingMember, entry) for entry in entries),
+            "protocols": lambda entries: tuple((entry["name"], entry["metadata"].encode()) for entry in entries),
+            "assignments": lambda entries: tuple((symbols.member_id(one["member"]), one["assignment"].encode()) for one in entries),
+        }
         self.sent_ms: list[int] = []
-        self.expects: list[Json] = []
         self.effects: list[tuple[str, Effect]] = []
-        self.coordinator = Coordinator(self.config, 0, ())
-        for group_id in trace["config"]["owned_groups"]:
-            self.coordinator.load(self.coordinator.partition(group_id), 0)
-
-    def run(self) -> None:
-        """Run all steps."""
-        for index, step in enumerate(self.trace["steps"]):
-            self.step(index, step)
 
     def step(self, index: int, step: Json) -> None:
-        """Let time pass until the step, then run it."""
-        at_ms, group_id = step["at_ms"], step["group"]
-        self.sent_ms.append(at_ms)
-        expect: Json = {"response": None} if step["op"] in _REQUESTS else {}
+        """The answers to this step and to earlier ones, and the group."""
+        self.sent_ms.append(step["at_ms"])
+        expect: Json = {"response": None} if step["op"] in self.requests else {}
         self.expects.append(expect)
         # In random traces only an explicit advance is a separate step. Other timers fire during the step before.
-        passing = index - 1 if self.random and step["op"] != "advance" else index
-        self._note(passing, self.coordinator.advance(at_ms))
-        outcome = self._execute(index, step)
+        passing = index - 1 if "seed" in self.trace and step["op"] != "advance" else index
+        self._note(passing, self.coordinator.advance(step["at_ms"]))
+        outcome = self.executed(index, step)
         self._note(index, outcome)
         threw = [effect.exception for _, effect in outcome.effects if isinstance(effect, ExceptionThrown)]
         if threw:
             expect["exception"] = threw[0]
-        expect["group_after"] = _snapshot(self.coordinator.groups.get(group_id), self.symbols)
+        expect["group_after"] = _snapshot(self.coordinator.groups.get(step["group"]), self.symbols)
 
-    def _execute(self, index: int, step: Json) -> CoordinatorOutcome:
-        at_ms, op = step["at_ms"], step["op"]
-        coordinator = self.coordinator
-        partition = coordinator.partition(step["group"])
-        if op in _REQUESTS:
-            fresh = self.symbols.member_id(step.get("bind") or f"$x{index}")
-            request = _request(op, step.get("req") or {}, self.symbols, fresh)
-            error = Error[step.get("append_error") or "NONE"]
-            return coordinator.handle(step["group"], request, at_ms, index, append_error=error)
-        if op == "restart":
+    def executed(self, index: int, step: Json) -> Any:
+        """The coordinator may start anew, too."""
+        if step["op"] == "restart":
             self.config = _config(self.config, step["config"])
-            return coordinator.restart(self.config, at_ms)
-        if op == "advance":
-            return coordinator.advance(at_ms)
-        moves = {"unload": coordinator.unload, "load_begin": coordinator.load_begin}
-        return moves.get(op, coordinator.load)(partition, at_ms)
+            return self.coordinator.restart(self.config, step["at_ms"])
+        return super().executed(index, step)
 
     def _note(self, index: int, outcome: CoordinatorOutcome) -> None:
         self.effects.extend(outcome.effects)
@@ -134,73 +119,29 @@ class TraceRun:
             }
 
 
-def _request(op: str, req: Json, symbols: TraceSymbols, fresh_member_id: str) -> Request:
-    if op == "delete_group":
-        return DeleteGroup()
-    if op == "leave":
-        members = [LeavingMember(symbols.member_id(entry["member"]), entry["instance"]) for entry in req["members"]]
-        return LeaveGroup(tuple(members))
-    member_id, instance_id = symbols.member_id(req["member"]), req["instance"]
-    if op == "heartbeat":
-        return Heartbeat(member_id, req["generation"], instance_id)
-    if op == "offset_commit":
-        return OffsetCommit(member_id, req["generation"], instance_id, req["api_version"])
-    if op == "sync":
-        assignments = tuple((symbols.member_id(entry["member"]), entry["assignment"].encode()) for entry in req["assignments"])
-        return SyncGroup(member_id, req["generation"], assignments, instance_id, req["protocol_type"], req["protocol"])
-    return JoinGroup(
-        member_id,
-        req["session_timeout_ms"],
-        req["rebalance_timeout_ms"],
-        req["protocol_type"],
-        tuple((protocol["name"], protocol["metadata"].encode()) for protocol in req["protocols"]),
-        instance_id,
-        req["api_version"],
-        req.get("client_id") or "",
-        fresh_member_id=fresh_member_id,
-    )
-
-
 def _fields(answer: Answer, symbols: TraceSymbols) -> Json:
     if isinstance(answer, JoinAnswer):
         joined = {symbols.member(member.member_id): member for member in answer.members}
         members = [
-            {"member": symbol, "instance": joined[symbol].instance_id, "metadata": joined[symbol].metadata.decode()}
+            {**told(joined[symbol], "member_id instance_id", symbols), "metadata": joined[symbol].metadata.decode()}
             for symbol in sorted(joined, key=by_number)
         ]
-        return {
-            "member_id": symbols.member(answer.member_id),
-            "generation": answer.generation,
-            "leader": symbols.member(answer.leader),
-            "protocol_type": answer.protocol_type,
-            "protocol": answer.protocol,
-            "skip_assignment": answer.skip_assignment,
-            "members": members,
-        }
+        values = told(answer, "generation leader protocol_type protocol skip_assignment", symbols)
+        return {"member_id": symbols.member(answer.member_id), **values, "members": members}
     if isinstance(answer, SyncAnswer):
-        assignment = answer.assignment.decode()
-        return {"protocol_type": answer.protocol_type, "protocol": answer.protocol, "assignment": assignment}
+        return {**told(answer, "protocol_type protocol", symbols), "assignment": answer.assignment.decode()}
     if isinstance(answer, LeaveAnswer):
-        members = [
-            {"member": symbols.member(entry.member_id), "instance": entry.instance_id, "error": entry.error.name}
-            for entry in answer.members
-        ]
-        return {"members": members}
+        return {"members": [told(entry, "member_id instance_id error", symbols) for entry in answer.members]}
     return {}
 
 
 def _snapshot(group: ClassicGroup | None, symbols: TraceSymbols) -> Json:
     if group is None:
         return {"state": "None"}
-    static = {instance: symbols.member(member_id) for instance, member_id in sorted(group.static_members.items())}
     return {
-        "state": group.state.value,
-        "generation": group.generation,
-        "protocol_type": group.protocol_type,
-        "protocol": group.protocol,
-        "leader": None if group.leader is None else symbols.member(group.leader),
+        **told(group, "state generation protocol_type protocol leader", symbols),
         "members": symbols.members(group.members),
-        "static": static,
+        "static": {instance: symbols.member(member_id) for instance, member_id in sorted(group.static_members.items())},
         "pending": symbols.members(group.pending_members),
         "awaiting_join": symbols.members(group.awaiting_join),
         "awaiting_sync": symbols.members(group.awaiting_sync),
@@ -210,7 +151,7 @@ def _snapshot(group: ClassicGroup | None, symbols: TraceSymbols) -> Json:
 
 def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
     known = {name: settings[key] for key, name in _SETTINGS.items() if key in settings}
-    return replace(config, offsets_topic_num_partitions=_ONE_GROUP_PER_PARTITION, **known)
+    return replace(config, offsets_topic_num_partitions=ONE_GROUP_PER_PARTITION, **known)
 
 
 def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None, newer: Callable[[str], None], *, episodes: bool = False) -> None:

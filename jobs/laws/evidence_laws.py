@@ -6,13 +6,9 @@ Times of one broker alone are compared: clocks differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Final
 
-from jobs.laws.group_rows import Breach, GroupRows, Row
-
-EVIDENCE_IN_TIME: Final = "EVIDENCE_IN_TIME"
-HEARD_IN_TIME: Final = "HEARD_IN_TIME"
+from jobs.laws.group_rows import Breaches, GroupRows, Row
 
 AFTER_REBALANCE_MS: Final = 2_500
 """The answers with its assignment are logged after its end, and the tracker waits for them so long."""
@@ -30,18 +26,18 @@ _LIMITS: Final = {"SESSION_TIMEOUT": "session_timeout_ms"}
 """What a finding says that a member did not do in time, by the detail that has the time."""
 
 
-def evidence_in_time(group: GroupRows) -> Iterator[Breach]:
+def evidence_in_time(group: GroupRows) -> Breaches:
     """The lines of a rebalance, and those of a membership, were written in its time, or so soon before or after as they may be."""
     lines = {(line["origin"], str(line["position"])): line for line in group.lines}
     for row in group.rebalances:
         first_ms = None if row.get("cause") in _SILENT else row["started_at"] - BEFORE_REBALANCE_MS
-        yield from _outside(group, row, lines, first_ms, row["ended_at"] + AFTER_REBALANCE_MS)
+        yield from _outside(row, lines, first_ms, row["ended_at"] + AFTER_REBALANCE_MS)
     for row in group.sessions:
         first_ms = None if row["joined_at"] is None or row["end_kind"] == "REPLACED" else row["joined_at"] - BEFORE_SESSION_MS
-        yield from _outside(group, row, lines, first_ms, row["ended_at"] + AFTER_SESSION_MS)
+        yield from _outside(row, lines, first_ms, row["ended_at"] + AFTER_SESSION_MS)
 
 
-def _outside(group: GroupRows, row: Row, lines: dict[tuple[str, str], Row], first_ms: int | None, last_ms: int) -> Iterator[Breach]:
+def _outside(row: Row, lines: dict[tuple[str, str], Row], first_ms: int | None, last_ms: int) -> Breaches:
     places = [(ref["origin"], str(ref["position"])) for ref in json.loads(row.get("evidence") or "[]")]
     found = [lines[place] for place in places if place in lines]
     for line in found:
@@ -52,11 +48,10 @@ def _outside(group: GroupRows, row: Row, lines: dict[tuple[str, str], Row], firs
         if early_ms > 0 or late_ms > 0:
             when = f"{early_ms} ms too early" if early_ms > 0 else f"{late_ms} ms too late"
             what = f"a rebalance to {row['generation']}" if "started_at" in row else f"the time of member {row['member_id']}"
-            text = f"{line['origin']}:{line['position']} was written {when} to be evidence of {what}"
-            yield group.breach(EVIDENCE_IN_TIME, row, row.get("started_at") or row["ended_at"], text)
+            yield row, f"{line['origin']}:{line['position']} was written {when} to be evidence of {what}"
 
 
-def heard_in_time(group: GroupRows) -> Iterator[Breach]:
+def heard_in_time(group: GroupRows) -> Breaches:
     """No ERROR says that nothing came in time of a member whose requests arrived in time, and were accepted by that broker."""
     for row in group.findings:
         limit_ms = json.loads(row["details"]).get(_LIMITS.get(row["code"]))
@@ -71,8 +66,7 @@ def heard_in_time(group: GroupRows) -> Iterator[Breach]:
             if at_ms is not None and since_ms < at_ms < row["occurred_at"]
         ]
         if heard:
-            text = f"{row['code']} of {row['member_id']}, which was heard {row['occurred_at'] - max(heard)} ms before"
-            yield group.breach(HEARD_IN_TIME, row, row["occurred_at"], text)
+            yield row, f"{row['code']} of {row['member_id']}, which was heard {row['occurred_at'] - max(heard)} ms before"
 
 
 LAWS: Final = (evidence_in_time, heard_in_time)

@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
-from jobs.laws.group_rows import Breach, GroupRows, Row
-
-NUMBERS_IN_DETAILS: Final = "NUMBERS_IN_DETAILS"
-GENERATION_OF_ITS_TIME: Final = "GENERATION_OF_ITS_TIME"
-TOLD_ONCE: Final = "TOLD_ONCE"
+from jobs.laws.group_rows import Breaches, GroupRows, Row
 
 _NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d)")
 """A number in a sentence, as opposed to one inside a name, an address or a version."""
@@ -30,7 +26,7 @@ _TEXTS: Final = [
 _SECOND_MS: Final = 1_000
 
 
-def numbers_in_details(group: GroupRows) -> Iterator[Breach]:
+def numbers_in_details(group: GroupRows) -> Breaches:
     """Every number in a finding's words stands in its details, or in a column of its row."""
     for row in group.findings:
         details = json.loads(row["details"])
@@ -38,18 +34,16 @@ def numbers_in_details(group: GroupRows) -> Iterator[Breach]:
         fixed = {n for text in _TEXTS if text.code == row["code"] for n in _NUMBER.findall(f"{text.message} {text.advice}")}
         missing = [n for n in _in_words(row, details) if n not in fixed and not _stands(n, shown)]
         if missing:
-            text = f"{row['code']} says {', '.join(missing)}, which its details do not have"
-            yield group.breach(NUMBERS_IN_DETAILS, row, row["occurred_at"], text)
+            yield row, f"{row['code']} says {', '.join(missing)}, which its details do not have"
 
 
-def generation_of_its_time(group: GroupRows) -> Iterator[Breach]:
+def generation_of_its_time(group: GroupRows) -> Breaches:
     """A finding's generation is one that the group had by then."""
     for row in group.findings:
         later = [r["generation"] for r in group.rebalances if r["generation"] is not None and _made_at(r) > row["occurred_at"]]
         removed = any(t["to_state"] == "Dead" for t in group.transitions)
         if row["generation"] is not None and later and not removed and row["generation"] >= min(later):
-            text = f"{row['code']} names generation {row['generation']}, but {min(later)} was made later"
-            yield group.breach(GENERATION_OF_ITS_TIME, row, row["occurred_at"], text)
+            yield row, f"{row['code']} names generation {row['generation']}, but {min(later)} was made later"
 
 
 def _made_at(rebalance: Row) -> Any:
@@ -59,15 +53,13 @@ def _made_at(rebalance: Row) -> Any:
     return rebalance["joined_at"] or rebalance["ended_at"]
 
 
-def told_once(group: GroupRows) -> Iterator[Breach]:
+def told_once(group: GroupRows) -> Breaches:
     """One fact is one row."""
     seen: set[tuple[Any, ...]] = set()
     for row in group.findings:
         key = (row["occurred_at"], row["code"], row["member_id"], row["client_id"], row["message"])
         if key in seen:
-            yield group.breach(
-                TOLD_ONCE, row, row["occurred_at"], f"{row['code']} of {row['member_id'] or row['client_id'] or 'the group'} stands twice"
-            )
+            yield row, f"{row['code']} of {row['member_id'] or row['client_id'] or 'the group'} stands twice"
         seen.add(key)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from jobs.common.text import some
 from schemas.names import (
     FINDINGS,
     GROUP_TRANSITIONS,
@@ -19,12 +18,18 @@ from schemas.names import (
 
 Row = Mapping[str, Any]
 """A row by column name; times are epoch ms."""
+Breaches = Iterator[tuple[Row, str]]
+"""What a law says of a group: the rows that break it, and what is wrong with each."""
 
 TABLES: Final = (REBALANCES, GROUP_TRANSITIONS, MEMBER_SESSIONS, FINDINGS)
 LINES: Final = "lines"
 SIGNS: Final = "signs"
 REPORTED: Final = "reported"
 """What is read beside the tables: the lines of their evidence, the requests of members that findings call silent, the report's groups."""
+
+
+_TIMES: Final = ("started_at", "occurred_at", "ended_at")
+"""The time of a row: the first of these that it has."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,9 @@ class GroupRows:
     signs: list[Row] = field(default_factory=list)
     reported: list[Row] = field(default_factory=list)
 
-    def breach(self, law: str, row: Row, at_ms: int, text: str) -> Breach:
+    def breach(self, law: str, row: Row, text: str) -> Breach:
         """A breach by one of the group's rows."""
+        at_ms = next(row[name] for name in _TIMES if name in row)
         return Breach(law, self.cluster, self.group_id, at_ms, text, row.get("id") or "")
 
 
@@ -89,11 +95,6 @@ _LISTS: Final = {
     SIGNS: lambda group: group.signs,
     REPORTED: lambda group: group.reported,
 }
-
-
-def members(ids: Sequence[str]) -> str:
-    """Member ids in a sentence."""
-    return some(ids, 3)
 
 
 def _number(value: int | None) -> int:

@@ -1,14 +1,14 @@
-"""All laws, and what breaks them."""
+"""All laws, and what breaks them. The name of a law is that of its function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from jobs.laws import evidence_laws, finding_laws, membership_laws, offset_laws, rebalance_laws, round_laws
-from jobs.laws.group_rows import Breach, GroupRows, Row, by_group
+from jobs.laws.group_rows import Breach, Breaches, GroupRows, Row, by_group
 
-Law = Callable[[GroupRows], Iterator[Breach]]
+Law = Callable[[GroupRows], Breaches]
 
 LAWS: Final[tuple[Law, ...]] = (
     *rebalance_laws.LAWS,
@@ -20,6 +20,6 @@ LAWS: Final[tuple[Law, ...]] = (
 )
 
 
-def breaches(tables: Mapping[str, Iterable[Row]]) -> list[Breach]:
+def breaches(tables: Mapping[str, Iterable[Row]], laws: Sequence[Law] = LAWS) -> list[Breach]:
     """What breaks a law in rows of the tables (names: schemas/names.py), group by group."""
-    return [breach for group in by_group(tables) for law in LAWS for breach in law(group)]
+    return [group.breach(law.__name__.upper(), *found) for group in by_group(tables) for law in laws for found in law(group)]

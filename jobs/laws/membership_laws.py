@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Final
 
-from jobs.laws.group_rows import Breach, GroupRows
-
-ONE_MEMBERSHIP: Final = "ONE_MEMBERSHIP"
-DEPARTURE_HAS_SESSION: Final = "DEPARTURE_HAS_SESSION"
-SESSION_HAS_DEPARTURE: Final = "SESSION_HAS_DEPARTURE"
+from jobs.laws.group_rows import Breaches, GroupRows
 
 _WITHOUT_REBALANCE: Final = frozenset({"REPLACED", "GROUP_GONE", "UNKNOWN"})
 """Ends after which the group need not rebalance: another id took the place, or the group ended too."""
 
 
-def one_membership(group: GroupRows) -> Iterator[Breach]:
+def one_membership(group: GroupRows) -> Breaches:
     """A member has one row, and ends no sooner than it began.
 
     In the consumer protocol a client makes its member id itself, and comes back with it: then it has a row for each time.
@@ -30,27 +25,26 @@ def one_membership(group: GroupRows) -> Iterator[Breach]:
         before = ended_at.get(member_id)
         is_next = before is None or (joined is not None and joined >= before)
         if rows[member_id] > 1 and not (comes_back and is_next):
-            yield group.breach(ONE_MEMBERSHIP, row, ended, f"{member_id} has {rows[member_id]} rows in member_sessions")
+            yield row, f"{member_id} has {rows[member_id]} rows in member_sessions"
             rows[member_id] = 0
         ended_at[member_id] = ended
         if joined is not None and joined > ended:
-            yield group.breach(ONE_MEMBERSHIP, row, ended, f"{member_id} ended {joined - ended} ms before it began")
+            yield row, f"{member_id} ended {joined - ended} ms before it began"
 
 
-def departure_has_session(group: GroupRows) -> Iterator[Breach]:
+def departure_has_session(group: GroupRows) -> Breaches:
     """A member that left in a rebalance has a row that says how, and ended before the rebalance did."""
     sessions = {row["member_id"]: row for row in reversed(group.sessions)}  # of one that came back: its first
     for row in group.rebalances:
         for member_id in row["left"]:
             session = sessions.get(member_id)
             if session is None:
-                yield group.breach(DEPARTURE_HAS_SESSION, row, row["started_at"], f"{member_id} left, but member_sessions has no such row")
+                yield row, f"{member_id} left, but member_sessions has no such row"
             elif session["ended_at"] > row["ended_at"]:
-                text = f"{member_id} left, but its membership ended {session['ended_at'] - row['ended_at']} ms after the rebalance"
-                yield group.breach(DEPARTURE_HAS_SESSION, row, row["started_at"], text)
+                yield row, f"{member_id} left, but its membership ended {session['ended_at'] - row['ended_at']} ms after the rebalance"
 
 
-def session_has_departure(group: GroupRows) -> Iterator[Breach]:
+def session_has_departure(group: GroupRows) -> Breaches:
     """A member that left or was removed did so in a rebalance, if there is one that could have it."""
     left = {member_id for row in group.rebalances for member_id in row["left"]}
     joined = {member_id for row in group.rebalances for member_id in row["joined"]}
@@ -61,8 +55,7 @@ def session_has_departure(group: GroupRows) -> Iterator[Breach]:
         if any(r["group_protocol"] == "consumer" and r["started_at"] <= (row["joined_at"] or -1) for r in around):
             continue  # it came in that rebalance too, and will come again with its id
         if around and row["member_id"] in joined:
-            text = f"{row['member_id']} joined, and ended with {row['end_kind']}, but left in no rebalance"
-            yield group.breach(SESSION_HAS_DEPARTURE, row, row["ended_at"], text)
+            yield row, f"{row['member_id']} joined, and ended with {row['end_kind']}, but left in no rebalance"
 
 
 LAWS: Final = (one_membership, departure_has_session, session_has_departure)

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.view.outcomes import ENDED, OPEN
-from jobs.laws.group_rows import Breach, GroupRows, Row, members
-
-COUNTS_ADD_UP: Final = "COUNTS_ADD_UP"
-COUNTS_CARRY_OVER: Final = "COUNTS_CARRY_OVER"
-DURATIONS: Final = "DURATIONS"
-NO_OVERLAP: Final = "NO_OVERLAP"
-COST_IN_BOUNDS: Final = "COST_IN_BOUNDS"
-TRANSITIONS_CHAIN: Final = "TRANSITIONS_CHAIN"
-ONE_DEPARTURE: Final = "ONE_DEPARTURE"
-PROVISIONAL_HAS_FINAL: Final = "PROVISIONAL_HAS_FINAL"
-COST_HAS_OWNERS: Final = "COST_HAS_OWNERS"
-TRIGGER_IS_CAUSE: Final = "TRIGGER_IS_CAUSE"
-STATE_IS_REPORTED: Final = "STATE_IS_REPORTED"
+from jobs.common.text import some
+from jobs.laws.group_rows import Breaches, GroupRows, Row
 
 _ENDS: Final = {
     "SESSION_TIMEOUT": {"SESSION_TIMEOUT"},
@@ -32,10 +20,11 @@ _ENDS: Final = {
 """How the membership of a culprit ends that departed, by the cause."""
 _BEGUN: Final = frozenset({"PreparingRebalance", "Reconciling"})
 _SECOND_MS: Final = 1_000
+_NAMED: Final = 3  # members in a sentence
 _WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 
 
-def counts_add_up(group: GroupRows) -> Iterator[Breach]:
+def counts_add_up(group: GroupRows) -> Breaches:
     """members_before + joined - left = members_after, with those whom no line names."""
     for row in group.rebalances:
         before, after = row["members_before"], row["members_after"]
@@ -43,11 +32,10 @@ def counts_add_up(group: GroupRows) -> Iterator[Breach]:
             continue
         joined, left = len(row["joined"]) + (row.get("joined_unnamed") or 0), len(row["left"]) + (row.get("left_unnamed") or 0)
         if before + joined - left != after:
-            text = f"{before} members before, {joined} joined, {left} left, but {after} after"
-            yield group.breach(COUNTS_ADD_UP, row, row["started_at"], text)
+            yield row, f"{before} members before, {joined} joined, {left} left, but {after} after"
 
 
-def counts_carry_over(group: GroupRows) -> Iterator[Breach]:
+def counts_carry_over(group: GroupRows) -> Breaches:
     """The members after a rebalance are those before the next one, unless another broker took the group over or it was removed.
 
     In the consumer protocol a member that subscribes to nothing yet, or to a new regular expression, joins without a rebalance.
@@ -60,10 +48,10 @@ def counts_carry_over(group: GroupRows) -> Iterator[Breach]:
         if before > after and other["group_protocol"] == "consumer":
             continue
         if not any(one["started_at"] <= end <= other["started_at"] for end in ends):
-            yield group.breach(COUNTS_CARRY_OVER, other, other["started_at"], f"{before} members before, but {after} after the last one")
+            yield other, f"{before} members before, but {after} after the last one"
 
 
-def durations(group: GroupRows) -> Iterator[Breach]:
+def durations(group: GroupRows) -> Breaches:
     """Phases follow each other, none is negative, and they sum to the total."""
     for row in group.rebalances:
         started, joined, ended = row["started_at"], row["joined_at"], row["ended_at"]
@@ -86,18 +74,17 @@ def durations(group: GroupRows) -> Iterator[Breach]:
             if (row[name] or 0) < 0
         ]
         for text in wrong:
-            yield group.breach(DURATIONS, row, started, text)
+            yield row, text
 
 
-def no_overlap(group: GroupRows) -> Iterator[Breach]:
+def no_overlap(group: GroupRows) -> Breaches:
     """A group is in one rebalance at a time."""
     for one, other in itertools.pairwise(group.rebalances):
         if other["started_at"] < one["ended_at"]:
-            text = f"it began {one['ended_at'] - other['started_at']} ms before the one before ended"
-            yield group.breach(NO_OVERLAP, other, other["started_at"], text)
+            yield other, f"it began {one['ended_at'] - other['started_at']} ms before the one before ended"
 
 
-def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
+def cost_in_bounds(group: GroupRows) -> Breaches:
     """No partition is without an owner for longer than the rebalance lasts, and no more partitions move than there are."""
     most = 0
     for row in group.rebalances:
@@ -106,22 +93,20 @@ def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
         lasted = row["ended_at"] - row["started_at"]
         is_known = most > 0 or row["group_protocol"] != "consumer"  # there, partitions may come and go within one rebalance
         if cost is not None and is_known and cost > most * lasted:
-            text = f"{cost} partition-ms, but {most} partitions in {lasted} ms are at most {most * lasted}"
-            yield group.breach(COST_IN_BOUNDS, row, row["started_at"], text)
+            yield row, f"{cost} partition-ms, but {most} partitions in {lasted} ms are at most {most * lasted}"
         if moved is not None and moved > (row["partitions"] or 0):
-            yield group.breach(COST_IN_BOUNDS, row, row["started_at"], f"{moved} partitions moved, of {row['partitions']}")
+            yield row, f"{moved} partitions moved, of {row['partitions']}"
 
 
-def cost_has_owners(group: GroupRows) -> Iterator[Breach]:
+def cost_has_owners(group: GroupRows) -> Breaches:
     """What a rebalance cost, and what it moved, is told only where it is known who was there before."""
     for row in group.rebalances:
         told = [name for name in ("unavailable_partition_ms", "partitions_moved") if row[name] is not None]
         if row["members_before"] is None and told:
-            text = f"{' and '.join(told)} of a group of which nobody knows who had the partitions before"
-            yield group.breach(COST_HAS_OWNERS, row, row["started_at"], text)
+            yield row, f"{' and '.join(told)} of a group of which nobody knows who had the partitions before"
 
 
-def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
+def trigger_is_cause(group: GroupRows) -> Breaches:
     """The change that begins a rebalance says its cause and its culprit, or UNKNOWN; the culprit's membership ended so."""
     begun: defaultdict[int, list[tuple[str, str | None]]] = defaultdict(list)
     for row in group.transitions:
@@ -134,38 +119,32 @@ def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
         said = begun[row["started_at"]]
         own = (row["cause"], row["member_id"])
         if said and own not in said and not any(trigger == "UNKNOWN" for trigger, _ in said):
-            text = f"it began with {own[0]} of {own[1]}, the change says {said[0][0]} of {said[0][1]}"
-            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
+            yield row, f"it began with {own[0]} of {own[1]}, the change says {said[0][0]} of {said[0][1]}"
         kinds = _ENDS.get(row["cause"])
         own_ends = sessions[row["member_id"]] if row["member_id"] in row["left"] else []
         ends = [one["end_kind"] for one in own_ends if row["started_at"] - _SECOND_MS <= one["ended_at"] <= row["ended_at"]]
         if kinds and ends and kinds.isdisjoint(ends):
-            text = f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {ends[0]}"
-            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
+            yield row, f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {ends[0]}"
 
 
-def state_is_reported(group: GroupRows) -> Iterator[Breach]:
+def state_is_reported(group: GroupRows) -> Breaches:
     """The report shows the state that the last change left the group in, and members where there can be some."""
     for row in group.reported if group.transitions else ():
         last = group.transitions[-1]
         if row["state"] != last["to_state"]:
-            text = f"the report says {row['state']}, the last change {last['to_state']}"
-            yield group.breach(STATE_IS_REPORTED, last, last["occurred_at"], text)
+            yield last, f"the report says {row['state']}, the last change {last['to_state']}"
         elif row["members"] is not None and (row["members"] == 0) != (row["state"] in _WITHOUT_MEMBERS):
-            yield group.breach(
-                STATE_IS_REPORTED, last, last["occurred_at"], f"the report says {row['state']}, with {row['members']} members"
-            )
+            yield last, f"the report says {row['state']}, with {row['members']} members"
 
 
-def transitions_chain(group: GroupRows) -> Iterator[Breach]:
+def transitions_chain(group: GroupRows) -> Breaches:
     """Each change of state begins in the state in which the one before ended. A Dead group starts again as an Empty one."""
     for one, other in itertools.pairwise(group.transitions):
         if other["from_state"] not in (one["to_state"], "Empty" if one["to_state"] == "Dead" else ""):
-            text = f"{other['from_state']} > {other['to_state']}, but the state was {one['to_state']}"
-            yield group.breach(TRANSITIONS_CHAIN, other, other["occurred_at"], text)
+            yield other, f"{other['from_state']} > {other['to_state']}, but the state was {one['to_state']}"
 
 
-def one_departure(group: GroupRows) -> Iterator[Breach]:
+def one_departure(group: GroupRows) -> Breaches:
     """A member comes in one rebalance at most and goes in one at most, and it does not go before it came.
 
     A coordinator that takes the group over has forgotten what was not written since: who left may be back, and leave again. In the consumer
@@ -189,23 +168,22 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
             (late, "left before it joined"),
         ):
             if wrong:
-                yield group.breach(ONE_DEPARTURE, row, row["started_at"], f"{members(wrong)}: {text}")
+                yield row, f"{some(wrong, _NAMED)}: {text}"
         came.update(row["joined"])
         gone.update(row["left"])
 
 
-def provisional_has_final(group: GroupRows) -> Iterator[Breach]:
+def provisional_has_final(group: GroupRows) -> Breaches:
     """A provisional row has its final one, or waits, or is open: then no later rebalance of the group has a final row."""
     final = {rebalance_key(row) for row in group.rebalances}
     last = max((row["ended_at"] for row in group.rebalances), default=-1)
     told = [row for row in group.provisional if row["outcome"] in (OPEN, ENDED)]
     for row in group.provisional:
         if row["outcome"] not in (OPEN, ENDED) and rebalance_key(row) not in final and row["ended_at"] < last:
-            text = f"it has no final row, but a later rebalance has one; it waited for {row['waits_for']}"
-            yield group.breach(PROVISIONAL_HAS_FINAL, row, row["started_at"], text)
+            yield row, f"it has no final row, but a later rebalance has one; it waited for {row['waits_for']}"
     newest = max(told, key=lambda row: (row["batch_id"], row["started_at"], row["outcome"] == ENDED), default=None)
     if newest is not None and newest["outcome"] == OPEN and any(row["started_at"] > newest["started_at"] for row in group.rebalances):
-        yield group.breach(PROVISIONAL_HAS_FINAL, newest, newest["started_at"], "it is open, but a later rebalance has a final row")
+        yield newest, "it is open, but a later rebalance has a final row"
 
 
 def rebalance_key(row: Row) -> tuple[int, int]:

@@ -6,22 +6,19 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from jobs.laws.group_rows import Breach, GroupRows, Row
-
-ROUND_HAS_REBALANCE: Final = "ROUND_HAS_REBALANCE"
-ROUNDS_MAKE_REBALANCE: Final = "ROUNDS_MAKE_REBALANCE"
+from jobs.laws.group_rows import Breaches, GroupRows, Row
 
 
-def round_has_rebalance(group: GroupRows) -> Iterator[Breach]:
+def round_has_rebalance(group: GroupRows) -> Breaches:
     """Each round belongs to one rebalance: that with its generation, in whose time it began."""
     since = min((row["started_at"] for row in group.rebalances), default=None)
     for one in group.rounds:
         whose = [row for row in group.rebalances if _belongs(one, row)]
         if len(whose) != 1 and since is not None and one["started_at"] >= since:  # else its rebalance was removed with old rows
-            yield group.breach(ROUND_HAS_REBALANCE, one, one["started_at"], f"epoch {one['epoch']} is in {len(whose)} rebalances")
+            yield one, f"epoch {one['epoch']} is in {len(whose)} rebalances"
 
 
-def rounds_make_rebalance(group: GroupRows) -> Iterator[Breach]:
+def rounds_make_rebalance(group: GroupRows) -> Breaches:
     """They follow each other from its beginning to its end, are as many as it counts, and the first one has its cause."""
     since = min((one["started_at"] for one in group.rounds), default=None)
     for row in group.rebalances:
@@ -29,7 +26,7 @@ def rounds_make_rebalance(group: GroupRows) -> Iterator[Breach]:
             continue
         own = sorted((one for one in group.rounds if _belongs(one, row)), key=lambda one: (one["started_at"], one["epoch"]))
         for text in _wrong(row, own):
-            yield group.breach(ROUNDS_MAKE_REBALANCE, row, row["started_at"], text)
+            yield row, text
 
 
 def _wrong(row: Row, own: Sequence[Row]) -> Iterator[str]:

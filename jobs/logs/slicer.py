@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -271,12 +272,12 @@ class Slicer:
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
         ready = [s for s in self.streams if s.has_more]
-        certain = sorted((s for s in ready if not s.waiting), key=self._due)
+        certain = sorted((s for s in ready if not s.waiting), key=attrgetter("due_ms"))
         if not certain:
-            return min((self._due(s) for s in ready), default=None)
+            return min((s.due_ms for s in ready), default=None)
         until = FOREVER
         for stream in certain:
-            if self._due(stream) > until:
+            if stream.due_ms > until:
                 break
             assert stream.reader is not None
             horizon = stream.reader.horizon()
@@ -284,16 +285,16 @@ class Slicer:
                 self._put_away(stream)
                 return None
             if horizon != FOREVER:
-                until = min(until, max(horizon + self._delay(stream), self._due(certain[0])))
+                until = min(until, max(horizon, certain[0].due_ms))
         return until
 
     def _round(self, slice_: Slice, until: int) -> bool:
         """Reads every log up to the same time; False if nothing is left up to there."""
         progress = False
         for stream in self.streams:
-            if stream.has_more and not stream.waiting and self._due(stream) <= until:
+            if stream.has_more and not stream.waiting and stream.due_ms <= until:
                 progress = True
-                self._take(slice_, stream, until - self._delay(stream), log_end=LogEnd.HOLD)
+                self._take(slice_, stream, until, log_end=LogEnd.HOLD)
         return any(self._settle(slice_, stream) for stream in self._unsettled(until)) or progress
 
     def _unsettled(self, until: int) -> list[Stream]:
@@ -305,7 +306,7 @@ class Slicer:
         waiting = [s for s in self.streams if s.has_more and s.waiting]
         if not waiting:
             return []
-        due = {s.cluster for s in waiting if self._due(s) <= until}
+        due = {s.cluster for s in waiting if s.due_ms <= until}
         behind = {
             cluster: min((s.due_ms for s in self.streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER)
             for cluster in due
@@ -355,13 +356,6 @@ class Slicer:
         slice_.sources[stream.key] = stream
         slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
         return True
-
-    def _delay(self, stream: Stream) -> int:
-        return self.settings.delays.get(stream.broker, 0)
-
-    def _due(self, stream: Stream) -> int:
-        """When a stream's next line comes, its delay included."""
-        return stream.due_ms if stream.due_ms == NEVER else stream.due_ms + self._delay(stream)
 
 
 def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:

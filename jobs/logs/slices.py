@@ -33,7 +33,6 @@ class SlicerSettings:
     slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
     slice_bytes: int = 64 << 20  # of text in a slice, about
     tolerance_ms: int = TOLERANCE_MS  # lines must confirm one that is further ahead of its log than this
-    delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come this much later than those of others
     stretch_bytes: int = 32 << 20  # least of a log that is worth a task of its own, and least of a stretch
     survey_bytes: int = 64 << 20  # of a new log: signs of whose it is are looked for in so much of it
     poll_seconds: float = 1.0  # following: how often to look for more

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -83,16 +83,10 @@ class SpoolSettings(SlicerSettings):
 
 @dataclass(frozen=True)
 class SliceReport:
-    """What one slice holds, and how much of the whole input was read."""
+    """A slice that was written, and how much of the whole input was read."""
 
-    number: int
     path: Place
     lines_read: int
-    kept: int  # LINE records
-    repeated: int  # lines that are numbers in a LINE record of another
-    skipped: int
-    faults: Mapping[str, int]  # number of kept lines with a fault, by fault
-    newest_ms: int | None  # newest time read in the slice
     bytes_read: int  # of the input's files, as they lie on disk, up to now
     bytes_total: int
     last: bool  # holds END records: the input ends here
@@ -221,19 +215,9 @@ class Spool(SurveyedSlicer):
         self._save_state(number)
         self.files.publish(number)
         self.files.sweep()
-        elsewhere = [read for _, log in slice_.stretches for _, read in log.stretches]
-        kept = len(slice_.kept) + sum(read.kept for read in elsewhere)
-        repeated = slice_.kept.folded + sum(read.repeated for read in elsewhere)
-        newest_ms = max((stream.newest_ms for stream in slice_.sources.values()), default=NEVER)
         return SliceReport(
-            number=number,
             path=self.files.path(number),
             lines_read=slice_.lines_read,
-            kept=kept,
-            repeated=repeated,
-            skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept - repeated,
-            faults=dict(sum((read.faults for read in elsewhere), Counter(slice_.kept.faults.values()))),
-            newest_ms=None if newest_ms == NEVER else newest_ms,
             bytes_read=sum(s.bytes_read() for s in self.streams),
             bytes_total=sum(s.signature.size for s in self.streams if s.file),
             last=last,
@@ -332,7 +316,7 @@ def _parts(slice_: Slice) -> Iterator[dict[str, Any]]:
     for stream, log in slice_.stretches:
         for before, stretch, read in log.places():
             row = _mark_row(stream.cluster, stream.broker, PART, read.mark.newest_ms)
-            yield row | {"origin": stream.origin, "position": before, "text": stretch.part.name, "lines": read.kept + read.repeated}
+            yield row | {"origin": stream.origin, "position": before, "text": stretch.part.name, "lines": read.kept}
 
 
 def _mark_row(cluster: str, broker: str, record: str, at_ms: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ WORK: Final = PROJECT / ".work" / "mutants"
 EXPLAINED: Final = PROJECT / "tests" / "specification" / "equivalent_mutants.toml"
 CONSUMER: Final = "consumer"
 """The folder of the specification of consumer groups. Some of its modules have the names of modules for classic groups."""
-NOT_MUTATED: Final = frozenset({"__init__", "codec", "effects", "events", "trace", "trace_json"})
+NOT_MUTATED: Final = frozenset({"__init__", "codec", "effects", "events", "trace", "trace_json", "trace_run"})
 COPIED: Final = ("coordinator_model", "docs", "scripts", "tests/specification", "tests/clients", "tests/data/codec", "tests/data/traces",
                  "tests/data/traces-consumer", "tests/conftest.py", "pyproject.toml")  # fmt: skip
 TESTS: Final = {

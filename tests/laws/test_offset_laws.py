@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.laws.group_rows import by_group
+from jobs.laws.laws import breaches
 from jobs.laws.offset_laws import LAWS
 from tests.laws.test_laws import START_MS, finding, rebalance
 
@@ -39,7 +39,7 @@ def told() -> dict[str, list[dict[str, Any]]]:
 
 
 def broken(tables: dict[str, list[dict[str, Any]]]) -> set[str]:
-    return {breach.law for group in by_group(tables) for law in LAWS for breach in law(group)}
+    return {breach.law for breach in breaches(tables, LAWS)}
 
 
 def test_rows_that_keep_the_laws():

@@ -54,6 +54,10 @@ class Consumer:
     def of(self, record):
         return [row for row in self.rows if row["record"] == record]
 
+    def faults(self):
+        """How many lines have each fault."""
+        return Counter(row["fault"] for row in self.of("line") if row["fault"])
+
     def lines(self):
         """What was kept, by log: comparable whatever the slices were."""
         return {origin: [r for r in self.of("line") if r["origin"] == origin] for origin in {r["origin"] for r in self.rows}}

@@ -13,7 +13,7 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Offsets
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, REBALANCES
 from jobs.laws import offset_laws
-from jobs.laws.group_rows import by_group
+from jobs.laws.laws import breaches
 from tests.tracker.batching import batches
 from tests.tracker.story import EXPIRED, JOINED, START_MS, Story, play, table
 
@@ -258,4 +258,4 @@ def test_no_order_of_lines_and_no_batch_changes_a_row(seed):
     for name in (REBALANCES, REBALANCE_OFFSETS, FINDINGS):
         assert sorted(map(str, table(cut, name))) == sorted(map(str, table(whole, name))), name
     rows = {REBALANCES: table(whole, REBALANCES), REBALANCE_OFFSETS: table(whole, REBALANCE_OFFSETS), FINDINGS: table(whole, FINDINGS)}
-    assert [breach.text for group in by_group(rows) for law in offset_laws.LAWS for breach in law(group)] == []
+    assert breaches(rows, offset_laws.LAWS) == []

@@ -63,7 +63,7 @@ class Planner:
     def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Place]) -> SlicePlan | None:
         """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
         ready = [stream for stream in streams if stream.has_more]
-        if any(stream.due_ms == NEVER or self._settings.delays.get(stream.broker) for stream in ready):
+        if any(stream.due_ms == NEVER for stream in ready):
             return None
         # Whether a log's first lines, or those behind a jump, bear true times is decided once the others have come there.
         undecided = min((stream.due_ms for stream in ready if stream.waiting), default=FOREVER)

@@ -7,7 +7,6 @@ damage at that very place decides how reading goes on, and the log is read in or
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -82,9 +81,7 @@ class StretchRead:
 
     mark: Mark
     lines: int = 0
-    kept: int = 0
-    repeated: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
+    kept: int = 0  # of them, lines in its rows
     seconds: list[int] = field(default_factory=list)  # as of LogReader.take_seconds
 
     def rows(self, stretch: Stretch) -> Iterator[pa.Table]:
@@ -104,9 +101,7 @@ class StretchRead:
             while lines := reader.read(kept, max_lines=left, max_bytes=_HELD_BYTES, log_end=LogEnd.HOLD, fold=True):
                 left -= lines
                 self.lines += lines
-                self.kept += len(kept)
-                self.repeated += kept.folded
-                self.faults.update(kept.faults.values())
+                self.kept += len(kept) + kept.folded
                 whose = (pa.repeat(pa.scalar(name), len(kept)) for name in (log.cluster, log.broker, log.origin))
                 numbers = fetch_rows(fetches.of(reader), log.cluster, log.broker, log.origin, stretch.shares)
                 for rows, own in zip(shared(kept, line_rows(kept, *whose), stretch.shares), numbers, strict=True):
@@ -180,7 +175,7 @@ class LogRead:
     @property
     def kept(self) -> int:
         """Lines in the rows of the parts."""
-        return sum(read.kept + read.repeated for _, read in self.stretches)
+        return sum(read.kept for _, read in self.stretches)
 
     @property
     def seconds(self) -> Iterator[int]:

@@ -51,7 +51,7 @@ def test_a_log_of_any_name(tmp_path, name):
     write(tmp_path / "eu" / "b1" / name, [b"some text of a script", *server()])
     assert found(tmp_path) == [("eu", "b1", f"eu/b1/{name}")]
     consumer, [report] = run(tmp_path, tmp_path / "out")
-    assert (report.lines_read, report.faults) == (301, {})
+    assert (report.lines_read, consumer.faults()) == (301, {})
     assert len(consumer.of("line")) == 300
 
 

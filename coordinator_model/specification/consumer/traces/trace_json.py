@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any, Final
 
 from coordinator_model.specification.consumer.consumer_protocol import read_assignment
@@ -33,6 +34,14 @@ from coordinator_model.specification.requests import JoinAnswer, LeaveAnswer, Sy
 
 Json = dict[str, Any]
 _TOMBSTONE: Final = {"tombstone": True}
+KEYS: Final = {
+    "member_id": "member",
+    "instance_id": "instance",
+    "previous_epoch": "prev_epoch",
+    "pending": "pending_revocation",
+    "rack_id": "rack",
+}
+"""Names of values that have another name in traces."""
 
 
 class TraceSymbols:
@@ -86,29 +95,41 @@ class TraceSymbols:
         return self.by_label(as_sets(partitions))
 
 
+def told(of: Any, names: str, symbols: TraceSymbols) -> Json:
+    """Some values of an object, by their names in traces."""
+    return {KEYS.get(name, name): _value(name, getattr(of, name), symbols) for name in names.split()}
+
+
+def _value(name: str, value: Any, symbols: TraceSymbols) -> Any:  # noqa: PLR0911 - one for each kind of value
+    if name == "classic":
+        return value is not None
+    if name == "error":
+        return value.name
+    if value is None:
+        return None
+    if name in {"member_id", "leader"}:
+        return symbols.member(value)
+    if name == "message":
+        return symbols.text(value)
+    if name in {"assigned", "pending", "assignment", "partitions"}:
+        return symbols.by_label(value)
+    if name == "topics":
+        return sorted(value)
+    return value.value if isinstance(value, Enum) else value
+
+
 def answer_json(answer: Any, symbols: TraceSymbols, image: TopicImage) -> Json:
     """An answer."""
-    error = answer.error.name
+    json = told(answer, "error", symbols)
     if isinstance(answer, JoinAnswer):
-        member, leader = symbols.member(answer.member_id), symbols.member(answer.leader)
-        return {"error": error, "member": member, "generation": answer.generation, "leader": leader, "protocol": answer.protocol}
+        return json | told(answer, "member_id generation leader protocol", symbols)
     if isinstance(answer, SyncAnswer):
-        assigned = partitions_by_id(read_assignment(answer.assignment).partitions, image)
-        return {"error": error, "assignment": symbols.by_label(assigned)}
+        return json | {"assignment": symbols.by_label(partitions_by_id(read_assignment(answer.assignment).partitions, image))}
     if isinstance(answer, LeaveAnswer):
-        return {"error": error, "member_error": answer.members[0].error.name if answer.members else error}
+        return json | {"member_error": answer.members[0].error.name if answer.members else answer.error.name}
     if isinstance(answer, ConsumerGroupHeartbeatAnswer):
-        return {
-            "error": error,
-            "member": None if answer.member_id is None else symbols.member(answer.member_id),
-            "epoch": answer.epoch,
-            "heartbeat_interval_ms": answer.heartbeat_interval_ms,
-            "assignment": None if answer.assignment is None else symbols.by_label(answer.assignment),
-            "message": symbols.text(answer.message),
-        }
-    if isinstance(answer, OffsetFetchAnswer) and error == "NONE":
-        return {"error": error, "offset": answer.offset}
-    return {"error": error}
+        return json | told(answer, "member_id epoch heartbeat_interval_ms assignment message", symbols)
+    return json | (told(answer, "offset", symbols) if isinstance(answer, OffsetFetchAnswer) and not answer.error else {})
 
 
 def snapshot_json(coordinator: ConsumerCoordinator, group_id: str, symbols: TraceSymbols) -> Json:
@@ -137,21 +158,10 @@ def snapshot_json(coordinator: ConsumerCoordinator, group_id: str, symbols: Trac
 
 def _member_json(state: ConsumerGroupState, member: ConsumerGroupMember, symbols: TraceSymbols) -> Json:
     return {
-        "member": symbols.member(member.member_id),
-        "instance": member.instance_id,
-        "epoch": member.epoch,
-        "prev_epoch": member.previous_epoch,
-        "state": member.state.value,
-        "assigned": symbols.by_label(member.assigned),
-        "pending_revocation": symbols.by_label(member.pending),
+        **told(member, "member_id instance_id epoch previous_epoch state assigned pending", symbols),
         **(_epochs_json(member, symbols) if state.release.assignment_epochs else {}),
         "target": symbols.ordered(state.target.get(member.member_id, ())),
-        "topics": sorted(member.topics),
-        "regex": member.regex,
-        "assignor": member.assignor,
-        "rebalance_timeout_ms": member.rebalance_timeout_ms,
-        "rack": member.rack_id,
-        "classic": member.classic is not None,
+        **told(member, "topics regex assignor rebalance_timeout_ms rack_id classic", symbols),
     }
 
 
@@ -177,7 +187,8 @@ def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:  # noqa: PLR0
         case PartitionMetadata():
             return {"rec": "ConsumerGroupPartitionMetadataKey", **_TOMBSTONE}
         case ConsumerGroupMemberMetadata():
-            return {"rec": "MemberMetadata", **_member_metadata(record, symbols)}
+            names = "member_id instance_id topics regex assignor rebalance_timeout_ms rack_id client_id classic"
+            return {"rec": "MemberMetadata", **told(record, names, symbols)}
         case MemberMetadataTombstone(member_id):
             return {"rec": "MemberMetadata", "member": symbols.member(member_id), **_TOMBSTONE}
         case TargetAssignmentMetadata(epoch, at_ms):
@@ -187,44 +198,20 @@ def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:  # noqa: PLR0
             values = _TOMBSTONE if partitions is None else {"partitions": symbols.ordered(partitions)}
             return {"rec": "TargetAssignmentMember", "member": symbols.member(member_id), **values}
         case CurrentMemberAssignment():
-            return {"rec": "CurrentMemberAssignment", **_current_assignment(record, symbols)}
+            current = told(record, "member_id epoch previous_epoch state assigned pending", symbols)
+            epochs = {} if record.assignment_epochs is None else _epochs_json(record, symbols)
+            return {"rec": "CurrentMemberAssignment", **current, **epochs}
         case CurrentMemberAssignmentTombstone(member_id):
             return {"rec": "CurrentMemberAssignment", "member": symbols.member(member_id), **_TOMBSTONE}
         case RegularExpression():
-            return {"rec": "RegularExpression", "regex": record.regex, "topics": list(record.topics)}
+            return {"rec": "RegularExpression", **told(record, "regex topics", symbols)}
         case RegularExpressionTombstone(regex):
             return {"rec": "RegularExpression", "regex": regex, **_TOMBSTONE}
         case OffsetCommitted():
-            told = _TOMBSTONE if record.offset is None else {"offset": record.offset}
-            return {"rec": "OffsetCommit", "topic": record.topic, "partition": record.partition, **told}
+            offset = _TOMBSTONE if record.offset is None else {"offset": record.offset}
+            return {"rec": "OffsetCommit", "topic": record.topic, "partition": record.partition, **offset}
         case ClassicGroupWritten(stored):
             return {"rec": "ClassicGroupMetadata", **(_TOMBSTONE if stored is None else {"generation": stored.generation})}
-
-
-def _member_metadata(record: ConsumerGroupMemberMetadata, symbols: TraceSymbols) -> Json:
-    return {
-        "member": symbols.member(record.member_id),
-        "instance": record.instance_id,
-        "topics": list(record.topics),
-        "regex": record.regex,
-        "assignor": record.assignor,
-        "rebalance_timeout_ms": record.rebalance_timeout_ms,
-        "rack": record.rack_id,
-        "client_id": record.client_id,
-        "classic": record.classic is not None,
-    }
-
-
-def _current_assignment(record: CurrentMemberAssignment, symbols: TraceSymbols) -> Json:
-    return {
-        "member": symbols.member(record.member_id),
-        "epoch": record.epoch,
-        "prev_epoch": record.previous_epoch,
-        "state": record.state.value,
-        "assigned": symbols.by_label(record.assigned),
-        "pending_revocation": symbols.by_label(record.pending),
-        **({} if record.assignment_epochs is None else _epochs_json(record, symbols)),
-    }
 
 
 def episode_json(episode: GroupEpisode, symbols: TraceSymbols) -> Json:
@@ -235,29 +222,7 @@ def episode_json(episode: GroupEpisode, symbols: TraceSymbols) -> Json:
         "start_ms": episode.start_ms,
         "end_ms": episode.end_ms,
         "end_state": None if episode.end_phase is None else episode.end_phase.value,
-        "rounds": [
-            {
-                "epoch": one.epoch,
-                "at_ms": one.at_ms,
-                "cause": one.cause.value,
-                "member": None if one.member_id is None else symbols.member(one.member_id),
-                "reached_ms": one.reached_ms,
-                "superseded": one.superseded,
-            }
-            for one in episode.rounds
-        ],
-        "holders": [
-            {
-                "member": symbols.member(holder.member_id),
-                "from_ms": holder.from_ms,
-                "until_ms": holder.until_ms,
-                "ended": holder.ended,
-                "partitions": symbols.by_label(holder.partitions),
-            }
-            for holder in episode.holders
-        ],
-        "unowned": [
-            {"topic": symbols.label(one.topic_id), "partition": one.partition, "from_ms": one.from_ms, "until_ms": one.until_ms}
-            for one in episode.unowned
-        ],
+        "rounds": [told(one, "epoch at_ms cause member_id reached_ms superseded", symbols) for one in episode.rounds],
+        "holders": [told(holder, "member_id from_ms until_ms ended partitions", symbols) for holder in episode.holders],
+        "unowned": [{"topic": symbols.label(one.topic_id), **told(one, "partition from_ms until_ms", symbols)} for one in episode.unowned],
     }
