@@ -20,9 +20,11 @@ pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).parents[2]
 PLACES = """\
+import os
 from jobs.cli.demo import RECORDING
 from jobs.common.places import class_archive, data_folder, jar_dir, kafka_jar_dir, kept_folder
 from jobs.pipeline.session import CONF
+assert os.access(CONF / "installed-python", os.X_OK)
 for path in (RECORDING / "broker-1" / "server.log.gz", CONF / "log4j2.properties", CONF / "ivysettings.xml",
              data_folder("conf/capture", "log4j2.yaml") / "log4j.properties"):
     assert path.is_file(), path
