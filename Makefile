@@ -88,12 +88,11 @@ coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its o
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
 
 .PHONY: record
-record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (five recordings, a quarter of an hour)
+record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (four recordings, a quarter of an hour)
 	@for release in 3.9.1 4.2.0; do $(BIN)/python -m jobs.common.jars kafka $$release || exit 1; done
 	@for release in 3.9.1 4.2.0; do $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release || exit 1; done
 	@for release in 4.2.0 4.4.0; do \
 	  $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release-consumer --protocol consumer || exit 1; done
-	@$(BIN)/python -m scripts.truth.record 4.4.0 tests/data/staged/kafka-4.2.0-to-4.4.0 --upgrade-from 4.2.0
 
 .PHONY: mutants
 mutants: $(VENV) ## change the specification in one place at a time and check that a test fails (ONLY="sync join" for two modules)

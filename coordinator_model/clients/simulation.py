@@ -2,8 +2,7 @@
 
 The broker handles the requests of a connection one by one, so a heartbeat waits behind a SyncGroup that waits for the leader.
 The input is a list of events: an application starts, stalls, is killed or closes, and the coordinator moves. It decides the whole
-run. The output is the messages of every client and the effects in the group. A simulation begins with an empty group, or with one that
-has been stable for a while (`resume`).
+run. A simulation begins with an empty group, or with one that has been stable for a while (`resume`).
 """
 
 from __future__ import annotations
@@ -13,28 +12,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.clients.client import Assignor, Client, ClientConfig, MemberState
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
-from coordinator_model.specification.effects import Effect
 from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.partition import coordinator_partition
-from coordinator_model.specification.requests import Answer, Heartbeat, JoinedMember, Request
+from coordinator_model.specification.requests import Answer, Heartbeat, Request
 
-GROUP_ID = "g"
+DELAY_MS: Final = 2
+"""Of the network."""
 
 Connection = tuple[int, int]
 """The number of a client, and of its connection."""
-
-
-def round_robin(partitions: int, members: tuple[JoinedMember, ...]) -> tuple[tuple[str, bytes], ...]:
-    """An assignor: partition numbers, dealt out in the order of the member ids."""
-    ids = sorted(member.member_id for member in members)
-    return tuple(
-        (member_id, b" ".join(b"%d" % number for number in range(index, partitions, len(ids)))) for index, member_id in enumerate(ids)
-    )
 
 
 @dataclass(frozen=True)
@@ -49,14 +40,6 @@ class Application:
     dies_ms: int | None = None
     """The process is killed, so the client sends no LeaveGroup."""
     closes_ms: int | None = None
-
-
-class ClientMessage(NamedTuple):
-    """A request that a client sent, or an answer that it got."""
-
-    at_ms: int
-    client: int
-    content: Request | Answer
 
 
 class Beats(NamedTuple):
@@ -75,20 +58,15 @@ class Simulation:
         config: CoordinatorConfig,
         applications: Sequence[Application],
         *,
-        partitions: int = 12,
-        delay_ms: int = 2,
-        group_id: str = GROUP_ID,
-        assignor: Assignor | None = None,
+        group_id: str,
+        assignor: Assignor,
         begin_ms: int = 0,
     ) -> None:
         self.coordinator = Coordinator(config, begin_ms, [coordinator_partition(group_id, config.offsets_topic_num_partitions)])
         self.group_id = group_id
         self.applications = applications
-        self.clients = [Client(application.config, assignor or partial(round_robin, partitions)) for application in applications]
-        self.delay_ms = delay_ms
+        self.clients = [Client(application.config, assignor) for application in applications]
         self.now_ms = begin_ms
-        self.messages: list[ClientMessage] = []
-        self.effects: list[tuple[int, Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self.tickets: list[Connection] = []
@@ -115,9 +93,7 @@ class Simulation:
         for entry, beats in sorted(zip(stored.members, members, strict=True), key=lambda pair: pair[1].last_ms):
             coordinator.handle(group_id, Heartbeat(entry.member_id, stored.generation, entry.instance_id), beats.last_ms)
             client = self.clients[beats.client]
-            client.resume(
-                entry.member_id, stored.generation, entry.assignment, beats.last_ms, max(beats.next_ms - self.delay_ms, self.now_ms)
-            )
+            client.resume(entry.member_id, stored.generation, entry.assignment, beats.last_ms, max(beats.next_ms - DELAY_MS, self.now_ms))
             self._send(beats.client, [])
 
     def move_coordinator(self, at_ms: int, away_ms: int) -> None:
@@ -181,9 +157,8 @@ class Simulation:
 
     def _send(self, number: int, requests: list[Request]) -> None:
         for request in requests:
-            self.messages.append(ClientMessage(self.now_ms, number, request))
             connection = (number, self.clients[number].connection)
-            self._at(self.now_ms + self.delay_ms, partial(self._arrive, connection, request))
+            self._at(self.now_ms + DELAY_MS, partial(self._arrive, connection, request))
         # The heartbeat thread wakes when it has work.
         tick_ms = max(self.clients[number].next_tick_ms(), self.now_ms)
         if tick_ms < self.now_ms + 3_600_000 and (self._ticks[number] < 0 or tick_ms < self._ticks[number]):
@@ -203,12 +178,10 @@ class Simulation:
         self.take_outcome(self.coordinator.handle(self.group_id, self.unanswered[connection][0], self.now_ms, ticket))
 
     def take_outcome(self, outcome: CoordinatorOutcome) -> None:
-        """Keep the effects, and send the replies."""
-        for _, effect in outcome.effects:
-            self.effects.append((effect.at_ms, effect))
+        """Send the replies."""
         for reply in outcome.replies:
             connection = self.tickets[int(reply.ticket)]
-            self._at(max(reply.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, reply.answer))
+            self._at(max(reply.at_ms + DELAY_MS, self.now_ms), partial(self._hear, connection, reply.answer))
             requests = self.unanswered[connection]
             requests.popleft()
             if requests:
@@ -217,5 +190,4 @@ class Simulation:
     def _hear(self, connection: Connection, answer: Answer) -> None:
         number, of_client = connection
         if self.runs(number) and of_client == self.clients[number].connection:
-            self.messages.append(ClientMessage(self.now_ms, number, answer))
             self._send(number, self.clients[number].take_answer(answer, self.now_ms))

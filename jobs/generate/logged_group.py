@@ -78,11 +78,11 @@ class LoggedGroup(Simulation, ABC):
         applications: Sequence[Application],
         *,
         group_id: str,
-        assignor: Assignor | None = None,
+        assignor: Assignor,
         begin_ms: int = 0,
         salt: str = "",
     ) -> None:
-        super().__init__(CoordinatorConfig.of(release), applications, partitions=6, group_id=group_id, assignor=assignor, begin_ms=begin_ms)
+        super().__init__(CoordinatorConfig.of(release), applications, group_id=group_id, assignor=assignor, begin_ms=begin_ms)
         self.scala = not release.startswith("4")
         self.member_count = 0
         self._salt = salt
@@ -175,7 +175,7 @@ class LoggedGroup(Simulation, ABC):
         self._send(number, [OffsetCommit(client.member_id, client.generation, client.config.group_instance_id, 9)])
 
     def take_outcome(self, outcome: CoordinatorOutcome) -> None:
-        """Write the log, keep the effects, and send the replies."""
+        """Write the log, and send the replies."""
         if not (outcome.effects or outcome.replies):
             return
         self.write_log([effect for _, effect in outcome.effects])

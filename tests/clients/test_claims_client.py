@@ -7,9 +7,8 @@ did is in test_claims_recordings.py.
 import pytest
 
 from coordinator_model.clients.client import Client, ClientConfig, MemberState
-from coordinator_model.clients.simulation import Application, Simulation
+from coordinator_model.clients.simulation import Application
 from coordinator_model.errors import Error
-from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import MemberRemoved
 from coordinator_model.specification.requests import (
     Heartbeat,
@@ -26,6 +25,7 @@ from coordinator_model.specification.requests import (
 )
 from coordinator_model.specification.timers import NEVER
 from tests.clients.client_steps import beat, beats_until, joined, new_client, stable
+from tests.clients.watched import WatchedSimulation
 from tests.specification.scene import before, each, over_time, since
 
 TASK = before("0.10.1")  # heartbeats by a task of poll()
@@ -284,7 +284,7 @@ def test_an_application_that_does_not_poll_leaves_once(release):
 def test_a_long_gap_between_polls_seen_from_the_broker(release, ends):
     # Before 0.10.1 a long gap ends the session instead (30 s there), whatever the application is busy with.
     application = Application(ClientConfig.of(release, "c"), stalls=((60_000, 900_000),))
-    simulation = Simulation(CoordinatorConfig.of(release), [application])
+    simulation = WatchedSimulation(release, [application])
     simulation.run_until(800_000)
     (gone,) = [effect for _, effect in simulation.effects if isinstance(effect, MemberRemoved)]
     assert gone.cause.value == ends

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.clients.client import ClientConfig
-from coordinator_model.clients.simulation import GROUP_ID, Application, Beats, Simulation, round_robin
+from coordinator_model.clients.simulation import Application, Beats
 from coordinator_model.errors import Error
-from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transition
 from coordinator_model.specification.member import StoredGroup, StoredMember
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
 from coordinator_model.states import State
+from tests.clients.watched import GROUP_ID, WatchedSimulation
 
 RELEASES = ("0.10.0.1", "0.10.2.2", "2.5.1", "3.9.1", "4.2.0")
 
 
 def simulate(release, *applications, until_ms, moves=()):
-    simulation = Simulation(CoordinatorConfig.of(release), applications)
+    simulation = WatchedSimulation(release, applications)
     for at_ms, away_ms in moves:
         simulation.move_coordinator(at_ms, away_ms)
     simulation.run_until(until_ms)
@@ -66,7 +66,7 @@ def test_a_group_that_was_stable_for_a_while_goes_on(release):
     members = tuple(
         StoredMember(f"c{number}-x", None, f"c{number}", "/h", 45_000, 300_000, b"", b"%d" % number) for number in range(len(applications))
     )
-    simulation = Simulation(CoordinatorConfig.of(release), applications, begin_ms=100_000, group_id="orders")
+    simulation = WatchedSimulation(release, applications, begin_ms=100_000, group_id="orders")
     stored = StoredGroup(7, "consumer", "range", "c0-x", members, 0)
     simulation.resume(stored, [Beats(0, 99_000, 102_000), Beats(1, 98_000, 101_000), Beats(2, 97_500, 100_500)])
     simulation.run_until(104_000)
@@ -195,11 +195,6 @@ def test_who_gives_up_the_connection_does_not_hear_what_is_answered_on_it():
         assert join.at_ms - leads.at_ms == pytest.approx(30_100, abs=501)
         assert {type(message.content) for message in after if message.at_ms < join.at_ms} == {Heartbeat}
     assert simulation.stable()
-
-
-def test_round_robin_deals_every_partition_once():
-    members = [type("M", (), {"member_id": name}) for name in ("b", "a", "c")]
-    assert round_robin(4, tuple(members)) == (("a", b"0 3"), ("b", b"1"), ("c", b"2"))
 
 
 spans = st.tuples(st.integers(5_000, 600_000), st.integers(1_000, 400_000))

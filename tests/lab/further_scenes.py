@@ -110,20 +110,6 @@ def migrates(stage: Stage, _: LocalBroker) -> Scene:
         yield from come_back(stage, running, protocol)
 
 
-def stays(stage: Stage) -> Scene:
-    """Two members, to which nothing happens."""
-    yield from stage.two()
-
-
-def grows_and_shrinks(stage: Stage) -> Scene:
-    """A third member joins; later the second one leaves."""
-    one, two = yield from stage.two()
-    three = stage.enter("3")
-    yield stage.share(one, two, three)
-    stage.close(two)
-    yield stage.share(one, three)
-
-
 def unstored(stage: Stage, broker: LocalBroker) -> Scene:
     """With a broker for itself: a third member joins while a group of three is too large a record for `__consumer_offsets`."""
     one, two = yield from stage.two()

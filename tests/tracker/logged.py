@@ -8,12 +8,10 @@ either order; a client that died takes the answer of its parked request with it.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 from coordinator_model import events as kinds
-from coordinator_model.clients.simulation import GROUP_ID, Application, Connection, Simulation
+from coordinator_model.clients.simulation import Application, Connection
 from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
-from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import CoordinatorOutcome
 from coordinator_model.specification.requests import (
     Answer,
@@ -27,17 +25,18 @@ from coordinator_model.specification.requests import (
     SyncAnswer,
     SyncGroup,
 )
+from tests.clients.watched import GROUP_ID, WatchedSimulation
 from tests.tracker.story import START_MS
 
 
-class LoggedSimulation(Simulation):
+class LoggedSimulation(WatchedSimulation):
     """A simulation whose coordinator writes a request log."""
 
-    def __init__(self, config: CoordinatorConfig, applications: Sequence[Application], *, seed: int = 0) -> None:
+    def __init__(self, release: str, applications: list[Application], *, seed: int = 0) -> None:
         self.log: list[Event] = []
         self._chance = random.Random(seed)
         self._asked: dict[int, tuple[int, Connection, Request]] = {}
-        super().__init__(config, applications)
+        super().__init__(release, applications)
 
     def handle(self, connection: Connection) -> None:
         request = self.unanswered[connection][0]

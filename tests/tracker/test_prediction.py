@@ -15,7 +15,6 @@ from coordinator_model.clients.client import ClientConfig
 from coordinator_model.clients.simulation import Application
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
-from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.tracker import prediction
 from coordinator_model.tracker.hindsight import CAPACITY
 from coordinator_model.view.settings import TrackerSettings
@@ -289,7 +288,7 @@ def life(release: str, seed: int) -> LoggedSimulation:
         stall_ms = starts_ms + chance.randint(0, 60_000)
         stalls = ((stall_ms, stall_ms + chance.randint(1_000, 40_000)),) if chance.random() < 0.3 else ()
         applications.append(Application(config, starts_ms, stalls=stalls, **{} if fate == "stays" else {fate: end_ms}))
-    simulation = LoggedSimulation(CoordinatorConfig.of(release), applications, seed=seed)
+    simulation = LoggedSimulation(release, applications, seed=seed)
     simulation.run_until(120_000)
     return simulation
 

@@ -20,6 +20,7 @@ from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from jobs.generate.logged_group import Answered, LoggedGroup, Said
 from jobs.generate.sentences import Words
+from tests.clients.watched import round_robin
 from tests.tracker.logged import request_line
 from tests.tracker.story import START_MS
 
@@ -44,7 +45,7 @@ class TrueRebalance:
 
 
 def dealt(digest: str) -> tuple[str, ...]:
-    """The partitions of an assignment, as `round_robin` of the simulation writes them."""
+    """The partitions of an assignment, as `round_robin` writes them."""
     return tuple(f"t-{number}" for number in bytes.fromhex(digest).decode().split())
 
 
@@ -147,7 +148,7 @@ class Broker(FailingWrites, LoggedGroup):
         self._hangs = hangs
         self._arrived: dict[Connection, int] = {}
         self._pen = EventPen(release, applications)
-        super().__init__(release, applications, group_id=GROUP)
+        super().__init__(release, applications, group_id=GROUP, assignor=partial(round_robin, 6))
         self.append_errors = append_errors
         self.events = self._pen.events
         self.rebalances: list[TrueRebalance] = []
