@@ -230,7 +230,7 @@ def to_json(rows: Sequence[ProvenRow]) -> str:
         if "details" in row:
             row["details"] = json.loads(row["details"] or "{}")
         if proven.rounds:
-            of_both = {"cluster", "group_id", "generation", "evidence", "batch_id"}
+            of_both = {"cluster", "group_id", "generation"}
             rounds = [_without(one, of_both) | {"revocations": json.loads(one.get("revocations") or "[]")} for one in proven.rounds]
             row["rounds"] = rounds
         shown.append({**row, "lines": [asdict(line) for line in proven.lines]})

@@ -44,7 +44,7 @@ def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
     if rebalance["group_protocol"] == CLASSIC:
         return []
     of = {name: rebalance[name] for name in ("cluster", "group_id", "generation", "started_at", "ended_at")}
-    return reader.ask(own_query("rounds"), of).by_name()
+    return reader.found(own_query("rounds"), of)
 
 
 def last_rounds(lakehouse: Place, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:

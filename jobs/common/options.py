@@ -12,7 +12,7 @@ import click
 
 from jobs.common import exit_codes
 from jobs.common.errors import UserError
-from jobs.common.stores import Place, place_of
+from jobs.common.stores import place_of
 from jobs.common.text import printable
 from jobs.common.times import parse_span
 
@@ -33,18 +33,9 @@ class Span(click.ParamType[timedelta]):
         return value if isinstance(value, timedelta) else parse_span(value, name=param.opts[0] if param else "duration")
 
 
-class PlaceOption(click.ParamType[Place]):
-    """A folder, or a prefix in an object store: s3://BUCKET/PREFIX."""
-
-    name = "place"
-
-    def convert(self, value: str | Place, param: click.Parameter | None, ctx: click.Context | None) -> Place:  # noqa: ARG002
-        """UserError: a store of another kind."""
-        return place_of(value) if isinstance(value, str) else value
-
-
 PATH: Final = click.Path(path_type=Path)
-PLACE: Final = PlaceOption()
+PLACE: Final = click.types.FuncParamType(place_of)
+"""A folder, or a prefix in an object store: s3://BUCKET/PREFIX."""
 SPAN: Final = Span()
 
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.in_records import Records, RecordsOf
+from jobs.answers.rounds import rounds_of
 from jobs.common.places import own_query
 from jobs.common.times import iso
-from jobs.dashboard.queries import MOST, asked, rows_of
+from jobs.dashboard.queries import MOST, asked, named, rows_of
 
 _AROUND: Final = timedelta(milliseconds=1_500)  # before a rebalance and after it
 _GIVEN_LATER: Final = timedelta(seconds=30)  # members of a new generation may ask for their partitions that late
@@ -49,7 +50,7 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
         "rebalance": _with_records(reader, [row], of)[0],
         **_chain(rows_of(reader, "rebalances", **of)["rows"], row),
         "requests": rows_of(reader, "requests", **within),
-        "rounds": _rounds(reader, row, of),
+        "rounds": [named(each) for each in rounds_of(reader, row)],
         "stopped": [_with_cell(each, Records(each["reread_min"], each["reread_max"])) for each in stopped],
         "findings": [*blamed, *findings],
         "afterwards": rows_of(reader, "findings", **of, since=end + _AROUND, until=end + _REFUSED_UNTIL)["rows"],
@@ -71,12 +72,6 @@ def _with_records(reader: QuestionReader, rows: list[Row], of: Mapping[str, Any]
 def _with_cell(row: Row, own: Records) -> Row:
     """A row with the range of what was read twice as its cell says it."""
     return row | {"read_twice": own.read_twice()}
-
-
-def _rounds(reader: QuestionReader, row: Row, of: Mapping[str, Any]) -> list[Row]:
-    begin = row["started_at"] - timedelta(milliseconds=1)
-    rows = rows_of(reader, "rounds", **of, since=begin, until=row["ended_at"])["rows"]
-    return [each for each in rows if each["generation"] == row["generation"]]
 
 
 def _chain(rows: list[Row], row: Row) -> dict[str, Any]:

@@ -26,29 +26,15 @@ from schemas.names import INGEST, INGEST_TOPIC, REPLAY
 
 EXPIRED_UNTIL: Final = "rebalance-expired-until"
 """Up to when `rebalance maintain` deleted old events, epoch ms: a transaction of the table."""
+CHUNK_ROWS: Final = 30_000
+"""Rows of a commit, about as many as ingest makes of a slice. A batch is never cut, for its clock must not overtake its events."""
+RANGE_ROWS: Final = 1_000_000
+"""Rows that are read and sorted at once: a file that holds many batches is read once for all of them."""
 _SOURCE: Final = "rebalance-replay-source"
 _WHOLE: Final = 1 << 60
 """In the place of that time: the copy has all that was there when it last looked."""
 # The origin of shipped lines contains a digest (jobs/kafka/shipper.py). The two ingest queries number their batches independently.
 _SHIPPED: Final = r"regexp_matches(origin, '@[0-9a-f]{12}\.[^/]*$')"
-
-
-@dataclass(frozen=True)
-class CopyLimits:
-    """How much is copied at once."""
-
-    chunk_rows: int = 30_000
-    """Rows of a commit, about as many as ingest makes of a slice. A batch is never cut, for its clock must not overtake its events."""
-    range_rows: int = 1_000_000
-    """Rows that are read and sorted at once: a file that holds many batches is read once for all of them."""
-
-
-@dataclass(frozen=True)
-class CopyProgress:
-    """How many rows are copied."""
-
-    done: int
-    total: int
 
 
 @dataclass(frozen=True)
@@ -61,11 +47,10 @@ class _Batch:
 class EventCopy:
     """The copy from one table group_events to another, which must exist. UserError: the new one holds other events."""
 
-    def __init__(self, old: Place, new: Place, spill: Path, limits: CopyLimits | None = None) -> None:
+    def __init__(self, old: Place, new: Place, spill: Path) -> None:
         self._old = old
         self._new = new
         self._spill = spill
-        self._limits = limits or CopyLimits()
         table = opening.opened(new)
         self._schema = arrow_schema(table)
         # The id of the old table tells its events from those of another lakehouse.
@@ -79,8 +64,8 @@ class EventCopy:
         if known != expired:
             tables.commit(new, table, [], {self._source: expired})
 
-    def run(self) -> Iterator[CopyProgress]:
-        """Copies what is missing; yields the progress after each commit."""
+    def run(self) -> Iterator[tuple[int, int]]:
+        """Copies what is missing; yields after each commit how many rows are copied, of how many."""
         while True:
             old, new = opening.opened(self._old), opening.opened(self._new)
             copied = {False: _written(new, INGEST), True: _written(new, INGEST_TOPIC)}
@@ -98,14 +83,14 @@ class EventCopy:
                 taken = plan[: chunk["number"][-1].as_py() + 1]
                 self._append(chunk, {INGEST_TOPIC if batch.shipped else INGEST: batch.batch_id for batch in taken})
                 done += len(chunk)
-                yield CopyProgress(done, total)
+                yield done, total
 
     def _read(self, source: str, plan: Sequence[_Batch]) -> Iterator[pa.Table]:
         """The rows of the plan's batches, in order, each row with the number of its batch in the plan."""
         first, connection = 0, delta_files.connection(self._spill, self._old)
         while first < len(plan):
             last, rows = first, plan[first].rows
-            while last + 1 < len(plan) and rows + plan[last + 1].rows <= self._limits.range_rows:
+            while last + 1 < len(plan) and rows + plan[last + 1].rows <= RANGE_ROWS:
                 last += 1
                 rows += plan[last].rows
             part = plan[first : last + 1]
@@ -117,16 +102,16 @@ class EventCopy:
                 f"ON events.batch_id = numbers.batch_id AND {_SHIPPED} = shipped "
                 f"WHERE events.batch_id BETWEEN {min(ids)} AND {max(ids)} ORDER BY number"
             )
-            for batch in connection.execute(query).to_arrow_reader(self._limits.chunk_rows):
+            for batch in connection.execute(query).to_arrow_reader(CHUNK_ROWS):
                 yield pa.Table.from_batches([batch])
             first = last + 1
 
     def _chunks(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The same rows, whole batches at a time: at least `chunk_rows` rows, if there are so many."""
+        """The same rows, whole batches at a time: at least CHUNK_ROWS rows, if there are so many."""
         pending: list[pa.Table] = []
         for table in tables:
             pending.append(table)
-            if sum(map(len, pending)) < self._limits.chunk_rows:
+            if sum(map(len, pending)) < CHUNK_ROWS:
                 continue
             rows = pa.concat_tables(pending)
             # The last batch may continue in the next table.

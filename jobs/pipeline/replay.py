@@ -21,7 +21,7 @@ from jobs.common.settings import Settings
 from jobs.common.stores import Place, place_of
 from jobs.health.tally import Tally
 from jobs.lakehouse import folder, locks, swap
-from jobs.lakehouse.event_copy import CopyLimits, EventCopy
+from jobs.lakehouse.event_copy import EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import TableReader, check_events
 from jobs.lakehouse.tables import ensure_table
@@ -63,7 +63,6 @@ def replay(
     settings: Settings,
     swap_them: bool = False,
     spark: SparkSession | None = None,
-    copy_limits: CopyLimits | None = None,
     show: Show = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> ReplayResult:
@@ -86,7 +85,7 @@ def replay(
             stack.enter_context(locks.free_of_jvm(source.lock, busy))
         house = stack.enter_context(_opened(old, new, settings))
         interrupts = stack.enter_context(Interrupts())
-        _copy_events(source, house, copy_limits, show, interrupts)
+        _copy_events(source, house, show, interrupts)
         if interrupts.signal is None:
             show(RunProgress("starting Spark"))
             with started_spark(house, spark, once=True) as session:
@@ -116,10 +115,10 @@ def _opened(old: Place, new: Place, settings: Settings) -> Iterator[Lakehouse]:
         yield house
 
 
-def _copy_events(old: Lakehouse, new: Lakehouse, limits: CopyLimits | None, show: Show, interrupts: Interrupts) -> None:
+def _copy_events(old: Lakehouse, new: Lakehouse, show: Show, interrupts: Interrupts) -> None:
     table = ensure_table(new.folder, GROUP_EVENTS, group_events.SCHEMA)
-    for copied in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill", limits).run():
-        show(RunProgress(f"copied {copied.done:,} of {copied.total:,} events"))
+    for done, total in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill").run():
+        show(RunProgress(f"copied {done:,} of {total:,} events"))
         if interrupts.signal is not None:
             return
 

@@ -15,8 +15,7 @@ from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
-from jobs.lakehouse import opening, swap
-from jobs.lakehouse.event_copy import CopyLimits
+from jobs.lakehouse import event_copy, opening, swap
 from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.followers import files_after, tracked
 from jobs.lakehouse.maintain import Policy, maintain
@@ -96,7 +95,7 @@ def maintained_again_and_again(lake):
     assert not failures
 
 
-def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_had_been(spark, halves, undisturbed, tmp_path):
+def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_had_been(spark, halves, undisturbed, tmp_path, monkeypatch):
     lake, new = tmp_path / "lake", tmp_path / "new"
     events = lake / GROUP_EVENTS
 
@@ -107,7 +106,9 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     assert len(DeltaTable(str(events)).file_uris()) == 1
 
     # Replayed from files that mix batches.
-    outcome = replay(lake, new, settings=SETTINGS, spark=spark, copy_limits=CopyLimits(300, 700))
+    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 300)
+    monkeypatch.setattr(event_copy, "RANGE_ROWS", 700)
+    outcome = replay(lake, new, settings=SETTINGS, spark=spark)
     assert (outcome.before, outcome.without_events, outcome.events) == (None, 0, DeltaTable(str(events)).count())
     assert len(DeltaTable(str(new / GROUP_EVENTS)).file_uris()) > 1
     assert_basic_rows_equality(rows_of(new), rows_of(lake))

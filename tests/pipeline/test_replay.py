@@ -20,7 +20,7 @@ from jobs.common.exit_codes import UNUSABLE
 from jobs.common.settings import Settings
 from jobs.lakehouse import event_copy, locks, opening, swap, tables
 from jobs.lakehouse import folder as lakehouses
-from jobs.lakehouse.event_copy import CopyLimits, EventCopy
+from jobs.lakehouse.event_copy import EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.followers import files_after
 from jobs.lakehouse.maintain import Policy, maintain
@@ -71,9 +71,15 @@ def batch_of(batch, origin="server.log"):
     return [*events, line(group=None, at=batch * 1_000 + 999, kind="clock", origin=origin)]
 
 
-def copy_of(lake, folder, chunk_rows=20):
+@pytest.fixture(autouse=True)
+def in_small_parts(monkeypatch):
+    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
+    monkeypatch.setattr(event_copy, "RANGE_ROWS", 50)
+
+
+def copy_of(lake, folder):
     new = tables.ensure_table(folder, GROUP_EVENTS, TABLES[GROUP_EVENTS])
-    return EventCopy(lake / GROUP_EVENTS, new, folder / "_spill", CopyLimits(chunk_rows, 50)), new
+    return EventCopy(lake / GROUP_EVENTS, new, folder / "_spill"), new
 
 
 def copied(table):
@@ -89,7 +95,7 @@ def content(table):
 
 def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_path):
     copy, new = copy_of(lake, tmp_path / "new")
-    assert [reached.done for reached in copy.run()][-1] == 180
+    assert [done for done, _ in copy.run()][-1] == 180
     assert content(new) == content(lake / GROUP_EVENTS)
     files = [{row["batch_id"] for row in file} for file in copied(new)]
     assert len(files) > 5
@@ -98,13 +104,13 @@ def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_pa
 
 
 def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path):
-    ended = next(iter(copy_of(lake, tmp_path / "new")[0].run()))  # and no further
-    assert 0 < ended.done < 180
+    ended, _ = next(iter(copy_of(lake, tmp_path / "new")[0].run()))  # and no further
+    assert 0 < ended < 180
     append(lake, 30, *batch_of(30))
     work(lake)  # puts them in order
     append(lake, 31, *batch_of(31))
     copy, new = copy_of(lake, tmp_path / "new")
-    assert next(iter(copy.run())).done > ended.done
+    assert next(iter(copy.run()))[0] > ended
     for _ in copy_of(lake, tmp_path / "new")[0].run():
         pass
     batches = [batch for file in copied(new) for batch in sorted({row["batch_id"] for row in file})]
@@ -121,7 +127,7 @@ def test_a_copy_begins_anew_where_events_were_deleted_meanwhile(lake, tmp_path):
     work(lake, keep=timedelta(seconds=5))
     with pytest.raises(UserError, match="begin again in a new folder"):
         copy_of(lake, tmp_path / "new")
-    assert [reached.done for reached in copy_of(lake, tmp_path / "newer")[0].run()][-1] == opening.opened(lake / GROUP_EVENTS).count()
+    assert [done for done, _ in copy_of(lake, tmp_path / "newer")[0].run()][-1] == opening.opened(lake / GROUP_EVENTS).count()
 
 
 @pytest.mark.slow
@@ -130,8 +136,9 @@ def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_pa
         append(lake, batch, *batch_of(batch))
     script = (
         "import sys; from pathlib import Path; from jobs.lakehouse import event_copy, tables; from schemas.tables import TABLES;"
+        "event_copy.CHUNK_ROWS = 1;"
         "old, new = map(Path, sys.argv[1:]); table = tables.ensure_table(new, 'group_events', TABLES['group_events']);"
-        "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill', event_copy.CopyLimits(1)).run()]"
+        "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill').run()]"
     )
     command = [sys.executable, "-c", script, str(lake), str(tmp_path / "new")]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -147,7 +154,7 @@ def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_pa
     assert batches == list(range(40))
 
 
-def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
+def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path, monkeypatch):
     lake = empty_lakehouse(tmp_path / "lake")
     for batch in range(5):
         append(lake, batch, *batch_of(batch))
@@ -155,7 +162,8 @@ def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
         shifted = [{**event, "occurred_at": DAY + 100_000 + batch} for event in batch_of(batch, SHIPPED)]
         append(lake, batch, *shifted, app="rebalance-ingest-topic")
     work(lake)
-    copy, new = copy_of(lake, tmp_path / "new", chunk_rows=1)
+    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 1)
+    copy, new = copy_of(lake, tmp_path / "new")
     for _ in copy.run():
         pass
     told = [(row["origin"], row["batch_id"]) for file in copied(new) for row in file]

@@ -53,5 +53,5 @@ export async function ask(name, values = {}) {
   return { ...answer, rows: answer.objects };
 }
 
-/** Rows of a table: {rows, cut}. See jobs/dashboard/queries.py for the names. */
+/** Rows of a table: {rows, cut}. sql/pages has the names. */
 export const rows = (name, values) => fetchJson(`rows/${name}`, values);
