@@ -74,12 +74,7 @@ class SpoolSettings(SlicerSettings):
     """How logs are read, cut and handed over."""
 
     beats_apart: int = 5_000  # so many rows of heartbeats get a file of their own
-    max_pending: int | None = None  # wait while more slices than this wait for ingest (the last one or two are those at work)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_pending is not None and self.max_pending < 2:
-            raise ValueError("max_pending must be 2 or more: a slice is deleted only when the next one is begun")
+    max_pending: int = FOREVER  # wait while more slices than this wait for ingest: 2 or more, since the last one or two are those at work
 
 
 @dataclass(frozen=True)
@@ -204,10 +199,9 @@ class Spool(SurveyedSlicer):
 
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
-        limit = self.settings.max_pending
-        while limit is not None and self._waiting > limit:
+        while self._waiting > self.settings.max_pending:
             self._waiting = len(self.files.present())
-            if self._waiting > limit:
+            if self._waiting > self.settings.max_pending:
                 if self.is_stopped():
                     return False
                 time.sleep(_STORE_POLL_SECONDS if is_store(self.files.folder) else _POLL_SECONDS)
