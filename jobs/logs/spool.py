@@ -44,6 +44,7 @@ from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
+from jobs.logs.workers import Workers
 from schemas.names import CLOCK, END, PART
 
 STATE_VERSION: Final = 1
@@ -73,12 +74,7 @@ class SpoolSettings(SlicerSettings):
     """How logs are read, cut and handed over."""
 
     beats_apart: int = 5_000  # so many rows of heartbeats get a file of their own
-    max_pending: int | None = None  # wait while more slices than this wait for ingest (the last one or two are those at work)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_pending is not None and self.max_pending < 2:
-            raise ValueError("max_pending must be 2 or more: a slice is deleted only when the next one is begun")
+    max_pending: int = FOREVER  # wait while more slices than this wait for ingest: 2 or more, since the last one or two are those at work
 
 
 @dataclass(frozen=True)
@@ -102,6 +98,9 @@ class Spool(SurveyedSlicer):
         self.settings: SpoolSettings
         self.inputs = inputs
         self.files = SliceFiles(folder)
+        self.workers: Workers | None = None  # may come at any time
+        self.expects_workers = False  # they come soon
+        self.waits_for_workers = False
         self._in_order_until = NEVER  # up to where stretches were tried in vain
         self._writer = uuid4().hex[:8]  # tasks of a process that stood still must not write into the parts of another
         self._next_number = 1
@@ -154,7 +153,7 @@ class Spool(SurveyedSlicer):
     def _fill_in_stretches(self, slice_: Slice) -> bool:
         """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
         plan = self._plan()
-        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or self.awaited_workers() is None)):
+        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or self._awaited_workers() is None)):
             return False
         if not any(stream.reached.line for stream in self.streams):
             most, self.most_lines = self.most_lines, min(_BEGIN_LINES, self.most_lines)
@@ -178,6 +177,17 @@ class Spool(SurveyedSlicer):
         self.read_up_to(slice_, plan.until_ms)
         return True
 
+    def _awaited_workers(self) -> Workers | None:
+        """The workers, when they are there; None if none are expected, or it was stopped before.
+
+        What this process could do meanwhile costs more than it brings: each slice has a row of every member.
+        """
+        self.waits_for_workers = True
+        while self.workers is None and self.expects_workers and not self.is_stopped():
+            time.sleep(_POLL_SECONDS)
+        self.waits_for_workers = False
+        return self.workers
+
     def _plan(self) -> SlicePlan | None:
         if (self.workers is None and not self.expects_workers) or not self.settings.fold:
             return None
@@ -189,10 +199,9 @@ class Spool(SurveyedSlicer):
 
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
-        limit = self.settings.max_pending
-        while limit is not None and self._waiting > limit:
+        while self._waiting > self.settings.max_pending:
             self._waiting = len(self.files.present())
-            if self._waiting > limit:
+            if self._waiting > self.settings.max_pending:
                 if self.is_stopped():
                     return False
                 time.sleep(_STORE_POLL_SECONDS if is_store(self.files.folder) else _POLL_SECONDS)

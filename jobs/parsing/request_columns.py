@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from coordinator_model import events as e
 from jobs.parsing import request_checks as checks
 from jobs.parsing.request_json import (
-    AnsweredGroup,
-    AnsweredTopic,
-    AskedGroup,
     Client,
     Entry,
+    GroupOffsets,
     Header,
     Logged,
+    PartitionOffset,
     Request,
     Response,
     Target,
     TopicIdPartitions,
+    TopicOffsets,
 )
 from jobs.parsing.rows import SOFTWARE_UNKNOWN
 
@@ -27,8 +27,7 @@ _NO_HEADER: Final = Header()
 _NO_REQUEST: Final = Request()
 _NO_RESPONSE: Final = Response()
 _NO_CLIENT: Final = Client()
-_NO_GROUP: Final = AskedGroup()
-_NO_ANSWER: Final = AnsweredGroup()
+_NO_OFFSETS: Final = GroupOffsets()
 _NOTHING: Final = Entry()
 _T = TypeVar("_T")
 
@@ -46,7 +45,7 @@ def concerns_a_group(line: Logged) -> bool:
     if header.request_api_key_name == e.OFFSET_FETCH:
         if request.groups is not None and len(request.groups) != 1:
             return False
-        return request.topics is not None or _asked_group(request).topics is not None
+        return request.topics is not None or _first_group(request).topics is not None
     return True
 
 
@@ -77,9 +76,9 @@ def _either(value: _T | None, other: _T | None) -> _T | None:
     return other if value is None else value
 
 
-def _asked_group(request: Request) -> AskedGroup:
-    """The first group of an OffsetFetch v8+."""
-    return (request.groups[0] if request.groups else None) or _NO_GROUP
+def _first_group(of: Request | Response) -> GroupOffsets:
+    """The first group of an OffsetFetch v8+, or of its answer."""
+    return (of.groups[0] if of.groups else None) or _NO_OFFSETS
 
 
 def _joined(request: Request, response: Response) -> dict[str, Any]:
@@ -147,43 +146,29 @@ def _committed(request: Request, response: Response) -> dict[str, Any]:
     }
 
 
+def _each_partition(topics: Sequence[TopicOffsets | None] | None) -> Iterator[tuple[str | None, PartitionOffset]]:
+    """Partitions, each with its topic: its name, or its id where there is none (v10)."""
+    for topic in topics or ():
+        if topic is not None:
+            yield from ((topic.name or topic.topic_id, part) for part in topic.partitions or () if part is not None)
+
+
 def _accepted(request: Request, response: Response) -> str | None:
     """The offsets of the partitions whose commit was accepted. A broker does not answer in the order in which it was asked."""
-    accepted = {
-        (topic.name or topic.topic_id, part.partition_index)
-        for topic in response.topics or ()
-        if topic is not None
-        for part in topic.partitions or ()
-        if part is not None and not part.error_code
-    }
-    found = [
-        f"{topic.name or topic.topic_id}-{part.partition_index}={part.committed_offset}"  # v10 has no name
-        for topic in request.topics or ()
-        if topic is not None
-        for part in topic.partitions or ()
-        if part is not None and part.committed_offset is not None and (topic.name or topic.topic_id, part.partition_index) in accepted
-    ]
-    return ",".join(found) or None
+    accepted = {(topic, part.partition_index) for topic, part in _each_partition(response.topics) if not part.error_code}
+    return _offsets((topic, part) for topic, part in _each_partition(request.topics) if (topic, part.partition_index) in accepted)
 
 
-def _found_committed(topics: Sequence[AnsweredTopic | None]) -> str | None:
-    """The committed offsets in an answer to OffsetFetch."""
-    return (
-        ",".join(
-            f"{topic.name or topic.topic_id}-{part.partition_index}={part.committed_offset}"
-            for topic in topics
-            if topic is not None
-            for part in topic.partitions or ()
-            if part is not None and not part.error_code and part.committed_offset is not None
-        )
-        or None
-    )
+def _offsets(partitions: Iterable[tuple[str | None, PartitionOffset]]) -> str | None:
+    """The committed offsets of partitions, but for those with an error."""
+    known = (one for one in partitions if not one[1].error_code and one[1].committed_offset is not None)
+    return ",".join(f"{topic}-{part.partition_index}={part.committed_offset}" for topic, part in known) or None
 
 
 def _fetched(request: Request, response: Response) -> dict[str, Any]:
     """The number of partitions that are asked for; null if it is not told."""
-    asked = _asked_group(request)
-    answered = (response.groups[0] if response.groups else None) or _NO_ANSWER  # v8+
+    asked = _first_group(request)
+    answered = _first_group(response)
     topics = _either(request.topics, asked.topics)
     indexes = [None if topic is None else topic.partition_indexes for topic in topics or ()]
     count = None if topics is None or None in indexes else sum(len(part) for part in indexes if part is not None)
@@ -193,7 +178,7 @@ def _fetched(request: Request, response: Response) -> dict[str, Any]:
         "generation": asked.member_epoch,
         "error_code": _either(response.error_code, answered.error_code),
         "member_count": count,
-        "committed": _found_committed(_either(response.topics, answered.topics) or ()),
+        "committed": _offsets(_each_partition(_either(response.topics, answered.topics))),
     }
 
 

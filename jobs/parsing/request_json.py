@@ -47,29 +47,31 @@ class Entry(_Struct):
     port: _Int32 | None = None
 
 
-class AskedPartition(_Struct):
-    """A partition in a commit."""
+class PartitionOffset(_Struct):
+    """A partition in a commit, or in the answer to a commit or an OffsetFetch."""
 
     partition_index: _Int32 | None = None
     committed_offset: _Int64 | None = None
+    error_code: _Int32 | None = None
 
 
-class AskedTopic(_Struct):
-    """A topic of an OffsetFetch, or of a commit."""
+class TopicOffsets(_Struct):
+    """A topic of a commit, an OffsetFetch, or an answer to them."""
 
     name: str | None = None
     topic_id: str | None = None
     partition_indexes: list[_Int32 | None] | None = None
-    partitions: list[AskedPartition | None] | None = None
+    partitions: list[PartitionOffset | None] | None = None
 
 
-class AskedGroup(_Struct):
-    """A group of an OffsetFetch v8+."""
+class GroupOffsets(_Struct):
+    """A group of an OffsetFetch v8+, or of its answer."""
 
     group_id: str | None = None
     member_id: str | None = None
     member_epoch: _Int32 | None = None
-    topics: list[AskedTopic | None] | None = None
+    error_code: _Int32 | None = None
+    topics: list[TopicOffsets | None] | None = None
 
 
 class TopicIdPartitions(_Struct):
@@ -105,32 +107,8 @@ class Request(_Struct):
     key: str | None = None
     key_type: _Int32 | None = None
     coordinator_keys: list[str | None] | None = None
-    groups: list[AskedGroup | None] | None = None
-    topics: list[AskedTopic | None] | None = None
-
-
-class AnsweredPartition(_Struct):
-    """A partition in the answer to a commit or an OffsetFetch."""
-
-    partition_index: _Int32 | None = None
-    committed_offset: _Int64 | None = None
-    error_code: _Int32 | None = None
-
-
-class AnsweredTopic(_Struct):
-    """A topic in the answer to a commit or an OffsetFetch."""
-
-    name: str | None = None
-    topic_id: str | None = None
-    partitions: list[AnsweredPartition | None] | None = None
-
-
-class AnsweredGroup(_Struct):
-    """A group in the answer to an OffsetFetch v8+."""
-
-    group_id: str | None = None
-    error_code: _Int32 | None = None
-    topics: list[AnsweredTopic | None] | None = None
+    groups: list[GroupOffsets | None] | None = None
+    topics: list[TopicOffsets | None] | None = None
 
 
 class Target(_Struct):
@@ -153,9 +131,9 @@ class Response(_Struct):
     member_epoch: _Int32 | None = None
     heartbeat_interval_ms: _Int32 | None = None
     assignment: str | Target | None = None
-    topics: list[AnsweredTopic | None] | None = None
+    topics: list[TopicOffsets | None] | None = None
     results: list[Entry | None] | None = None
-    groups: list[AnsweredGroup | None] | None = None
+    groups: list[GroupOffsets | None] | None = None
     node_id: _Int32 | None = None
     host: str | None = None
     port: _Int32 | None = None

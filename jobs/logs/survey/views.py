@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
 from jobs.logs.formats.unpacked import UnpackedSource
+from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Share, SharedBytes
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -107,7 +108,7 @@ def _ended(text: bytes) -> bytes:
 
 def _joined_lines(log: LogBytes, width: int) -> Iterator[bytes]:
     pieces: list[bytes] = []
-    for line in _lines(log):
+    for line in (line.removesuffix(b"\r") for _, block in blocks_of(log) for line in block[1:-1].split(b"\n")):
         goes_on = pieces and _characters(pieces[-1]) == width and _RECORD.match(line) is None
         if goes_on and sum(map(len, pieces)) < _RECORD_BYTES:
             pieces.append(line)
@@ -117,15 +118,6 @@ def _joined_lines(log: LogBytes, width: int) -> Iterator[bytes]:
         pieces = [line]
     if pieces:
         yield b"".join(pieces) + b"\n" * len(pieces)
-
-
-def _lines(log: LogBytes) -> Iterator[bytes]:
-    rest = b""
-    while block := log.read(_BLOCK_BYTES):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from (line.removesuffix(b"\r") for line in lines)
-    if rest:
-        yield rest
 
 
 def _characters(line: bytes) -> int:

@@ -8,10 +8,7 @@ from typing import NamedTuple
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import TopicId, TopicImage
-from coordinator_model.specification.hash_maps import JavaHashMap, hash_set_of
-
-WorkingShare = JavaHashMap[TopicId, JavaHashMap[int, bool]]
-"""A share that an assignor changes."""
+from coordinator_model.specification.hash_maps import INITIAL_CAPACITY, JavaHashMap, hash_set_of
 
 
 class MemberSpec(NamedTuple):
@@ -48,21 +45,32 @@ class GroupSpec(NamedTuple):
         return 0 if topic is None else topic.partitions
 
 
-def working_copy(share: OrderedPartitions) -> WorkingShare:
-    """`AssignorHelpers.deepCopyAssignment`."""
-    made: WorkingShare = JavaHashMap(len(share))
-    for topic_id, partitions in share:
-        made.put(topic_id, hash_set_of(partitions))
-    return made
+class Share:
+    """A member's share, which an assignor may change. It keeps its order until then."""
 
+    def __init__(self, old: OrderedPartitions) -> None:
+        self.old = old
+        self._working: JavaHashMap[TopicId, JavaHashMap[int, bool]] | None = None
 
-def take_partition(share: WorkingShare, topic_id: TopicId, partition: int) -> None:
-    """Remove a partition, and with the last one its topic."""
-    share[topic_id].remove(partition)
-    if not len(share[topic_id]):
-        share.remove(topic_id)
+    def working(self) -> JavaHashMap[TopicId, JavaHashMap[int, bool]]:
+        """The copy that changes (`AssignorHelpers.deepCopyAssignment`)."""
+        if self._working is None:
+            self._working = JavaHashMap(len(self.old))
+            for topic_id, partitions in self.old:
+                self._working.put(topic_id, hash_set_of(partitions))
+        return self._working
 
+    def give(self, topic_id: TopicId, partition: int, capacity: int = INITIAL_CAPACITY) -> None:
+        """Add a partition. `capacity`: that of the set for the first one of a topic."""
+        self.working().compute(topic_id, lambda partitions: JavaHashMap(capacity) if partitions is None else partitions)
+        self.working()[topic_id].put(partition, True)
 
-def share_in_order(share: WorkingShare) -> OrderedPartitions:
-    """The share in the order of its hash maps."""
-    return tuple((topic_id, tuple(partitions)) for topic_id, partitions in share.items())
+    def take(self, topic_id: TopicId, partition: int) -> None:
+        """Remove a partition, and with the last one its topic."""
+        self.working()[topic_id].remove(partition)
+        if not len(self.working()[topic_id]):
+            self.working().remove(topic_id)
+
+    def in_order(self) -> OrderedPartitions:
+        """The share, in the order of its hash maps if it was changed."""
+        return self.old if self._working is None else tuple((topic_id, tuple(partitions)) for topic_id, partitions in self._working.items())

@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator_model.specification.consumer.assignors.group_spec import (
-    GroupSpec,
-    WorkingShare,
-    share_in_order,
-    take_partition,
-    working_copy,
-)
+from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, Share
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.topics import TopicId
-from coordinator_model.specification.hash_maps import JavaHashMap
 
 NOBODY: Final = -1
 MOST_ROUNDS: Final = 16
@@ -104,8 +97,7 @@ class _HeterogeneousAssignment:
         for topic_id in topic_ids:
             self._assign_rest(topic_id)
         self._balance(topic_ids)
-        shares = zip(self.ids, self.kept, strict=True)
-        return {member_id: share if isinstance(share, tuple) else share_in_order(share) for member_id, share in shares}
+        return {member_id: share.in_order() for member_id, share in zip(self.ids, self.kept, strict=True)}
 
     def _sorted(self) -> list[TopicId]:
         """`topicComparator`: most partitions for each subscriber first."""
@@ -116,19 +108,18 @@ class _HeterogeneousAssignment:
 
         return sorted(self.subscribers, key=rank)
 
-    def _keep(self, member: int) -> OrderedPartitions | WorkingShare:
-        """`maybeRevokePartitions`: what the member keeps of its old share. The share itself, if that is all of it."""
+    def _keep(self, member: int) -> Share:
+        """`maybeRevokePartitions`: what the member keeps of its old share."""
         spec = self.spec.members[self.ids[member]]
-        changed: WorkingShare | None = None
+        share = Share(spec.share)
         for topic_id, partitions in spec.share:
             if spec.subscribes_to(topic_id, self.spec.image):
                 self.loads[member] += len(partitions)
                 for partition in partitions:
                     self.owners[topic_id][partition] = member
             else:
-                changed = working_copy(spec.share) if changed is None else changed
-                changed.remove(topic_id)
-        return spec.share if changed is None else changed
+                share.working().remove(topic_id)
+        return share
 
     def _assign_rest(self, topic_id: TopicId) -> None:
         """`assignRemainingPartitions`, for one topic."""
@@ -176,18 +167,10 @@ class _HeterogeneousAssignment:
         """`assignPartition`."""
         owner = self.owners[topic_id][partition]
         if owner != NOBODY:
-            take_partition(self._working(owner), topic_id, partition)
+            self.kept[owner].take(topic_id, partition)
             self.loads[owner] -= 1
         subscribers = len(self.subscribers[topic_id])
         expected = -(-self.spec.partitions_of(topic_id) // subscribers)
-        share = self._working(member)
-        share.compute(topic_id, lambda partitions: JavaHashMap(int(expected / 0.75 + 1)) if partitions is None else partitions)
-        share[topic_id].put(partition, True)
+        self.kept[member].give(topic_id, partition, int(expected / 0.75 + 1))
         self.owners[topic_id][partition] = member
         self.loads[member] += 1
-
-    def _working(self, member: int) -> WorkingShare:
-        share = self.kept[member]
-        if isinstance(share, tuple):
-            share = self.kept[member] = working_copy(share)
-        return share

@@ -5,16 +5,10 @@ Members keep what they have, up to their quota; the rest goes to those that have
 
 from __future__ import annotations
 
-from coordinator_model.specification.consumer.assignors.group_spec import (
-    GroupSpec,
-    WorkingShare,
-    share_in_order,
-    take_partition,
-    working_copy,
-)
+from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, Share
 from coordinator_model.specification.consumer.member import OrderedPartitions
 from coordinator_model.specification.consumer.topics import TopicId
-from coordinator_model.specification.hash_maps import JavaHashMap, capacity_of_copy, hash_set
+from coordinator_model.specification.hash_maps import capacity_of_copy, hash_set
 
 
 def assign_uniformly(spec: GroupSpec) -> dict[str, OrderedPartitions]:
@@ -43,28 +37,22 @@ class _HomogeneousAssignment:
         kept = {member_id: self._keep(member_id, at) for at, member_id in enumerate(self.spec.members)}
         rest = iter(self.unassigned)
         for member_id, room in self.room:
-            share = kept[member_id]
-            working = working_copy(share) if isinstance(share, tuple) else share
+            kept[member_id].working()
             for _, (topic_id, partition) in zip(range(room), rest):  # noqa: B905 (what is left over goes to the next member)
-                working.compute(topic_id, lambda partitions: JavaHashMap() if partitions is None else partitions)
-                working[topic_id].put(partition, True)
-            kept[member_id] = working
-        return {member_id: share if isinstance(share, tuple) else share_in_order(share) for member_id, share in kept.items()}
+                kept[member_id].give(topic_id, partition)
+        return {member_id: share.in_order() for member_id, share in kept.items()}
 
-    def _keep(self, member_id: str, position: int) -> OrderedPartitions | WorkingShare:
-        """`maybeRevokePartitions`: what the member keeps of its old share. The share itself, if that is all of it."""
-        old = self.spec.members[member_id].share
+    def _keep(self, member_id: str, position: int) -> Share:
+        """`maybeRevokePartitions`: what the member keeps of its old share."""
+        share = Share(self.spec.members[member_id].share)
         with_extra = self.extras > 0
         quota = self.quota + with_extra
-        changed: WorkingShare | None = None
-        for topic_id, partitions in old:
+        for topic_id, partitions in share.old:
             if topic_id not in self.topic_ids:
-                changed = working_copy(old) if changed is None else changed
-                changed.remove(topic_id)
+                share.working().remove(topic_id)
                 continue
             for partition in partitions[quota:]:
-                changed = working_copy(old) if changed is None else changed
-                take_partition(changed, topic_id, partition)
+                share.take(topic_id, partition)
                 self.unassigned.append((topic_id, partition))
             quota -= min(quota, len(partitions))
         if quota > 0 and with_extra and len(self.spec.members) - position > self.extras:
@@ -73,4 +61,4 @@ class _HomogeneousAssignment:
         if quota > 0:
             self.room.append((member_id, quota))
         self.extras -= with_extra
-        return old if changed is None else changed
+        return share
