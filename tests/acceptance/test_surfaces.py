@@ -22,6 +22,8 @@ from jobs.dashboard.first_page import first_page
 from jobs.dashboard.store import Store
 from tests.dashboard.saved_page import Page
 
+pytestmark = pytest.mark.slow
+
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 ALL = ("--limit", "1000")
 SINCE = ("--since", "2020-01-01")

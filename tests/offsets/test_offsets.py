@@ -14,6 +14,7 @@ from coordinator_model.events import Offsets
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, REBALANCES
 from jobs.laws import offset_laws
 from jobs.laws.laws import breaches
+from tests.effort import every
 from tests.tracker.batching import batches
 from tests.tracker.story import EXPIRED, JOINED, START_MS, Story, play, table
 
@@ -221,7 +222,7 @@ def test_a_topic_that_was_made_anew_begins_anew():
     assert table(story.rows(), FINDINGS) == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", every(2, range(6)))
 def test_the_rows_do_not_depend_on_how_the_lines_come(seed):
     story = killed().polls(62_000)
     story.beats([A], 2, 60_000, 150_000).commits(A, 2, P0, 63_000, 150_000)
@@ -250,7 +251,7 @@ def random_story(seed: int) -> OffsetStory:
     return story
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", every(4, range(60)))
 def test_no_order_of_lines_and_no_batch_changes_a_row(seed):
     story = random_story(seed)
     whole = story.rows()
