@@ -103,20 +103,6 @@ def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatc
     assert rows(sliced) == rows(reference)
 
 
-def test_one_brokers_files_arrive_a_minute_of_event_time_later(spark, plain, reference, tmp_path, monkeypatch):
-    """For the groups that it alone coordinated: others wait for no broker longer than the silence that is believed."""
-    late = functools.partial(SpoolSettings, delays={"broker-1": 60_000})
-    monkeypatch.setattr(feeder, "SpoolSettings", late)
-    delayed = track(spark, plain, tmp_path / "lakehouse", slice_lines=2_000)
-    alone = {group for group, names in spoken_for(reference).items() if names == {"broker-1"}}
-    assert len(alone) > 5
-
-    def of_these(found):
-        return Counter({row: n for row, n in found.items() if json.loads(row)[1]["group_id"] in alone})
-
-    assert of_these(rows(delayed)) == of_these(rows(reference))
-
-
 def test_lines_shuffled_within_the_lateness(reference, tmp_path):
     chance = random.Random(3)
 
