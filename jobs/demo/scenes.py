@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka.admin import AdminClient
@@ -27,35 +28,25 @@ REVOCATION_SECONDS: Final = 17
 GOES_ON_SECONDS: Final = 600
 
 
+@dataclass
 class Stage:
     """The group and the topic of a scene, and its consumers.
 
-    They are called 1 and 2, with client ids such as `billing-1`. Consumer 1 uses librdkafka and is left alone. `kind`: that of the others.
+    They are called 1 and 2, with client ids such as `billing-1`. Consumer 1 uses librdkafka and is left alone.
     """
 
-    def __init__(
-        self,
-        consumers: Consumers,
-        group: str,
-        topic: str,
-        kind: str,
-        *,
-        protocol: str = CLASSIC,
-        pace: float = 1,
-        say: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """`protocol`: group.protocol of its consumers. `say` is called with a line about each action.
-
-        `pace`: by how much the timeouts of clients are longer than usual, for machines that have other work.
-        """
-        self.group = group
-        self.say = say
-        self.topic = topic
-        self.partitions = 6
-        self.pace = pace
-        self.kind = kind
-        self.protocol = protocol
-        self._consumers = consumers
+    consumers: Consumers
+    group: str
+    topic: str
+    kind: str
+    """Of the consumers but for the first."""
+    protocol: str = CLASSIC
+    """Their group.protocol."""
+    pace: float = 1
+    """By how much the timeouts of clients are longer than usual, for machines that have other work."""
+    say: Callable[[str], None] = lambda _: None
+    """Is called with a line about each action."""
+    partitions: int = 6
 
     def enter(self, name: str, **settings: Any) -> ConsumerProcess:
         """Starts a consumer; `settings`: those of Consumers.start, and its kind and topic if they are not as usual."""
@@ -67,7 +58,7 @@ class Stage:
             "session_ms": round(SESSION_MS * self.pace),
             **settings,
         }
-        consumer = self._consumers.start(group=self.group, client_id=f"{self.group}-{name}", **settings)
+        consumer = self.consumers.start(group=self.group, client_id=f"{self.group}-{name}", **settings)
         if settings["topic"]:
             self.say(f"{consumer.client_id} joins{' with group.protocol=' + settings['protocol'] if named else ''}")
         return consumer
@@ -94,7 +85,7 @@ class Stage:
 
     def own_topic(self, suffix: str = "") -> Generator[Condition, None, str]:
         """Creates a topic for this group alone and waits until brokers know it; returns its name."""
-        admin, name = AdminClient({"bootstrap.servers": self._consumers.bootstrap}), f"{self.group}{suffix}"
+        admin, name = AdminClient({"bootstrap.servers": self.consumers.bootstrap}), f"{self.group}{suffix}"
         admin.create_topics([NewTopic(name, self.partitions)])[name].result(30)
         yield lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == self.partitions
         return name
@@ -102,7 +93,7 @@ class Stage:
     def grow(self, partitions: int) -> None:
         """Adds partitions to its topic, so that there are so many."""
         self.say(f"{self.topic} gets {partitions - self.partitions} more partitions")
-        admin = AdminClient({"bootstrap.servers": self._consumers.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.consumers.bootstrap})
         admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result(30)
         self.partitions = partitions
 

@@ -120,10 +120,11 @@ class Fetching:
         for partition, offset in member.offsets().items():
             wanted.setdefault(self._leader(partition), {})[partition] = offset
         for broker, offsets in wanted.items():
-            session = Session(member, self._topic(group), broker, offsets, self._chance.randrange(1, 1 << 31))
-            told = _BODIES["response"] | {"sessionId": session.number}
-            session.pieces = pieces(member.client_id, self._api, _BODIES | {"response": told}, self._book.connection(member, broker))
-            session.every_ms = min(_FETCH_MS * len(wanted), _LONGEST_MS)
+            topic, number = self._topic(group), self._chance.randrange(1, 1 << 31)
+            told = _BODIES["response"] | {"sessionId": number}
+            of_line = pieces(member.client_id, self._api, _BODIES | {"response": told}, self._book.connection(member, broker))
+            every_ms = min(_FETCH_MS * len(wanted), _LONGEST_MS)
+            session = Session(member, topic, broker, number, tuple(offsets), list(offsets.values()), every_ms, of_line)
             member.sessions.append(session)
             self._later(session, now_ms + session.every_ms)
 

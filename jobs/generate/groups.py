@@ -45,38 +45,33 @@ class Topic(NamedTuple):
         return self.base + (spans * _BUSY_MS + min(rest_ms, _BUSY_MS)) * self.rate // 1_000
 
 
+@dataclass(slots=True, eq=False)
 class Member:
     """A consumer, its connection to its coordinator, and what its lines have in common."""
 
-    __slots__ = (
-        "beat", "broker", "client_id", "commit", "commit_due_ms", "committed", "connection", "correlation_id", "due_ms", "host",
-        "instance_id", "last_ms", "member_id", "offset", "partitions", "sessions",
-    )  # fmt: skip
-
-    def __init__(self, client_id: str, instance_id: str | None, host: str, offset: int = 0) -> None:
-        self.client_id = client_id
-        self.instance_id = instance_id
-        self.host = host
-        self.connection = ""
-        self.member_id = ""
-        self.correlation_id = 0
-        self.broker = 0
-        """The number of the broker that it is connected to, from 0."""
-        self.beat = ""
-        """Its heartbeats between the correlation id and the times."""
-        self.due_ms = -1
-        """When its coordinator hears from it next; -1: it is not steady."""
-        self.last_ms = 0
-        self.commit: list[str] = []
-        """Pieces of its commits; offsets come between them."""
-        self.commit_due_ms = -1
-        self.offset = offset
-        """Of its commits, if it does not fetch."""
-        self.partitions: Sequence[int] = ()
-        self.sessions: list[Session] = []
-        """Its fetches."""
-        self.committed: list[int] | None = None
-        """By partition, what its group has committed, if it fetches."""
+    client_id: str
+    instance_id: str | None
+    host: str
+    offset: int = 0
+    """Of its commits, if it does not fetch."""
+    connection: str = ""
+    member_id: str = ""
+    correlation_id: int = 0
+    broker: int = 0
+    """The number of the broker that it is connected to, from 0."""
+    beat: str = ""
+    """Its heartbeats between the correlation id and the times."""
+    due_ms: int = -1
+    """When its coordinator hears from it next; -1: it is not steady."""
+    last_ms: int = 0
+    commit: list[str] = field(default_factory=list)
+    """Pieces of its commits; offsets come between them."""
+    commit_due_ms: int = -1
+    partitions: Sequence[int] = ()
+    sessions: list[Session] = field(default_factory=list)
+    """Its fetches."""
+    committed: list[int] | None = None
+    """By partition, what its group has committed, if it fetches."""
 
     def offsets(self) -> dict[int, int]:
         """How far it is in each partition."""
@@ -106,30 +101,30 @@ class Member:
             self.commit = pieces(self.client_id, OFFSET_COMMIT, blank, self.connection)
 
 
+@dataclass(slots=True, eq=False)
 class Session:
     """A fetch session with the leader of some partitions."""
 
-    __slots__ = (
-        "asked", "broker", "due_ms", "epoch", "every_ms", "member", "moved", "number", "offsets", "partitions", "pieces", "told", "topic",
-    )  # fmt: skip
+    member: Member
+    topic: Topic
+    broker: int
+    number: int
+    partitions: tuple[int, ...]
+    offsets: list[int]
+    """Where the next request begins in each partition."""
+    every_ms: int
+    pieces: list[str]
+    """Of a line. Between them come the session, its epoch, what it asks for, and what it is told."""
+    asked: list[str] = field(init=False)
+    told: list[str] = field(init=False)
+    moved: bool = True
+    """The request before began elsewhere, or there was none."""
+    epoch: int = 0
+    due_ms: int = -1
+    """When the next request is answered; -1: none follows."""
 
-    def __init__(self, member: Member, topic: Topic, broker: int, offsets: dict[int, int], number: int) -> None:
-        self.member = member
-        self.topic = topic
-        self.broker = broker
-        self.number = number
-        self.partitions = tuple(offsets)
-        self.offsets = list(offsets.values())
-        """Where the next request begins in each partition."""
-        self.moved = True
-        """The request before began elsewhere, or there was none."""
-        self.epoch = 0
-        self.every_ms = 0
-        self.due_ms = -1
-        """When the next request is answered; -1: none follows."""
-        self.pieces: list[str] = []
-        """Of a line. Between them come the session, its epoch, what it asks for, and what it is told."""
-        self.asked, self.told = _shared(topic.topic_id, self.partitions)
+    def __post_init__(self) -> None:
+        self.asked, self.told = _shared(self.topic.topic_id, self.partitions)
 
 
 @lru_cache(4_096)
