@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -26,7 +27,6 @@ _MOST_LOOK_BYTES: Final = 64 << 10
 _LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
 _BLOCKS: Final = 4  # a task reads a single log: so many blocks of it at a time
 _LOOKS: Final = 16  # blocks in a row that have no time
-_UNTIL_STEPS: Final = 24
 
 
 @dataclass(frozen=True)
@@ -251,14 +251,8 @@ def _until(logs: Sequence[_PlannedLog], lines: int) -> int:
     high = max((last for log in logs if (last := log.last_ms()) is not None), default=low)
     if _lines_until(logs, high) <= lines:
         return FOREVER
-    for _ in range(_UNTIL_STEPS):
-        middle = (low + high) // 2
-        if _lines_until(logs, middle) <= lines:
-            low = middle
-        else:
-            high = middle
-    return low
+    return low + max(0, bisect_right(range(low, high), lines, key=lambda until: _lines_until(logs, until)) - 1)
 
 
-def _lines_until(logs: Sequence[_PlannedLog], until: int) -> float:
-    return sum(((log.end_at(until) or log.start.offset) - log.start.offset) / log.bytes_a_line for log in logs)
+def _lines_until(logs: Sequence[_PlannedLog], until: int) -> int:
+    return ceil(sum(((log.end_at(until) or log.start.offset) - log.start.offset) / log.bytes_a_line for log in logs))
