@@ -1,13 +1,16 @@
 """Puts a lakehouse that replay made in the place of the old one, so that `rebalance run` continues in it.
 
 First it carries over what replay does not make from events: the checkpoints of ingest, the spool, captured records, the account of all
-lines. Then the two folders change their names, one after the other. A marker in the new lakehouse (_checkpoints/replay.json) says how far
-the swap is. While it exists no run begins, and the same command finishes an interrupted swap.
+lines. Then the two folders swap their names, in one step where the system can do that, else in two. A marker in the new lakehouse
+(_checkpoints/replay.json) says how far the swap is. While it exists no run begins, and the same command finishes an interrupted swap.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,8 @@ from jobs.common.stores import Place, StorePath, copy_tree, remove_tree
 from jobs.lakehouse.folder import BEFORE, Lakehouse, present, working
 
 _NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
 
 
 @dataclass(frozen=True)
@@ -105,24 +110,41 @@ def swap(old: Place, new: Place) -> Place:
         return old
     before = before_of(old)
     Marker(str(old.resolve()), str(before.resolve())).write(Lakehouse(new))
-    old.rename(before)
-    new.rename(old)
-    Lakehouse(old).replay.unlink()
-    return before
+    if not exchange(new, old):
+        old.rename(before)
+        new.rename(old)
+    return _finish(old, new, before)
 
 
 def resume(old: Place, new: Place) -> Place | None:
     """Finishes an interrupted swap; returns where the old lakehouse is now. None: there is nothing to finish."""
     if isinstance(old, StorePath) or isinstance(new, StorePath):
         return None
-    if not old.exists():  # interrupted between the two renames
+    marker = Marker.read(Lakehouse(old))
+    if marker is None and not old.exists():  # interrupted between the two renames
         marker = Marker.read(Lakehouse(new))
         if marker is None or not marker.before or Path(marker.source) != old.resolve():
             return None
         new.rename(old)
-    marker = Marker.read(Lakehouse(old))
     if marker is None or not marker.before:
         return None
     with working(Lakehouse(old)):
-        Lakehouse(old).replay.unlink()
-    return Path(marker.before)
+        return _finish(old, new, Path(marker.before))
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swaps the names of two folders in one step. False: this system cannot; nothing was done."""
+    if sys.platform != "linux":
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    return bool(renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+
+
+def _finish(old: Path, new: Path, before: Path) -> Path:
+    if new.exists():  # after an exchange, the old lakehouse has the name of the new one
+        new.rename(before)
+    Lakehouse(old).replay.unlink()
+    return before

@@ -234,8 +234,11 @@ def test_a_replayed_lakehouse_has_the_account_of_all_lines(lake, tmp_path, monke
     assert not (new / "pipeline_health").exists()
 
 
-def test_a_swap(tmp_path):
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_swap(tmp_path, monkeypatch, at_once):
     old, new = two_lakehouses(tmp_path)
+    if not at_once:
+        monkeypatch.setattr(swap, "exchange", lambda *_: False)
     before = swap.swap(old.folder, new.folder)
     assert is_new(old.folder)
     assert is_old(before)
@@ -243,12 +246,17 @@ def test_a_swap(tmp_path):
     assert before.name == f"lake.before-model-{lakehouses.MODEL_VERSION}"
 
 
+@pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("steps", range(3))
-def test_a_swap_that_was_killed_is_finished_by_the_same_command(tmp_path, monkeypatch, steps):
+def test_a_swap_that_was_killed_is_finished_by_the_same_command(tmp_path, monkeypatch, at_once, steps):
     """`steps`: how many of the changes to folders and marker were done."""
+    if at_once and not swap.exchange(*exchangeable(tmp_path)):
+        pytest.skip("this system cannot exchange folders")
     old, new = two_lakehouses(tmp_path)
     with monkeypatch.context() as patch:
-        killed_after(patch, steps)
+        if not at_once:
+            patch.setattr(swap, "exchange", lambda *_: False)
+        killed_after(patch, steps, at_once=at_once)
         with pytest.raises(KeyboardInterrupt):
             swap.swap(old.folder, new.folder)
     run_on = lakehouses.opened(old.folder if steps else new.folder, Settings())
@@ -265,7 +273,8 @@ def test_a_swap_that_was_killed_is_finished_by_the_same_command(tmp_path, monkey
 def test_the_command_finishes_a_swap_and_says_where_the_old_lakehouse_is(tmp_path, monkeypatch, capsys):
     old, new = two_lakehouses(tmp_path)
     with monkeypatch.context() as patch:
-        killed_after(patch, 1)
+        patch.setattr(swap, "exchange", lambda *_: False)
+        killed_after(patch, 1, at_once=False)
         with pytest.raises(KeyboardInterrupt):
             swap.swap(old.folder, new.folder)
     command = ["replay", "--from", str(old.folder), "--lakehouse", str(new.folder), "--swap"]
@@ -276,7 +285,13 @@ def test_the_command_finishes_a_swap_and_says_where_the_old_lakehouse_is(tmp_pat
     assert "no lakehouse at" in capsys.readouterr().err
 
 
-def killed_after(patch, steps):
+def exchangeable(folder):
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    return folder / "one", folder / "other"
+
+
+def killed_after(patch, steps, *, at_once):
     """Lets so many changes of names happen, and then what a kill does: nothing more."""
     left = [steps]
 
@@ -291,6 +306,8 @@ def killed_after(patch, steps):
 
     patch.setattr(Path, "rename", counted(Path.rename))
     patch.setattr(Path, "unlink", counted(Path.unlink))
+    if at_once:
+        patch.setattr(swap, "exchange", counted(swap.exchange))
 
 
 def test_what_cannot_be_swapped(tmp_path):
