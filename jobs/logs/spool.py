@@ -44,7 +44,6 @@ from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
-from jobs.logs.workers import Workers
 from schemas.names import CLOCK, END, PART
 
 STATE_VERSION: Final = 1
@@ -98,9 +97,6 @@ class Spool(SurveyedSlicer):
         self.settings: SpoolSettings
         self.inputs = inputs
         self.files = SliceFiles(folder)
-        self.workers: Workers | None = None  # may come at any time
-        self.expects_workers = False  # they come soon
-        self.waits_for_workers = False
         self._in_order_until = NEVER  # up to where stretches were tried in vain
         self._writer = uuid4().hex[:8]  # tasks of a process that stood still must not write into the parts of another
         self._next_number = 1
@@ -153,7 +149,7 @@ class Spool(SurveyedSlicer):
     def _fill_in_stretches(self, slice_: Slice) -> bool:
         """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
         plan = self._plan()
-        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or self._awaited_workers() is None)):
+        if plan is None or (self.workers is None and (plan.lines < self.settings.slice_lines or self.awaited_workers() is None)):
             return False
         if not any(stream.reached.line for stream in self.streams):
             most, self.most_lines = self.most_lines, min(_BEGIN_LINES, self.most_lines)
@@ -176,17 +172,6 @@ class Spool(SurveyedSlicer):
             self.take_read(slice_, stream, read)
         self.read_up_to(slice_, plan.until_ms)
         return True
-
-    def _awaited_workers(self) -> Workers | None:
-        """The workers, when they are there; None if none are expected, or it was stopped before.
-
-        What this process could do meanwhile costs more than it brings: each slice has a row of every member.
-        """
-        self.waits_for_workers = True
-        while self.workers is None and self.expects_workers and not self.is_stopped():
-            time.sleep(_POLL_SECONDS)
-        self.waits_for_workers = False
-        return self.workers
 
     def _plan(self) -> SlicePlan | None:
         if (self.workers is None and not self.expects_workers) or not self.settings.fold:

@@ -59,11 +59,6 @@ def each_time(block: bytes, *, own: bool) -> Iterator[re.Match[bytes]]:
     return (_OWN_TIME if own else _ANY_TIME).finditer(block)
 
 
-def times_of(block: bytes, *, own: bool) -> list[bytes]:
-    """The same times as text."""
-    return (_OWN_TIME if own else _ANY_TIME).findall(block)
-
-
 def seconds_of(time: bytes) -> float | None:
     """Seconds since 1970 by a clock of UTC; None if there is no such time."""
     try:

@@ -12,7 +12,8 @@ from statistics import median_low
 from typing import Final
 
 from jobs.common.times import zone_named
-from jobs.logs.survey.block_times import WITNESSES, each_time, has_own_times, seconds_of, times_of
+from jobs.logs.survey.block_times import WITNESSES, each_time, has_own_times, seconds_of
+from jobs.logs.survey.ordered_times import OrderedTimes, ordered_times
 from jobs.logs.survey.sections import WHOLE, Section
 
 FALL_BACK_SECONDS: Final = 60
@@ -28,7 +29,7 @@ class SectionSearch:
     """Follows the times of a file's lines. `zone`: that of times without an offset."""
 
     def __init__(self, zone: str) -> None:
-        self._own_times = True  # see has_own_times; decided by the first block
+        self.own_times = True  # see has_own_times; decided by the first block
         self._found: list[Section] = []
         self._zone = zone_named(zone)
         self.lines = 0  # so far
@@ -47,25 +48,28 @@ class SectionSearch:
     def take(self, offset: int, block: bytes) -> None:
         """Looks at the next block, which begins at an offset."""
         if not self.lines:
-            self._own_times = has_own_times(block)
-        if not self._take_ordered(block):
-            self._look_closely(offset, block)
+            self.own_times = has_own_times(block)
+        if self.take_ordered(ordered_times([(offset, block)], own=self.own_times)):
+            return
+        self._look_closely(offset, block)
         self.lines += block.count(b"\n") - 1  # a block begins with the line end before it
 
-    def _take_ordered(self, block: bytes) -> bool:
-        """Takes a block whose times do not go back, as most do; False if they need a look at each."""
-        times = times_of(block, own=self._own_times)
-        if times:
-            if self._start is not None or times[0] < self._last or times != sorted(times):
+    def take_ordered(self, ordered: OrderedTimes | None) -> bool:
+        """Takes the next lines at once; False if they need a look at each block."""
+        if ordered is None:
+            return False
+        if ordered.first:
+            if self._start is not None or ordered.first < self._last:
                 return False
-            self._recent.extend(filter(None, map(seconds_of, times[-WITNESSES:])))
-            self._rises += times[0] < times[-1]
-            self._last = times[-1]
+            self._recent.extend(ordered.recent)
+            self._rises += ordered.rises
+            self._last = ordered.last
+        self.lines += ordered.lines
         return True
 
     def _look_closely(self, offset: int, block: bytes) -> None:
         line, counted, before = self.lines, 0, seconds_of(self._last) or 0.0
-        for match in each_time(block, own=self._own_times):
+        for match in each_time(block, own=self.own_times):
             self._last = match[1]
             at = seconds_of(self._last)
             if at is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
@@ -14,6 +16,9 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners
 from jobs.logs.survey.signs import Signs
 from jobs.logs.survey.surveyor import Surveyor
+from jobs.logs.workers import Workers
+
+_POLL_SECONDS: Final = 0.1
 
 
 class SurveyedSlicer(Slicer):
@@ -21,6 +26,9 @@ class SurveyedSlicer(Slicer):
 
     def __init__(self, find: Callable[[], list[LogFile]], settings: SlicerSettings) -> None:
         super().__init__(find, settings)
+        self.workers: Workers | None = None  # may come at any time
+        self.expects_workers = False  # they come soon
+        self.waits_for_workers = False
         self.known: dict[str, KnownNodes] = {}  # by cluster
         self.notes: list[str] = []  # what a reader should know about whose logs these are
         self.zones: list[str] = []  # that lines show, as `--timezone` would name them
@@ -38,9 +46,24 @@ class SurveyedSlicer(Slicer):
         self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, with their brokers."""
-        surveyor = Surveyor(self.streams, owners, self.known, self.settings)
+        has_workers = self.workers is not None or self.expects_workers
+        surveyor = Surveyor(self.streams, owners, self.known, self.settings, self._workers_for, has_workers)
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.zones += surveyor.zones
         self.signs = surveyor.signs
         return streams
+
+    def _workers_for(self, waits: bool) -> Workers | None:  # noqa: FBT001
+        return self.awaited_workers() if waits else self.workers
+
+    def awaited_workers(self) -> Workers | None:
+        """The workers, when they are there; None if none are expected, or it was stopped before.
+
+        What this process could do meanwhile costs more than it brings: each slice has a row of every member.
+        """
+        self.waits_for_workers = True
+        while self.workers is None and self.expects_workers and not self.is_stopped():
+            time.sleep(_POLL_SECONDS)
+        self.waits_for_workers = False
+        return self.workers

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.common.text import some
-from jobs.logs.bytes import Fingerprint, open_log
+from jobs.logs.bytes import Fingerprint, PlainBytes, open_log
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.files import DEFAULT_BROKER, LogFile
 from jobs.logs.record_judge import RecordTimes, holds_records
@@ -17,15 +17,20 @@ from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Containers, own_lines
+from jobs.logs.survey.ordered_times import OrderedTimes
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
+from jobs.logs.survey.ranges import TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.section_search import SectionSearch
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
 from jobs.logs.times import LocalTimes
+from jobs.logs.workers import Workers
 
 _NAMED: Final = 5  # containers of a file
+_OWN_RANGES: Final = 64
+"""Of logs that workers look at, while there are none: the cores have nothing else to do, but the driver is to take little time in all."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,11 @@ class _Found:
 class _Look:
     """What was seen of a log, as it is viewed."""
 
+    log: _Found
     search: SectionSearch
     wraps: Wraps = field(default_factory=Wraps)
     containers: Containers = field(default_factory=Containers)
+    line_end: int | None = None  # behind which workers look; None: all that matters was seen
 
 
 @dataclass
@@ -60,6 +67,8 @@ class Surveyor:
     _owners: Mapping[tuple[str, str, str], Owners]  # of the logs by the place they had
     _known: dict[str, KnownNodes]
     _settings: SlicerSettings
+    _workers: Callable[[bool], Workers | None]  # those that there are by then, or waits for them
+    _has_workers: bool  # now or soon
     notes: list[str] = field(default_factory=list)
     zones: list[str] = field(default_factory=list)  # that lines show, as a user would name them
     signs: dict[str, list[Signs]] = field(default_factory=dict)  # by cluster
@@ -69,8 +78,8 @@ class Surveyor:
         found: dict[str, list[_Found]] = {file.cluster: [] for file, _ in files}
         streams: list[tuple[Stream, LogFile]] = []
         whole = [self._found(*one, one[0].broker, is_client=one[0].broker == CLIENTS) for one in files if not _is_record(one[0])]
-        for log in whole:
-            found[log.file.cluster] += self._logs_in(log, self._look(log))
+        for log, look in zip(whole, self._look(whole), strict=True):
+            found[log.file.cluster] += self._logs_in(log, look)
         for folder, every in sorted(found.items()):
             logs = [log for log in every if not log.is_client]
             cluster = self._cluster_of(folder, logs)
@@ -92,8 +101,7 @@ class Surveyor:
             for _, ones in groupby(owned, key=lambda pair: pair[0].file):
                 self._note(list(ones))
             records = [self._found(*one, folder, is_client=True) for one in files if one[0].cluster == folder and _is_record(one[0])]
-            for record in records:
-                self._look(record)
+            self._look(records)
             self._find_zones(cluster, new, every, [Dated(False, one.moments, DEFAULT_ZONE, is_named=False) for one in records])
         return streams
 
@@ -113,7 +121,7 @@ class Surveyor:
             if len(brokers) == 1 and "/" in file.origin and not is_client:
                 folder = file.broker
             one = self._found(file, found.fingerprint, folder, is_client=is_clients, view=view._replace(share=share))
-            inner = self._look(one)
+            (inner,) = self._look([one])
             yield from self._sections(one, inner.search.end() if inner is not None else WHOLE)
 
     def _found(self, file: LogFile, fingerprint: Fingerprint, folder: str, *, is_client: bool, view: View = AS_IT_IS) -> _Found:
@@ -123,13 +131,26 @@ class Surveyor:
         moments = Moments(signs.joins, bare, RecordTimes if is_record else LocalTimes)
         return _Found(file, fingerprint, signs, moments, folder, is_client, view=view)
 
-    def _look(self, one: _Found) -> _Look | None:
-        """Looks through a log, and takes its signs; None: it cannot be opened."""
+    def _look(self, logs: Sequence[_Found]) -> list[_Look | None]:
+        """Looks through logs, and takes their signs; None: a log cannot be opened."""
+        looks = [self._head(one) for one in logs]
+        ranges = [(look, one) for look in looks if look is not None and look.line_end is not None for one in self._rest(look)]
+        for number, (look, one) in enumerate(ranges):
+            if (workers := self._workers(number >= _OWN_RANGES)) is not None:
+                rest = ranges[number:]
+                for (behind, other), times in zip(rest, workers.map(ordered_times_of, [one for _, one in rest]), strict=True):
+                    _take(behind.search, other, times)
+                break
+            _take(look.search, one, ordered_times_of(one))
+        return looks
+
+    def _head(self, one: _Found) -> _Look | None:
+        """Looks through a log; if it is large and there are workers, through its beginning."""
         try:
             log = viewed(open_log(one.file.path), one.view)
         except OSError:
             return None
-        look, most_bytes = _Look(SectionSearch(self._settings.zone(one.file.cluster))), self._settings.survey_bytes
+        look, most_bytes = _Look(one, SectionSearch(self._settings.zone(one.file.cluster))), self._settings.survey_bytes
         with log:
             for offset, block in blocks_of(log):
                 line = look.search.lines
@@ -143,9 +164,23 @@ class Surveyor:
                         look.containers.look_at(block, only_requests=only_requests)
                         if not one.is_client:
                             look.wraps.look_at(block)
-                if look.search.has_ended or (one.is_client and offset + len(block) > most_bytes):
+                line_end = offset + len(block) - 1
+                if look.search.has_ended or (one.is_client and line_end > most_bytes):
+                    break
+                if line_end > most_bytes and self._has_workers and isinstance(log, PlainBytes):
+                    look.line_end = line_end
                     break
         return look
+
+    def _rest(self, look: _Look) -> list[TimeRange]:
+        """What is behind the beginning of a large log, as whole lines for several workers."""
+        path, fingerprint = look.log.file.path, look.log.fingerprint
+        log = fingerprint.opened(path)
+        if log is None or look.line_end is None:
+            return []
+        with log:
+            assert isinstance(log, PlainBytes)
+            return ranges_of(path, fingerprint, log, look.line_end, self._settings.stretch_bytes, own_times=look.search.own_times)
 
     def _sections(self, one: _Found, starts: tuple[Section, ...]) -> Iterator[_Found]:
         """The logs in a view of a file, one after the other."""
@@ -236,6 +271,13 @@ class Surveyor:
                     f"{origin} has requests at {len(log.signs.addresses)} addresses. It does not say whether one broker has"
                     f" them all: they count as {own.broker}'s. Add the server.log of each broker"
                 )
+
+
+def _take(search: SectionSearch, one: TimeRange, times: OrderedTimes | None) -> None:
+    """Takes the times of a range. None: it is not in order, or a worker did not see it."""
+    if not search.has_ended and not search.take_ordered(times):
+        for offset, block in blocks_within(one) or ():
+            search.take(offset, block)
 
 
 def _is_record(file: LogFile) -> bool:
