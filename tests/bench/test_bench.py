@@ -66,6 +66,7 @@ def test_the_processor_time_of_a_process_counts_whose_parent_does_not_wait_for_i
     assert 0.5 < float(done.stdout) < 3
 
 
+@pytest.mark.long
 def test_the_state_is_measured():
     """It takes the form of packets from the tests, so a new form of theirs breaks it."""
     options = ("--groups", "50", "--idle", "50", "--sample", "1", "--large", "100")

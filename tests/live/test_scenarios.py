@@ -17,7 +17,7 @@ from jobs.demo.children import RebalanceCommand, shipped_lines
 from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, JAVA, LIBRDKAFKA
 from jobs.demo.local_broker import brokers_of
 from jobs.demo.scenes import ScenePlayer, Stage
-from tests.effort import every
+from tests.effort import long
 from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
 from tests.lab.further_consumers import FurtherConsumers
 from tests.laws.kept import assert_laws_are_kept
@@ -43,16 +43,22 @@ AT_ONCE = 9
 # Most of a scene is waiting. A pipeline that looks for lines as often as it can would take the cores from other tests.
 PIPELINE = "[pipeline]\ninterval_ms = 5000\nshards = 8\n"
 
-PLAYED = every(
-    3,
-    [
-        *((scene, kind, CLASSIC) for scene in PLAYED_LIVE for kind in (LIBRDKAFKA, JAVA)),
-        *((scene, kind, CONSUMER) for scene, kinds in CONSUMER_PLAYED_LIVE.items() for kind in kinds),
-    ],
-)
-"""Two kinds of consumers by turns; all else is played by `make test-long`, and stands in the recordings."""
+FEW = {
+    (scenes.leaves, LIBRDKAFKA, CLASSIC),
+    (scenes.is_killed, JAVA, CLASSIC),
+    (scenes.stalls, LIBRDKAFKA, CLASSIC),
+    (scenes.is_frozen, LIBRDKAFKA, CONSUMER),
+    (scenes.revokes_slowly, JAVA, CONSUMER),
+    (scenes.has_a_growing_topic, LIBRDKAFKA, CONSUMER),
+}
+"""Scenes for `make test`. `make test-long` plays all."""
+ALL = [
+    *((scene, kind, CLASSIC) for scene in PLAYED_LIVE for kind in (LIBRDKAFKA, JAVA)),
+    *((scene, kind, CONSUMER) for scene, kinds in CONSUMER_PLAYED_LIVE.items() for kind in kinds),
+]
+PLAYED = [one if one in FEW else long(*one) for one in ALL]
 EXPECTED = {CLASSIC: PLAYED_LIVE, CONSUMER: OF_CONSUMER_PROTOCOL}
-MOVED = [(LIBRDKAFKA, CLASSIC), (JAVA, CLASSIC), (LIBRDKAFKA, CONSUMER)]
+MOVED = [(LIBRDKAFKA, CLASSIC), long(JAVA, CLASSIC), (LIBRDKAFKA, CONSUMER)]
 """Kinds of consumers and protocols of the groups whose coordinator is killed."""
 
 
@@ -193,8 +199,11 @@ def commits(consumer):
 @pytest.fixture(scope="module")
 def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
     """All scenes that are asked for, many at once. Then the third broker, which coordinates other groups, is killed."""
-    ours = [item for item in request.session.items if item.function is test_what_was_done_is_what_is_told]
-    chosen = [tuple(item.callspec.params[name] for name in ("scene", "kind", "protocol")) for item in ours]
+    asked = [(item.function, tuple(item.callspec.params.values())) for item in request.session.items if hasattr(item, "callspec")]
+    chosen, moved = (
+        [values for function, values in asked if function is test]
+        for test in (test_what_was_done_is_what_is_told, test_a_coordinator_that_is_killed_loses_nobody)
+    )
     cluster = Cluster(tmp_path_factory.mktemp("scenes"))
     settled = set()
 
@@ -202,7 +211,7 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
         one, two = yield from stage.two(session_ms=PATIENT_MS)
         yield lambda: cluster.watch.rebalances(stage.group) == 2
         settled.add(stage.group)
-        yield lambda: len(settled) == len(MOVED)
+        yield lambda: len(settled) == len(moved)
         cluster.brokers[2].kill()
         yield lambda: 3 not in cluster.coordinators().values()
         yield from commits(one)
@@ -227,13 +236,13 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
         with FurtherConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             moving = {
                 (kind, protocol): Stage(consumers, named("moves", kind, protocol, leaders, {3}), TOPIC, kind, protocol=protocol)
-                for kind, protocol in MOVED
+                for kind, protocol in moved
             }
             cluster.play((stage.group, moves(stage)) for stage in moving.values())
             cluster.until_told({stage.group: 3 for stage in moving.values()})
             # It comes a minute after the move: by then all else was told.
             cluster.until(
-                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED if one[1] == CLASSIC),
+                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in moved if one[1] == CLASSIC),
                 "nobody tells of the move",
             )
         codes = [ship.stop() for ship in cluster.ships]

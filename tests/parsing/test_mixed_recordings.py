@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import long
 from tests.logs.log_makers import write
 from tests.logs.survey.mixing import events_of, logs_of, moved, shuffled
 
@@ -60,9 +61,9 @@ def stern(box: str) -> bytes:
     ("prefix", "chunk", "hours"),
     [
         (compose, 40, {"broker": 0, "clients": 9}),
-        pytest.param(compose, 5_000, {"broker": 0, "clients": -4}, marks=pytest.mark.long),
-        (kubectl, 300, {"broker": 0, "clients": 0, "payments-core-1": 5, "web-clicks-2": 9}),
-        pytest.param(stern, 1_000, {"broker": 5, "clients": 9}, marks=pytest.mark.long),
+        long(compose, 5_000, {"broker": 0, "clients": -4}),
+        long(kubectl, 300, {"broker": 0, "clients": 0, "payments-core-1": 5, "web-clicks-2": 9}),
+        long(stern, 1_000, {"broker": 5, "clients": 9}),
     ],
 )
 def test_shuffled_by_container(plain, tmp_path, prefix, chunk, hours):
