@@ -18,7 +18,7 @@ SPARK := $(VENV) $(JARS)
 SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 
 # Programs that some tests start where they are installed.
-DEBIAN_PACKAGES := chromium prometheus prometheus-alertmanager
+DEBIAN_PACKAGES := chromium-headless-shell prometheus prometheus-alertmanager
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
 ifneq (,$(filter demo demo-live test test-long bench bench-scale archive chaos record,$(MAKECMDGOALS)))

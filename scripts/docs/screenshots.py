@@ -82,7 +82,7 @@ def _longest(lakehouse: Path) -> str:
 def take(lakehouse: Path) -> dict[str, bytes]:
     """All pictures, by name. SystemExit: no Chromium is installed."""
     if CHROMIUM is None:
-        sys.exit("no Chromium is installed: install the package `chromium`")
+        sys.exit("no Chromium is installed: install the package `chromium-headless-shell`")
     with addresses(lakehouse) as pages, browsing() as browser:
         return {picture.name: _taken(browser, picture, pages[picture.page]) for picture in PICTURES}
 

@@ -21,6 +21,7 @@ from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
 from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCE_OFFSETS
+from tests.effort import long
 
 pytestmark = pytest.mark.slow
 
@@ -74,8 +75,12 @@ class Recording:
 
 @pytest.fixture(
     scope="module",
-    params=[*((scenes, kind) for scenes in SCENES for kind in (WITH_POSITIONS, POLLED)), (WITH_LISTS, LISTED)],
-    ids=lambda param: f"{param[0].name}-{param[1]}",
+    params=[
+        (pytest.param if scenes is WITH_LISTS else long)((scenes, kind), id=f"{scenes.name}-{kind}")
+        for scenes in SCENES
+        for kind in (WITH_POSITIONS, POLLED, LISTED)
+        if kind != LISTED or scenes is WITH_LISTS
+    ],
 )
 def of(request, tmp_path_factory):
     scenes, kind = request.param

@@ -6,7 +6,9 @@ import shutil
 from contextlib import contextmanager
 from urllib.parse import urlencode, urlsplit
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# The shell first: without the interface of a browser, pages take a third less processor time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 _PATIENCE_MS = 300_000  # of a machine that does much else
 _ARGUMENTS = [
     "--no-sandbox",  # in a container there is no user for it, and the pages are this project's own

@@ -1,4 +1,4 @@
-"""`rebalance demo-live`, with one of its groups."""
+"""`rebalance demo-live`, with some of its groups."""
 
 from __future__ import annotations
 
@@ -26,6 +26,25 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafk
 PROJECT = Path(__file__).parents[2]
 DEMO = "import sys; from pathlib import Path; from rich.console import Console; from jobs.demo.live import run_demo_live; \
 sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
+TOLD = {
+    "checkout": [
+        ("start-up", "checkout-1", "0 -> 1"),
+        ("MEMBER_JOINED", "checkout-2", "1 -> 2"),
+        ("MEMBER_LEFT", "checkout-2", "2 -> 1"),
+        ("MEMBER_LEFT", "checkout-1", "1 -> 0"),
+    ],
+    "billing": [
+        ("start-up", "billing-1", "0 -> 1"),
+        ("MEMBER_JOINED", "billing-2", "1 -> 2"),
+        ("SESSION_TIMEOUT", "billing-2", "2 -> 1"),
+    ],
+    "returns": [
+        ("start-up", "returns-1", "0 -> 1"),
+        ("MEMBER_JOINED", "returns-2", "1 -> 2"),
+        ("METADATA_CHANGED", "-", "2 -> 2"),
+    ],
+}
+"""Groups of the demo: one is left, one loses a consumer of Java that is killed, and one has the consumer protocol and a growing topic."""
 
 
 class Visitor(io.StringIO):
@@ -42,26 +61,23 @@ class Visitor(io.StringIO):
 def test_what_is_done_is_told_and_accounted_for(tmp_path):
     said = Visitor()
     console = Console(file=said, width=120)
-    assert run_demo_live(console, folder=tmp_path / "demo", seconds=3_000, groups=["checkout"], rebalances=4, keep=True) == 0
+    assert run_demo_live(console, folder=tmp_path / "demo", seconds=3_000, groups=TOLD, rebalances=10, keep=True) == 0
     text = said.getvalue()
     assert said.rebalances == 4
     assert re.search(r"^From the end of a rebalance to its first row: [\d.]+ s \(median\), [\d.]+ s at most\.$", text, re.MULTILINE)
-    told = re.findall(r"^\S+  . checkout +([\w-]+) +(\S+) +\S+ m?s +(\d) -> (\d) members", text, re.MULTILINE)
-    assert [one for one in told if one[0] != "UNKNOWN"] == [
-        ("start-up", "checkout-1", "0", "1"),
-        ("MEMBER_JOINED", "checkout-2", "1", "2"),
-        ("MEMBER_LEFT", "checkout-2", "2", "1"),
-        ("MEMBER_LEFT", "checkout-1", "1", "0"),
-    ]
+    told = re.findall(r"^\S+  . (\w+) +([\w-]+) +(\S+) +\S+ m?s +(\d -> \d) members", text, re.MULTILINE)
+    assert {group: [tuple(row[1:]) for row in told if row[0] == group and row[1] != "UNKNOWN"] for group in TOLD} == TOLD
     shipped, read, rebalances, findings = re.search(
         r"^([\d,]+) lines shipped, ([\d,]+) read; (\d+) rebal\w+, (\d+) findings", text, re.MULTILINE
     ).groups()
     assert shipped == read != "0"
-    assert rebalances == "5"  # with that of the group that joins first
+    assert rebalances == "11"  # with that of the group that joins first
     assert "\x1b" not in text  # plain where nobody looks
     lakehouse = next(tmp_path.glob("**/rebalances/_delta_log")).parents[1]
-    # None where nothing else runs: on a busy machine a heartbeat comes late.
-    assert [row["code"] for row in table_rows(lakehouse / "findings")] == ["HEARTBEAT_NEAR_MISS"] * int(findings)
+    codes = [row["code"] for row in table_rows(lakehouse / "findings")]
+    assert len(codes) == int(findings)
+    # A near miss is found where something else runs: on a busy machine a heartbeat comes late.
+    assert [code for code in codes if code != "HEARTBEAT_NEAR_MISS"] == ["SESSION_TIMEOUT"]
     assert_laws_are_kept(lakehouse)
 
 

@@ -1,4 +1,7 @@
-"""What is done to real consumers of a real cluster is what the tables say, live: three brokers, shippers beside them, one pipeline."""
+"""What is done to real consumers of a real cluster is what the tables say, live: three brokers, shippers beside them, one pipeline.
+
+`make test` has one broker and a scene of each kind of end in tests/demo/test_live.py.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,13 @@ from jobs.demo.children import RebalanceCommand, shipped_lines
 from jobs.demo.consumers import CLASSIC, CONSUMER, CONSUMER_GROUP_SETTINGS, JAVA, LIBRDKAFKA
 from jobs.demo.local_broker import brokers_of
 from jobs.demo.scenes import ScenePlayer, Stage
-from tests.effort import long
 from tests.lab.expected import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
 from tests.lab.further_consumers import FurtherConsumers
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.new_rows import NewRows
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 TOPIC = "orders"
 LOGS = "group-protocol-logs"
@@ -43,22 +45,12 @@ AT_ONCE = 9
 # Most of a scene is waiting. A pipeline that looks for lines as often as it can would take the cores from other tests.
 PIPELINE = "[pipeline]\ninterval_ms = 5000\nshards = 8\n"
 
-FEW = {
-    (scenes.leaves, LIBRDKAFKA, CLASSIC),
-    (scenes.is_killed, JAVA, CLASSIC),
-    (scenes.stalls, LIBRDKAFKA, CLASSIC),
-    (scenes.is_frozen, LIBRDKAFKA, CONSUMER),
-    (scenes.revokes_slowly, JAVA, CONSUMER),
-    (scenes.has_a_growing_topic, LIBRDKAFKA, CONSUMER),
-}
-"""Scenes for `make test`. `make test-long` plays all."""
-ALL = [
+PLAYED = [
     *((scene, kind, CLASSIC) for scene in PLAYED_LIVE for kind in (LIBRDKAFKA, JAVA)),
     *((scene, kind, CONSUMER) for scene, kinds in CONSUMER_PLAYED_LIVE.items() for kind in kinds),
 ]
-PLAYED = [one if one in FEW else long(*one) for one in ALL]
 EXPECTED = {CLASSIC: PLAYED_LIVE, CONSUMER: OF_CONSUMER_PROTOCOL}
-MOVED = [(LIBRDKAFKA, CLASSIC), long(JAVA, CLASSIC), (LIBRDKAFKA, CONSUMER)]
+MOVED = [(LIBRDKAFKA, CLASSIC), (JAVA, CLASSIC), (LIBRDKAFKA, CONSUMER)]
 """Kinds of consumers and protocols of the groups whose coordinator is killed."""
 
 
@@ -197,13 +189,8 @@ def commits(consumer):
 
 
 @pytest.fixture(scope="module")
-def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
-    """All scenes that are asked for, many at once. Then the third broker, which coordinates other groups, is killed."""
-    asked = [(item.function, tuple(item.callspec.params.values())) for item in request.session.items if hasattr(item, "callspec")]
-    chosen, moved = (
-        [values for function, values in asked if function is test]
-        for test in (test_what_was_done_is_what_is_told, test_a_coordinator_that_is_killed_loses_nobody)
-    )
+def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
+    """All scenes, many at once. Then the third broker, which coordinates other groups, is killed."""
     cluster = Cluster(tmp_path_factory.mktemp("scenes"))
     settled = set()
 
@@ -211,7 +198,7 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
         one, two = yield from stage.two(session_ms=PATIENT_MS)
         yield lambda: cluster.watch.rebalances(stage.group) == 2
         settled.add(stage.group)
-        yield lambda: len(settled) == len(moved)
+        yield lambda: len(settled) == len(MOVED)
         cluster.brokers[2].kill()
         yield lambda: 3 not in cluster.coordinators().values()
         yield from commits(one)
@@ -225,7 +212,7 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
             first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
             cluster.until(lambda: first.partitions == 6, "nobody can join")
             leaders = cluster.coordinators()
-            groups = {played: named(played[0].__name__, *played[1:], leaders, {1, 2}) for played in chosen}
+            groups = {played: named(played[0].__name__, *played[1:], leaders, {1, 2}) for played in PLAYED}
             stages = [
                 (scene, Stage(consumers, group, TOPIC, kind, protocol=protocol, pace=PACE))
                 for (scene, kind, protocol), group in groups.items()
@@ -236,13 +223,13 @@ def played(request, kafka_jars, tmp_path_factory):  # noqa: ARG001
         with FurtherConsumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             moving = {
                 (kind, protocol): Stage(consumers, named("moves", kind, protocol, leaders, {3}), TOPIC, kind, protocol=protocol)
-                for kind, protocol in moved
+                for kind, protocol in MOVED
             }
             cluster.play((stage.group, moves(stage)) for stage in moving.values())
             cluster.until_told({stage.group: 3 for stage in moving.values()})
             # It comes a minute after the move: by then all else was told.
             cluster.until(
-                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in moved if one[1] == CLASSIC),
+                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED if one[1] == CLASSIC),
                 "nobody tells of the move",
             )
         codes = [ship.stop() for ship in cluster.ships]

@@ -156,7 +156,7 @@ def by_name(evidence: set[str]) -> str:
 @pytest.mark.parametrize(
     "evidence",
     [
-        long(set(some), id=by_name(set(some))) if RECORDS_TOPIC in some else pytest.param(set(some), id=by_name(set(some)))
+        (pytest.param if some in {(LOG,), (LOG, REQUESTS)} else long)(set(some), id=by_name(set(some)))
         for number in (1, 2, 3)
         for some in combinations(KINDS, number)
     ],
