@@ -56,11 +56,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def process_group(file: Path) -> str:
     """A name of the files that stay with this one in one process of `make test`.
 
-    A file stays together, since its tests share what they start. So do the files that share Spark, which takes a minute to get fast. There
-    are two sessions of Spark, each for half of the work: one for the parsers, the pipeline and the tests with a broker, which wait most of
-    the time, and one for all others.
+    A file stays together, since its tests share what they start. So do the files that share what is told of the traces of consumer groups,
+    and those that share Spark, which takes a minute to get fast. There are two sessions of Spark, each for half of the work: one for the
+    parsers, the pipeline and the tests with a broker, which wait most of the time, and one for all others.
     """
-    if not re.search(r"def \w+\([^)]*\bspark\b", file.read_text(encoding="utf-8")):
+    text = file.read_text(encoding="utf-8")
+    if "tests.tracker.consumer.traced import" in text:
+        return "traces"
+    if not re.search(r"def \w+\([^)]*\bspark\b", text):
         return str(file)
     return "spark, live" if file.parent.name in {"live", "parsing", "pipeline"} else "spark"
 

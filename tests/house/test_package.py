@@ -51,6 +51,7 @@ def test_the_wheel_has_the_settings_and_questions_that_a_driver_reads(built):
         assert [name for name in names if name.endswith(f"/share/kafka-rebalance/{file}")]
 
 
+@pytest.mark.long
 def test_an_earlier_build_leaves_nothing_in_it(built):
     again = package.build_wheel(built[0].parent)
     assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(built[1]).namelist()

@@ -81,6 +81,7 @@ def assert_few(requests):
     assert len(asked) <= 550 + 60 * batches("ingest") + 60 * batches("track"), Counter((one.kind, one.path) for one in asked)
 
 
+@pytest.mark.long
 def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, checkpoints_in_store, store_prefix, lines, undisturbed, tmp_path):
     """From one folder to another, to the store, and back to a disk, with new lines each time."""
     run(spark, logs(tmp_path, lines, 1), tmp_path / "first")

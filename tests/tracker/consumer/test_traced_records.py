@@ -108,7 +108,7 @@ def test_records_beside_logs_lose_no_membership_and_no_finding(log):
     for name in traces().keys() - LIES:
         for table, columns in (("member_sessions", ("member_id", "end_kind")), ("findings", ("code", "member_id"))):
             less, more = (
-                Counter(tuple(row.values[c] for c in columns) for row in rows_of(name, evidence) if row.table == table)
+                Counter(tuple(row.values[c] for c in columns) for row in rows_of(name, evidence, 0) if row.table == table)
                 for evidence in (log, log | RECORDS)
             )
             assert less <= more, (name, table)
@@ -122,7 +122,9 @@ def test_records_beside_the_request_log_lose_no_departure_but_one_in_the_millise
     lost, named = [], 0
     for name in traces().keys() - LIES - CLASSIC:
         less, more = (
-            Counter((row.values["member_id"], row.values["end_kind"]) for row in rows_of(name, evidence) if row.table == "member_sessions")
+            Counter(
+                (row.values["member_id"], row.values["end_kind"]) for row in rows_of(name, evidence, 0) if row.table == "member_sessions"
+            )
             for evidence in (frozenset({REQUESTS}), RECORDS | {REQUESTS})
         )
         named += sum(number for (_, kind), number in less.items() if kind == "SESSION_TIMEOUT")

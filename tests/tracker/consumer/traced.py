@@ -185,7 +185,7 @@ def events_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Even
 
 
 @cache
-def rows_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Row]:
+def rows_of(name: str, evidence: frozenset[str], begins: int) -> list[Row]:
     """What the tracker writes about group g."""
     events = events_of(name, evidence, begins)
     if not events:
@@ -201,7 +201,7 @@ def rows_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Row]:
 
 def told(name: str, evidence: frozenset[str]) -> tuple[list[dict], list[dict]]:
     """The rows of `rebalances` and `rebalance_rounds`."""
-    rows = rows_of(name, evidence)
+    rows = rows_of(name, evidence, 0)
     of_protocol = [row.values for row in rows if row.table == "rebalances" and row.values["group_protocol"] == "consumer"]
     return of_protocol, [row.values for row in rows if row.table == "rebalance_rounds"]
 
