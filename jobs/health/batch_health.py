@@ -35,7 +35,7 @@ class BatchHealth(BatchCounts):
     run_id: str
     batch_id: int
     duration_ms: int
-    input_rows: int = field()
+    input_rows: int = field()  # Spark always counts it
     latest_offset_ms: int | None = None
     planning_ms: int | None = None
     add_batch_ms: int | None = None

@@ -18,6 +18,7 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.logs.times import LocalTimes
 from schemas.names import LINE
+from tests.effort import long
 from tests.live.shipping import PROJECT, LogWriter, ShipProcess, arguments, check_ticks, distinct, numbers, read_back
 from tests.waiting import wait_until
 
@@ -82,18 +83,20 @@ def test_rotation_under_load(broker, tmp_path):
     check_ticks(records)
 
 
-def test_kill_9_at_any_moment(broker, tmp_path):
-    broker.create_topic("killed", 3)
+@pytest.mark.parametrize("kills", [KILLS, long(2 * KILLS)])
+def test_kill_9_at_any_moment(broker, tmp_path, kills):
+    topic = f"killed-{kills}"
+    broker.create_topic(topic, 3)
     moments = random.Random(6)
     writer = LogWriter(tmp_path / "logs", rotate_every=1.5, pause=0.005)
-    writer.backlog(20_000 * KILLS)  # so that it is always at work when it is killed
+    writer.backlog(20_000 * kills)  # so that it is always at work when it is killed
     with writer:
-        for number in range(1, KILLS + 1):
-            with ShipProcess(broker.bootstrap, "killed", tmp_path) as shipper:
+        for number in range(1, kills + 1):
+            with ShipProcess(broker.bootstrap, topic, tmp_path) as shipper:
                 wait_until(lambda: shipper.output().count("rebalance: shipping"), number)
                 time.sleep(moments.uniform(0.0, 0.6))
-    assert main([*arguments(broker.bootstrap, "killed", tmp_path), "--once"]) == 0
-    records = read_back(broker.bootstrap, "killed")
+    assert main([*arguments(broker.bootstrap, topic, tmp_path), "--once"]) == 0
+    records = read_back(broker.bootstrap, topic)
     lines = distinct(records)
     assert numbers(lines) == list(range(writer.written))
     assert not any(record.fault for _, _, record in records)

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
 SETTINGS = {"timezone": "America/New_York", "slice_lines": 300, "shards": 8}
-PARTS = 3
+PARTS = 4
 AT_ONCE = Policy(grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 
@@ -86,12 +86,13 @@ def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, checkpoints_
     """From one folder to another, to the store, and back to a disk, with new lines each time."""
     run(spark, logs(tmp_path, lines, 1), tmp_path / "first")
     (tmp_path / "first").rename(tmp_path / "second")
+    run(spark, logs(tmp_path, lines, 2), tmp_path / "second")
     on_store = StorePath(BUCKET, store_prefix)
     copy_tree(tmp_path / "second", on_store)
     with checkpoints_in_store():
-        assert run(spark, logs(tmp_path, lines, 2), on_store).added["lines_read"] > 0
+        assert run(spark, logs(tmp_path, lines, 3), on_store).added["lines_read"] > 0
     copy_tree(on_store, tmp_path / "third")
-    run(spark, logs(tmp_path, lines, 3), tmp_path / "third")
+    run(spark, logs(tmp_path, lines, 4), tmp_path / "third")
     assert account(tmp_path / "third") == account(undisturbed)
     assert_basic_rows_equality(rows_of(tmp_path / "third"), rows_of(undisturbed))
     assert_laws_are_kept(tmp_path / "third", tmp_path / "logs")  # evidence finds its lines
