@@ -81,14 +81,18 @@ class _Kept:
         return status.st_ino, status.st_mtime_ns
 
 
-_KEPT: Final[dict[Place, _Kept]] = {}
+_MOST_KEPT: Final = 64  # tables: those of three lakehouses
+_KEPT: Final[dict[Place, _Kept]] = {}  # what was asked for last comes last
 _KEPT_LOCK: Final = Lock()
 
 
 def kept(path: Place) -> _Kept:
     """The table that this process keeps open."""
     with _KEPT_LOCK:
-        return _KEPT.setdefault(path, _Kept(path))
+        its = _KEPT[path] = _KEPT.pop(path) if path in _KEPT else _Kept(path)
+        if len(_KEPT) > _MOST_KEPT:
+            del _KEPT[next(iter(_KEPT))]
+        return its
 
 
 def version_of(path: Place) -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from jobs.common.stores import Place
+from jobs.common.stores import Place, is_store
 
 
 def schema_fields(table: DeltaTable) -> list[tuple[str, Any]]:
@@ -30,8 +30,10 @@ def rows_of_files(table: DeltaTable, folder: Place, paths: Sequence[str]) -> str
     return source
 
 
-def sizes_of(table: DeltaTable) -> dict[str, int]:
+def sizes_of(table: DeltaTable, folder: Place) -> dict[str, int]:
     """The bytes of a table's files, by their names."""
+    if not is_store(folder):
+        return {name: (folder / name).stat().st_size for uri in table.file_uris() if (name := unquote(uri.rpartition("/")[2]))}
     import pyarrow as pa
 
     added = pa.table(table.get_add_actions())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 from deltalake import DeltaTable, QueryBuilder
@@ -23,33 +23,39 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields, sizes_of
 from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
 
+_SMALL_BYTES: Final = 1 << 20
+"""Of events whose lakehouse is read once, not by each query: some 20,000. With 60,000 a report takes as long either way."""
 
-def check_events(folder: Place) -> None:
-    """LakehouseError: the folder is no lakehouse, or its events have a form that is not read any more."""
+
+def check_events(folder: Place) -> int:
+    """The bytes of the events. LakehouseError: the folder is no lakehouse, or its events have a form that is not read any more."""
     events = folder / GROUP_EVENTS
     if not opening.is_table(events):
         raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
-    if TIME not in dict(schema_fields(opening.opened(events))):
-        raise LakehouseError(f"the events of {folder} have a form that this version does not read: read the logs into a new lakehouse")
+    with opening.kept(events).current() as table:
+        if TIME not in dict(schema_fields(table)):
+            raise LakehouseError(f"the events of {folder} have a form that this version does not read: read the logs into a new lakehouse")
+        return sum(sizes_of(table, events).values())
 
 
 class TableReader:
     """A DuckDB view of each table of a lakehouse. A view keeps the version that the table had when the view was made.
 
     Views show times as UTC without a zone. `alone`: settings of its connection hold for no other reader of this process.
+    Where there is little to read, one thread reads each table once: most of a query's time went into opening files and waking a second one.
     """
 
     def __init__(self, folder: Place, tables: Collection[str] = TABLES, *, alone: bool = False) -> None:
         Lakehouse(folder)  # checks the path
-        check_events(folder)
         self.folder = folder
-        self.connection = _connect(folder, alone=alone)
+        self.small = check_events(folder) <= _SMALL_BYTES
+        self.connection = _connect(folder, alone=alone, threads=1 if self.small else 2)
         self.tables = tuple(name for name in READABLE if name in tables and self.add_view(name))
 
     def add_view(self, name: str) -> bool:
         """Makes the view of one table. False: the lakehouse has no such table."""
         try:
-            create_view(self.connection, self.folder / name)
+            create_view(self.connection, self.folder / name, keeps=self.small)
         except TableNotFoundError:
             return False
         return True
@@ -81,14 +87,23 @@ def table_rows(
 
 
 def create_view(
-    connection: duckdb.DuckDBPyConnection, folder: Place, table: DeltaTable | None = None, files: Sequence[str] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    folder: Place,
+    table: DeltaTable | None = None,
+    files: Sequence[str] | None = None,
+    *,
+    keeps: bool = False,
 ) -> None:
     """Makes a view named like the folder of a Delta table. TableNotFoundError: the folder has no table.
 
-    `table`: the version to show, by default the newest. `files`: only rows of these files, as the log names them.
+    `table`: the version to show, by default the newest. `files`: only rows of these files, as the log names them. `keeps`: reads it now.
     """
-    table = table or opening.opened(folder)
-    for_duckdb(connection, folder, sizes_of(table) if is_store(folder) else {})
+    if table is None:
+        with opening.kept(folder).current() as now:
+            if is_plain(now):
+                return create_view(connection, folder, now, files, keeps=keeps)
+        table = opening.opened(folder)  # delta-rs reads it whenever DuckDB asks, and what is kept goes on to newer versions
+    for_duckdb(connection, folder, sizes_of(table, folder) if is_store(folder) else {})
     if files is not None:
         source = rows_of_files(table, folder, files)
     elif is_plain(table):
@@ -103,7 +118,9 @@ def create_view(
         f"make_timestamp(epoch_us({quoted(name)})) AS {quoted(name)}" if kind == "timestamp" else quoted(name)
         for name, kind in schema_fields(table)
     )
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(folder.name)} AS SELECT {columns} FROM ({source})")  # noqa: S608 - quoted
+    kind = "TABLE" if keeps else "VIEW"
+    connection.execute(f"CREATE OR REPLACE TEMP {kind} {quoted(folder.name)} AS SELECT {columns} FROM ({source})")  # noqa: S608 - quoted
+    return None
 
 
 class _Scan:
@@ -118,18 +135,18 @@ class _Scan:
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """The database of this process, which takes 8 ms to make. It stays empty: each connection has its own temporary views."""
-    return _new_database()
+def _database(threads: int) -> duckdb.DuckDBPyConnection:
+    """A database of this process, which takes 8 ms to make. It stays empty: each connection has its own temporary views."""
+    return _new_database(threads)
 
 
-def _new_database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 2})
+def _new_database(threads: int) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": threads})
 
 
-def _connect(folder: Place, *, alone: bool = False) -> duckdb.DuckDBPyConnection:
+def _connect(folder: Place, *, alone: bool = False, threads: int = 2) -> duckdb.DuckDBPyConnection:
     # A database keeps how the files of a store are read: each reader of a store has its own.
-    connection = _new_database() if alone or is_store(folder) else _database().cursor()
+    connection = _new_database(threads) if alone or is_store(folder) else _database(threads).cursor()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
