@@ -136,9 +136,17 @@ def spark(s3_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 @pytest.fixture(scope="session")
 def recorded_lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Gives the lakehouse of a folder of tests/data by its name, such as recordings/kafka-4.2.0. Nobody writes to it."""
-    from tests.lakehouses import lakehouse_of
+    from tests.made_once import lakehouse_of
 
     return lambda name: lakehouse_of(name, tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """What `make package` builds: the wheel, its sources as a zip, and the archive for executors."""
+    from tests.made_once import packages_in
+
+    return packages_in(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")

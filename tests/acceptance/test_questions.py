@@ -45,10 +45,8 @@ def taken(name, given):
     return {parameter: value for parameter, value in own.items() if value in questions.CHOICES.get((name, parameter), (value,))}
 
 
-THIRD = questions.names()[::3]
-"""Those that are asked with all their parameters in `make test`, too."""
 ASKED = [
-    (pytest.param if kind == "defaults" or name == "why" or (kind == "all" and name in THIRD) else long)(name, own, id=f"{name} {kind}")
+    (pytest.param if kind == "defaults" or name == "why" else long)(name, own, id=f"{name} {kind}")
     for name in questions.names()
     for kind, given in GIVEN.items()
     for own in [taken(name, given)]

@@ -98,8 +98,8 @@ def reference(plain, tmp_path_factory):
 
 def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch):
     monkeypatch.setattr(feeder, "SpoolSettings", functools.partial(SpoolSettings, limits=LineLimits(block_bytes=1 << 15)))
-    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=800)
-    assert batches(sliced) >= 12
+    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=1_600)
+    assert batches(sliced) >= 6
     assert rows(sliced) == rows(reference)
 
 

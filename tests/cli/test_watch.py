@@ -22,6 +22,7 @@ from rich.console import Console
 from jobs.answers.news import News
 from jobs.cli import watch
 from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
+from tests.effort import every
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, stopped, write
 from tests.security import hostile
 from tests.waiting import PATIENCE_SECONDS
@@ -183,7 +184,7 @@ def screen(text):
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("kind", list(hostile.NAMES))
+@pytest.mark.parametrize("kind", every(3, hostile.NAMES))
 def test_names_are_shown_inert(lakehouse, capsys, kind):
     name = hostile.NAMES[kind].encode("utf-8", "replace").decode()
     rows = [rebalance(name, client_id=name), provisional(group=name, start=9_000, client_id=name), finding(group_id=name, client_id=name)]

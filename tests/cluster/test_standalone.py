@@ -20,8 +20,8 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
 from schemas.tables import TRACK_TABLES
-from scripts.build import package
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs
+from tests.effort import long
 from tests.frames import rows_of
 from tests.lab.local_store import BUCKET, SECRET_KEY
 from tests.laws.kept import assert_laws_are_kept
@@ -34,26 +34,20 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TRACKED = (*TRACK_TABLES, "quarantine")
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
-# So small that a query is still in its middle when something is killed: 16 slices.
-SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 2_000\nshards = 10\ntrack_files = 2\n'
+# So small that a query is still in its middle when something is killed: 8 slices.
+SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 4_000\nshards = 10\ntrack_files = 1\n'
 
 
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory):
-    """The archive of packages that `make package` builds."""
-    return package.main(tmp_path_factory.mktemp("dist"))[2]
-
-
-@pytest.fixture(scope="module")
-def unpacked(shipped, tmp_path_factory):
+def unpacked(packages, tmp_path_factory):
     """How to ship what is in the archive, unpacked once in a folder that all nodes see: each executor and driver takes 5 s less."""
     folder = tmp_path_factory.mktemp("packages")
-    unpack(shipped, folder)
+    unpack(packages[2], folder)
     return "--conf", f"spark.executorEnv.PYTHONPATH={folder}"
 
 
 @pytest.fixture(scope="module")
-def cluster(shipped, store, s3_jars, tmp_path_factory):  # noqa: ARG001 - it needs them
+def cluster(packages, store, s3_jars, tmp_path_factory):  # noqa: ARG001 - it needs them
     """Credentials are in a profile, as on a machine where a person works, and in the environment of the workers."""
     known = store.environment()
     credentials = {name: known.pop(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
@@ -61,7 +55,7 @@ def cluster(shipped, store, s3_jars, tmp_path_factory):  # noqa: ARG001 - it nee
     profiles.write_text("[default]\n" + "".join(f"{name.lower()} = {value}\n" for name, value in credentials.items()))
     known["AWS_SHARED_CREDENTIALS_FILE"] = str(profiles)
     folder = tmp_path_factory.mktemp("cluster")
-    with Cluster(folder, shipped, known, credentials) as running, reached(store):
+    with Cluster(folder, packages[2], known, credentials) as running, reached(store):
         running.start_worker("worker-1")
         yield running
 
@@ -158,29 +152,32 @@ def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
         assert f"No module named '{name}'" in tried.stderr
 
 
-def test_a_killed_driver_and_a_killed_worker_change_no_table(cluster, unpacked, logs, settings, reference, store_prefix):
-    """The nodes share nothing but an object store; where the driver starts again, they get packages from Spark."""
+@pytest.mark.parametrize("driver_too", [False, long(True)])
+def test_what_is_killed_changes_no_table(cluster, unpacked, logs, settings, reference, store_prefix, driver_too):
+    """The nodes share nothing but an object store; the driver that ingests gets packages from Spark."""
     house = Lakehouse(StorePath(BUCKET, store_prefix))
-    driver = cluster.submit("ingest", *ingest(house.folder, logs, settings), ship=unpacked)
-    before = in_the_middle(driver, house.ingest_checkpoint, 1)
+    name = f"track-{driver_too}"
+    if driver_too:
+        driver = cluster.submit("ingest-killed", *ingest(house.folder, logs, settings), ship=unpacked)
+        in_the_middle(driver, house.ingest_checkpoint, 1)
+        kill(driver)
+    driver = cluster.submit("ingest", *ingest(house.folder, logs, settings))
+    in_the_middle(driver, house.ingest_checkpoint, 1)
     assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
-    kill(driver)
-    again = cluster.submit("ingest-again", *ingest(house.folder, logs, settings))
-    assert again.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("ingest-again")
-    assert committed(house.ingest_checkpoint) > before
+    assert driver.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("ingest")
 
-    worker = cluster.start_worker("worker-of-track")
-    query = cluster.submit("track", *track(house.folder, settings), ship=unpacked)
+    worker = cluster.start_worker(f"worker-of-{name}")
+    query = cluster.submit(name, *track(house.folder, settings), ship=unpacked)
     before = in_the_middle(query, house.track_checkpoint, 1)
     kill(worker)
-    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("track")
+    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output(name)
     assert committed(house.track_checkpoint) > before
-    used = settings_of(cluster, "track")
+    used = settings_of(cluster, name)
     assert used["spark.sql.shuffle.partitions"] == "4", "the command line goes before the file"
     assert used["spark.sql.session.timeZone"] == "UTC", "the file goes before Spark's own"
-    (lost,) = lost_executors(cluster, "track")
+    (lost,) = lost_executors(cluster, name)
     # State that the lost executor had was read from the checkpoint by another one.
-    assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
+    assert [ids for ids in state_partitions(cluster, name).values() if lost in ids and ids[-1] != lost]
     assert_basic_rows_equality(rows_of(house.folder, TRACKED), rows_of(reference, TRACKED))
     assert account(house.folder) == account(reference)
     assert_laws_are_kept(house.folder)

@@ -9,11 +9,11 @@ import os
 import subprocess
 import sys
 import sysconfig
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from scripts.build import package
 from tests.lakehouse.rows import empty_lakehouse, line, rebalance, write
 
 pytestmark = pytest.mark.slow
@@ -34,17 +34,16 @@ for path in (jar_dir(), kafka_jar_dir(), kept_folder("demo")):
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def installed(packages, tmp_path_factory):
     """A virtual environment with the wheel, as `pip install --no-deps` makes it."""
     folder = tmp_path_factory.mktemp("installed")
-    wheel = package.build_wheel(folder)
     environment = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    (packages,) = environment.glob("lib/python3*/site-packages")
+    (site,) = environment.glob("lib/python3*/site-packages")
     # Behind its own packages, and without the editable installation: lines of .pth files are not read there.
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python"]
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", packages[0]], check=True)
     return environment
 
 
@@ -64,7 +63,7 @@ def run(program, *words, folder, **variables):
 def test_data_are_found_and_the_cache_is_the_users(installed, tmp_path):
     done = run(installed / "bin" / "python", "-c", PLACES, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    cache = tmp_path / "cache" / "kafka-rebalance" / package.metadata.version("kafka-rebalance")
+    cache = tmp_path / "cache" / "kafka-rebalance" / metadata.version("kafka-rebalance")
     assert done.stdout.split() == [str(cache / name) for name in ("jars", "jars-kafka", "demo")]
 
 

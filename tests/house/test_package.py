@@ -18,11 +18,6 @@ from tests.unpacking import unpack
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    return package.main(tmp_path_factory.mktemp("dist"))
-
-
 def bare(path, program):
     """What a Python that sees no installed package prints, with this on its path, and PySpark as a node's Spark brings it."""
     paths = [path, *sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))]
@@ -31,20 +26,20 @@ def bare(path, program):
     return subprocess.run(python, check=True, stdout=subprocess.PIPE, text=True, cwd=path.parent, env=environment).stdout
 
 
-def test_a_zip_is_the_same_project_to_executors_as_the_checkout(built):
-    assert bare(built[1], "from jobs.pipeline.executors import fingerprint; print(fingerprint())").strip() == fingerprint()
+def test_a_zip_is_the_same_project_to_executors_as_the_checkout(packages):
+    assert bare(packages[1], "from jobs.pipeline.executors import fingerprint; print(fingerprint())").strip() == fingerprint()
 
 
-def test_the_archive_has_all_that_executors_import(built, tmp_path):
-    unpack(built[2], tmp_path / "packages")
+def test_the_archive_has_all_that_executors_import(packages, tmp_path):
+    unpack(packages[2], tmp_path / "packages")
     run_there = "import jobs.pipeline.sources.slices, jobs.pipeline.sources.events, jobs.pipeline.tracking.shards"
     imports = f"import msgspec, obstore.fsspec, pandas, pyarrow; {run_there}; from jobs.pipeline.executors import fingerprint"
     program = f"{imports}; print(msgspec._core.__name__, fingerprint())"
     assert bare(tmp_path / "packages", program).split() == ["msgspec._core", fingerprint()]
 
 
-def test_the_wheel_has_the_settings_and_questions_that_a_driver_reads(built):
-    names = zipfile.ZipFile(built[0]).namelist()
+def test_the_wheel_has_the_settings_and_questions_that_a_driver_reads(packages):
+    names = zipfile.ZipFile(packages[0]).namelist()
     assert {name.split("/")[0] for name in names if name.endswith(".py")} == set(PACKAGES)
     assert {"jobs/dashboard/templates/shell.html", "jobs/dashboard/assets/shell.js", "jobs/dashboard/assets/app.css"} <= set(names)
     for file in ("conf/spark-defaults.conf", "conf/pipeline.toml", "sql/why.sql", "sql/examples/why.txt"):
@@ -52,6 +47,7 @@ def test_the_wheel_has_the_settings_and_questions_that_a_driver_reads(built):
 
 
 @pytest.mark.long
-def test_an_earlier_build_leaves_nothing_in_it(built):
-    again = package.build_wheel(built[0].parent)
-    assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(built[1]).namelist()
+def test_an_earlier_build_leaves_nothing_in_it(packages, tmp_path):
+    package.build_wheel(tmp_path)
+    again = package.build_wheel(tmp_path)
+    assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(packages[1]).namelist()

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.mark import KeptLines
+from tests.effort import every
 from tests.logs.envelopes.wrapping import ALL, CONTAINERS, EXACT_PATTERNS, PATTERNS, STAMP, in_json, in_pattern, real_lines
 from tests.logs.reading import read, reader, rows
 
@@ -37,7 +38,7 @@ def kept_of(path, lines, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", every(3, ALL))
 def test_each_envelope_is_taken_off(plain, tmp_path, name):
     lines, expected = plain
     assert kept_of(tmp_path / "wrapped.log", [ALL[name](line) for line in lines]) == expected
