@@ -14,6 +14,7 @@ from jobs.common.settings import Settings
 from jobs.pipeline import at_once, feeder
 from jobs.pipeline.run import run
 from schemas.names import READABLE, REBALANCES_PROVISIONAL
+from tests.effort import long
 from tests.frames import rows_of
 from tests.security import hostile
 
@@ -23,18 +24,18 @@ DATA = Path(__file__).parents[1] / "data"
 SETTINGS = Settings(shards=8)
 
 
-def inputs() -> dict[str, Path]:
-    """All small inputs of the tests, by the name of the cluster that each becomes."""
-    folders = [folder for kind in ("faults", "staged", "old") for folder in sorted((DATA / kind).iterdir()) if folder.is_dir()]
+def inputs(step: int) -> dict[str, Path]:
+    """Small inputs of the tests, every `step`th, by the name of the cluster that each becomes."""
+    folders = [folder for kind in ("faults", "staged", "old") for folder in sorted((DATA / kind).iterdir())[::step] if folder.is_dir()]
     others = {"java-formats": DATA / "clients" / "java-formats", "clients": DATA / "clients" / "cluster", "types": DATA / "group-types"}
     return {f"{folder.parent.name}-{folder.name}": folder for folder in folders} | others
 
 
-@pytest.fixture(scope="module")
-def lakes(spark, tmp_path_factory) -> tuple[Path, Path]:
-    """What a run of the pipeline makes of all inputs, and what one process makes of them."""
+@pytest.fixture(scope="module", params=[2, long(1)])
+def lakes(spark, tmp_path_factory, request) -> tuple[Path, Path]:
+    """What a run of the pipeline makes of the inputs, and what one process makes of them."""
     folder = tmp_path_factory.mktemp("at-once")
-    for name, place in inputs().items():
+    for name, place in inputs(request.param).items():
         shutil.copytree(place, folder / "input" / name, ignore=shutil.ignore_patterns("*.md", "truth.jsonl"))
     shutil.copytree(DATA / "offsets", folder / "input" / "records" / "offsets")
     hostile.write_logs(folder / "input", list(hostile.NAMES))

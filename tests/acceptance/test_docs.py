@@ -20,13 +20,14 @@ from schemas.names import PIPELINE_HEALTH
 from scripts.docs import questions as page
 from scripts.docs import screenshots
 from tests.dashboard.browsing import CHROMIUM
+from tests.effort import every
 from tests.frames import expected
 from tests.lakehouse.rows import empty_lakehouse
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("name", questions.names())
+@pytest.mark.parametrize("name", every(2, questions.names()))
 def test_the_example_of_a_question_is_true(lakehouse, name):
     assert questions.example_file(name).read_text(encoding="utf-8") == page.example(name, lakehouse), "run `make docs`"
 

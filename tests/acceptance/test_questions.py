@@ -18,7 +18,7 @@ from jobs.logs.files import discover
 from scripts.docs.recorded import RECORDING
 from tests.acceptance.in_spark import views_in_memory
 from tests.answers.asking import asked
-from tests.effort import long
+from tests.effort import every, long
 from tests.frames import expected
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -87,7 +87,7 @@ OF_ONE_PROTOCOL = {"cooperative": {"classic"}, "consumer-protocol": {"consumer"}
 NOT_HERE = {"poll-timeouts", "deploys", "changes", "unread"}  # nobody stalls, restarts or changes in the recorded consumer groups
 
 
-@pytest.mark.parametrize("name", sorted(set(questions.names()) - NOT_BY_GROUP - NOT_HERE))
+@pytest.mark.parametrize("name", every(3, sorted(set(questions.names()) - NOT_BY_GROUP - NOT_HERE)))
 def test_groups_of_both_protocols_get_an_answer(lakehouse, name):
     protocols = {row["group_id"]: row["group_protocol"] for row in asked(lakehouse, "groups", limit="1000")}
     found = {protocols[row["group_id"]] for row in asked(lakehouse, name, limit="100000")}

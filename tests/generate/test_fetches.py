@@ -14,6 +14,7 @@ import pytest
 
 from jobs.generate.cluster import Cluster
 from jobs.generate.sizes import SIZES, Size
+from tests.effort import every
 from tests.generate.test_shape import DATA, RELEASES, REQUEST, elements, recorded, shapes, without_lists
 
 pytestmark = pytest.mark.slow
@@ -90,7 +91,7 @@ def by_connection(lines):
     return found
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", every(2, RELEASES))
 def test_they_have_the_fields_of_recorded_ones(release):
     lines = [line.rstrip("\n") for _, _, of_log in taken(release, 60)[1] for line in of_log if '"FETCH"' in line or '"METADATA"' in line]
     made = shapes(lines, release)

@@ -15,6 +15,7 @@ from jobs.generate.cluster import Cluster
 from jobs.generate.sizes import Size
 from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
 from jobs.sentences.reason import REASONS
+from tests.effort import every
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +95,7 @@ def elements(shape, path=()):
             yield from elements(inner, (*path, name))
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", every(2, RELEASES))
 def test_requests_have_the_fields_of_recorded_ones(release):
     made, real = shapes(generated(release)[True], release), shapes(recorded(release)[True], release)
     assert {name for name, _ in made} == {
@@ -105,7 +106,7 @@ def test_requests_have_the_fields_of_recorded_ones(release):
         assert {one for shape in of_api for one in elements(shape)} <= {one for shape in real[api] for one in elements(shape)}, api
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", every(2, RELEASES))
 def test_the_lines_begin_and_end_like_recorded_ones(release):
     def ends(lines):
         own = of_java(lines, release)
@@ -135,7 +136,7 @@ def sentence(line):
     return None
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", every(2, RELEASES))
 def test_coordinators_write_sentences_that_were_recorded(release):
     made = {sentence(line) for line in generated(release)[False]}
     assert None not in made

@@ -72,6 +72,7 @@ def test_a_log_among_them_is_read_as_if_it_were_alone(others, tmp_path):
     assert kept == list(range(1, 501))
 
 
+@pytest.mark.long
 def test_they_need_little_memory(others, tmp_path):
     command = [sys.executable, "-c", MEASURED, str(others), str(tmp_path / "spool")]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, check=True)

@@ -27,7 +27,7 @@ from tests.reaching import reached
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
-SETTINGS = {"timezone": "America/New_York", "slice_lines": 300, "shards": 8}
+SETTINGS = {"timezone": "America/New_York", "slice_lines": 600, "shards": 8}
 PARTS = 4
 AT_ONCE = Policy(grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
