@@ -108,6 +108,12 @@ def _shown(time: datetime) -> str:
     return instant(epoch_ms(time))[:19]
 
 
+def check_order(since: datetime | None, until: datetime | None) -> None:
+    """QuestionError: there is no time between them."""
+    if since is not None and until is not None and since > until:
+        raise QuestionError(f"--since {_shown(since)} is after --until {_shown(until)}: there is no time between them")
+
+
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
     if cluster not in reader.newest:
@@ -125,7 +131,9 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
         if name not in question.names:
             raise QuestionError(f"{question.name} takes no {name} (it takes: {', '.join(question.names) or 'nothing'})")
     until = parse_instant(given["until"], now, name="until") if "until" in given else now
-    return {one.name: _value(question, one.name, given.get(one.name, one.default), until) for one in question.parameters}
+    found = {one.name: _value(question, one.name, given.get(one.name, one.default), until) for one in question.parameters}
+    check_order(found.get("since"), found.get("until"))
+    return found
 
 
 def _value(question: Question, name: str, text: str | None, until: datetime) -> Any:

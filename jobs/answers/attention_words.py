@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.view.members import client_in
@@ -78,10 +78,17 @@ class EntryWords:
     away: dict[str, Any] | None  # the band of a broker's trouble
 
 
-class AttentionWords:
-    """Speaks about entries. `time` and `name` show a time and a group as the rest of the report does; `ends`: of each cluster's logs."""
+class End(NamedTuple):
+    """The end of the time that is shown of a cluster."""
 
-    def __init__(self, time: Callable[[datetime], str], name: Callable[[str, str], str], ends: Mapping[str, datetime]) -> None:
+    at: datetime
+    of_logs: bool  # else the logs go on
+
+
+class AttentionWords:
+    """Speaks about entries. `time` and `name` show a time and a group as the rest of the report does; `ends`: by cluster."""
+
+    def __init__(self, time: Callable[[datetime], str], name: Callable[[str, str], str], ends: Mapping[str, End]) -> None:
         self.time = time
         self.name = name
         self._ends = ends
@@ -125,8 +132,9 @@ class AttentionWords:
         """
         incident, pending_at = entry.incident, entry.refused and entry.refused.pending_at
         last_at = max(entry.last_at, incident["back_at"] or entry.last_at) if incident else pending_at or entry.last_at
-        is_quiet, is_storm = self._ends[entry.gravest["cluster"]] - last_at >= _QUIET, entry.code == REBALANCE_STORM.code
-        if entry.code == OPEN_REBALANCE or (not is_quiet and not incident and (pending_at or is_storm)):
+        end, is_storm = self._ends[entry.gravest["cluster"]], entry.code == REBALANCE_STORM.code
+        is_quiet = end.at - last_at >= _QUIET
+        if entry.code == OPEN_REBALANCE or (end.of_logs and not is_quiet and not incident and (pending_at or is_storm)):
             return STILL_ON
         if incident:
             decided = incident["back_at"] is not None or incident["cause"] in (COORDINATOR_MOVED.code, HELD_UP, "BROKER_EXPIRED")

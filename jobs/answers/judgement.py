@@ -6,6 +6,7 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
 * its last state is known and nothing is going on in it; or heartbeats were answered; or its clients commit without membership;
 * the log of its coordinator reaches the end of the time, and no generation is missing in it;
 * the cause and the end of each of its rebalances are known;
+* track has read its events up to the last minute of the time: what was read from the logs only is not judged;
 * no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member or its
   group.instance.id, and those that a broker cannot be reached while an entry tells of its trouble.
 
@@ -29,6 +30,7 @@ from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
 from jobs.common.trouble import OVERTAKEN, ROUTINE, UNREACHED, WORDS
+from jobs.lakehouse.folder import is_followed
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
 _SENTENCE: Final = 160  # characters of a line that is quoted
@@ -83,16 +85,17 @@ def judged(
     outages = json.dumps([*_outages(entries)])
     troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}
     causes = {key_of(row): row for row in reader.found(own_query("causes"), values)}
+    untracked = _untracked(reader)
     healthy, found = [], []
     for row in reader.found(own_query("evidence"), values):
-        key = key_of(row)
-        why: list[tuple[str, str]] = [*_without_brokers(row)]
+        key, until = key_of(row), min(values["until"], times[row["cluster"]][1])
+        why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), until)]
         if key not in told:
             if why:
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
                 of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key))
-                why = [*islice(chain(of_lines, _of_end(row, ends, min(values["until"], times[row["cluster"]][1]))), 1)]
+                why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
     gaps = _folded(found)
@@ -124,6 +127,22 @@ def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
         span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
         tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
         yield ONLY_CLIENTS, f"{_of_coordinator(row)} {span}: {tell}"
+
+
+def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
+    """When the first event of each group happened of which no rows were made yet."""
+    if not is_followed(reader.house):
+        return {}
+    from jobs.lakehouse import followers  # it loads PyArrow, which takes as long as a report
+
+    return reader.first_of(followers.untracked(reader.house))
+
+
+def _without_track(first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
+    """Why a group cannot be judged some of whose events no rows were made of yet. `first_at`: of them."""
+    if first_at is not None and first_at < until - _LATE:
+        why = f"its lines since {_second(first_at)} UTC were read, and are not tracked yet"
+        yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 
 def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | None) -> Iterator[tuple[str, str]]:

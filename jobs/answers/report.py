@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
-from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
+from jobs.answers.ask import MOST_ROWS, check_order, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, as_row, attention
+from jobs.answers.attention_words import End
 from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.in_records import RecordsOf
@@ -52,20 +53,22 @@ class Overview:
     said: list[Said] = field(default_factory=list)  # of groups that only clients name
 
     @property
-    def ends(self) -> dict[str, datetime]:
+    def ends(self) -> dict[str, End]:
         """When the time that is shown ends, by cluster."""
-        return {row["cluster"]: min(filter(None, (row["last_at"], self.until))) for row in self.clusters}
+        return {
+            row["cluster"]: End(row["logs_end_at"], of_logs=True)
+            if self.until is None or self.until >= row["logs_end_at"]
+            else End(self.until, of_logs=False)
+            for row in self.clusters
+        }
 
     @property
     def outside(self) -> str:
         """A sentence with the span of the data, if no line is from the time that was asked for; else empty."""
         if not self.clusters:
             return ""
-        since, until = self.since, self.until
-        if since is not None and until is not None and since > until:
-            return "--since is after --until: there is no time between them."
         first, last = min(row["first_at"] for row in self.clusters), max(row["last_at"] for row in self.clusters)
-        return outside_of(first, last, {name: time for name, time in (("since", since), ("until", until)) if time is not None})
+        return outside_of(first, last, {name: time for name, time in (("since", self.since), ("until", self.until)) if time is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,7 @@ class Report(Overview):
 
 
 class _Scoped:
-    """Answers queries about what `scope` says. QuestionError: a time cannot be read."""
+    """Answers queries about what `scope` says. QuestionError: a time cannot be read, or none lies between both."""
 
     def __init__(self, lakehouse: Place | QuestionReader, scope: Scope) -> None:
         self.reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
@@ -87,6 +90,7 @@ class _Scoped:
             now = newest(self.reader, scope.cluster)
             self.until = parse_instant(scope.until, now, name="until") if scope.until else None
             self.since = parse_instant(scope.since, self.until or now, name="since") if scope.since else None
+            check_order(self.since, self.until)
         self.values = {
             "cluster": scope.cluster, "group": scope.group, "since": self.since or EPOCH, "until": self.until or _END_OF_TIME
         }  # fmt: skip

@@ -233,6 +233,11 @@ def is_ended(lakehouse: Lakehouse) -> bool:
     return False
 
 
+def is_followed(lakehouse: Lakehouse) -> bool:
+    """Whether track may have something to read: not after a run that processed all of its input, nor where nothing keeps how far it is."""
+    return lakehouse.layout.exists() and not lakehouse.complete.exists() and not is_ended(lakehouse)
+
+
 def present(folder: Place) -> list[str]:
     """The tables that a lakehouse has, whoever made them."""
     return sorted(path.parent.name for path in folder.glob("*/_delta_log"))

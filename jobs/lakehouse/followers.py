@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from jobs.common.stores import Place
+from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import LAST, BatchFile, batch_file
 from jobs.lakehouse.delta_files import DataFile
 from jobs.lakehouse.folder import Lakehouse, is_ended
@@ -99,6 +100,11 @@ def tracked(checkpoint: Place) -> Reached:
         return {}
     reached: Reached = json.loads((checkpoint / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()[-1])
     return reached
+
+
+def untracked(house: Lakehouse) -> list[str]:
+    """The files of events that track has still to read."""
+    return [new.path for new in files_after(opening.opened(house.folder / GROUP_EVENTS), tracked(house.track_checkpoint))]
 
 
 def _sent(note: Place) -> Reached:

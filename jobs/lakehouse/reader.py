@@ -46,7 +46,7 @@ class TableReader:
     """
 
     def __init__(self, folder: Place, tables: Collection[str] = TABLES, *, alone: bool = False) -> None:
-        Lakehouse(folder)  # checks the path
+        self.house = Lakehouse(folder)
         self.folder = folder
         self.small = check_events(folder) <= _SMALL_BYTES
         self.connection = _connect(folder, alone=alone, threads=1 if self.small else 2)
@@ -64,6 +64,16 @@ class TableReader:
         """Runs a query. Its rows are fetched from the result."""
         with without_pandas():
             return self.connection.execute(query, parameters)
+
+    def first_of(self, files: Sequence[str]) -> dict[tuple[str, str], datetime]:
+        """When the first event of each group in some files of the events happened, by cluster and group."""
+        if not files:
+            return {}
+        events = self.folder / GROUP_EVENTS
+        rows = rows_of_files(opening.opened(events), events, files)
+        first_at = "make_timestamp(epoch_us(min(occurred_at)))"
+        found = self.execute(f"SELECT cluster, group_id, {first_at} FROM ({rows}) WHERE group_id <> '' GROUP BY ALL")  # noqa: S608 - quoted
+        return {(cluster, group): with_zone(at) for cluster, group, at in found.fetchall()}
 
     def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
         """Result rows of a query, by column name."""

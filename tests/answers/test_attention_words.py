@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from jobs.answers.attention import AttentionEntry, Refusals
-from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, clients_of
+from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, End, clients_of
 from jobs.common.text import who
 from jobs.common.times import epoch_ms, instant
 
@@ -33,9 +33,9 @@ def found(seconds, code="SESSION_TIMEOUT", client="app-1", host="10.0.0.7", memb
     }
 
 
-def words(end):
+def words(end, *, of_logs=True):
     """Those of a report whose lines end so many seconds after 06:00."""
-    return AttentionWords(lambda time: instant(epoch_ms(time))[11:], lambda _, name: name, {"c": at(end)})
+    return AttentionWords(lambda time: instant(epoch_ms(time))[11:], lambda _, name: name, {"c": End(at(end), of_logs=of_logs)})
 
 
 def outage(cause="BROKER_CRASHED", back=None):
@@ -91,6 +91,17 @@ def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_
 )
 def test_whether_it_is_over_is_said_where_the_lines_show_it(entry, end, said):
     assert words(end).outcome(entry) == said
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        AttentionEntry([found(20, "REBALANCE_STORM")], rebalanced=(at(20), at(50))),
+        AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90), pending_at=at(90))),
+    ],
+)
+def test_nothing_goes_on_at_the_end_of_a_time_after_which_the_logs_go_on(entry):
+    assert words(100, of_logs=False).outcome(entry) == ""
 
 
 def test_settings_are_told_with_what_they_took():

@@ -8,7 +8,10 @@ import pytest
 
 from coordinator_model import events as e
 from jobs.answers.report import Scope, read_overview
-from tests.lakehouse.rows import DAY, finding, line, rebalance, row, transition, write
+from jobs.common.settings import Settings
+from jobs.lakehouse.folder import Lakehouse, check_layout
+from schemas.names import INGEST
+from tests.lakehouse.rows import DAY, finding, line, rebalance, row, track_is_at, transition, write
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +45,24 @@ def test_a_stable_group_is_healthy(lakehouse):
 )
 def test_a_group_of_which_no_state_is_known_may_show_health_otherwise(lakehouse, shown):
     assert judged(lakehouse, line(**shown)).all_clear
+
+
+def test_what_track_has_not_read_is_not_judged(lakehouse):
+    """`ingest.py` without `track.py`, or a run that was killed between both; a minute is what a run that goes on may be behind."""
+    check_layout(Lakehouse(lakehouse), Settings())
+    hour = 3_600_000
+    write(lakehouse, line(**COORDINATOR), line("orders", **COORDINATOR), STABLE, transition("Stable", 0, 1, group="orders"), app=INGEST)
+    write(lakehouse, line(at=hour, **COORDINATOR), line(at=2 * hour, **COORDINATOR), app=INGEST, batch=1)
+    alone = read_overview(lakehouse).judgement
+    assert alone.healthy == []
+    assert {gap.groups for gap in alone.gaps} == {("orders", "payments")}
+    assert "since 2026-11-21 00:00:00 UTC were read, and are not tracked yet" in alone.gaps[0].why
+    track_is_at(lakehouse, 0)
+    behind = read_overview(lakehouse).judgement
+    assert (behind.healthy, [gap.groups for gap in behind.gaps]) == ([("c", "orders")], [("payments",)])
+    assert read_overview(lakehouse, Scope(until="00:30")).judgement.all_clear, "the time that is asked for was tracked"
+    track_is_at(lakehouse, 1)
+    assert read_overview(lakehouse).judgement.all_clear
 
 
 def test_nothing_is_healthy_by_application_logs_alone(lakehouse):

@@ -266,9 +266,18 @@ def test_a_time_outside_the_data_is_said_with_the_span_of_the_data(lakehouse, ca
     assert json.loads(out)["rebalances"] == json.loads(out)["findings"] == []
 
 
-def test_a_time_that_ends_before_it_begins_is_said(lakehouse):
-    write(lakehouse, line(), line(at=60_000))
-    assert "--since is after --until" in text(lakehouse, since="00:00:30", until="00:00:10")
+@pytest.mark.parametrize("command", [["report"], ["ask", "why"]])
+def test_a_time_that_ends_before_it_begins_is_refused(lakehouse, capsys, command):
+    write(lakehouse, line(), line(at=60_000), rebalance())
+    assert entry.main([*command, "--lakehouse", str(lakehouse), "--since", "00:00:30", "--until", "00:00:10"]) == UNUSABLE
+    assert "--since 2026-11-21 00:00:30 is after --until 2026-11-21 00:00:10" in capsys.readouterr().err
+
+
+def test_a_time_ends_with_the_logs_of_brokers(lakehouse):
+    """Those of clients may have another zone than they were read with."""
+    write(lakehouse, line(), line(at=60_000), line(at=3_600_000, broker="clients"))
+    ends = [report.read_overview(lakehouse, report.Scope(until=until)).ends["c"] for until in (None, "01:00", "00:00:30")]
+    assert [((one.at - ends[2].at).seconds, one.of_logs) for one in ends] == [(30, True), (30, True), (0, False)]
 
 
 def test_a_time_that_cannot_be_read_is_refused(lakehouse, capsys):

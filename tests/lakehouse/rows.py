@@ -106,6 +106,6 @@ def finding(**values):
     return row("findings", **known | {"message": "It went silent.", "advice": "Look at it."} | values)
 
 
-def transition(to, at, generation):
-    values = {"group_id": "payments", "occurred_at": DAY + at, "to_state": to, "generation": generation}
+def transition(to, at, generation, group="payments"):
+    values = {"group_id": group, "occurred_at": DAY + at, "to_state": to, "generation": generation}
     return row("group_transitions", **values)
