@@ -1,9 +1,9 @@
 -- How many rounds do cooperative rebalances take?
 --
--- One row per rebalance of a group with a cooperative assignor, the most rounds first. `rounds` includes the rebalances
--- that followed within `gap_ms` and changed no member. One or two rounds are normal: the second assigns what the first
--- revoked. ENDLESS means `endless` rounds or more: members revoke again and again, usually because their subscriptions
--- or versions differ.
+-- One row per rebalance of a group with a cooperative assignor, or that has had a second round, as groups of Kafka Connect
+-- and Kafka Streams have. The most rounds come first. `rounds` includes the rebalances that followed within `gap_ms` and
+-- changed no member. One or two rounds are normal: the second assigns what the first revoked. ENDLESS means `endless` rounds
+-- or more: members revoke again and again, usually because their subscriptions or versions differ.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -16,7 +16,7 @@
 WITH cooperative AS (
   SELECT r.cluster, r.group_id
   FROM rebalances_now AS r
-  WHERE lower(r.protocol) LIKE '%cooperative%'
+  WHERE lower(r.protocol) LIKE '%cooperative%' OR r.cause = 'REVOCATION_FOLLOW_UP'
   GROUP BY r.cluster, r.group_id
 ),
 rounds AS (

@@ -19,6 +19,9 @@ HINDSIGHT_MS: Final = 5_000
 CROSSING_MS: Final = 20
 """Requests that arrive within this time of each other may be handled in either order."""
 
+ROUNDING_MS: Final = 2
+"""By how much the time of an arrival may differ from that in the log: it is a line's time less a duration."""
+
 HANDLED_MS: Final = 1_000
 """A coordinator handles a request within this time of its arrival. (478 ms were measured on a broker whose machine was busy.)"""
 
@@ -135,7 +138,8 @@ def _in_order(p: Prediction) -> list[tuple[int, Event]]:
     Requests that arrive together are handled in any order, and the first of several new members becomes the leader: so the leader's
     JoinGroup was handled before those of the others.
     """
-    queue = [(_arrival_ms(p, event), event) for event in p.queue]
+    answered = {event.connection: event.at_ms for event in p.queue if _joined(event)}
+    queue = [(_arrival_ms(p, event, answered.get(event.connection, -1)), event) for event in p.queue]
     queue.sort(key=lambda a: (a[0], a[1].at_ms, a[1].connection, a[1].correlation_id, a[1].kind, a[1].member_id))
     for number, (arrival_ms, event) in enumerate(queue):
         if _joined(event) and event.answer_member_id == event.leader_id:
@@ -160,8 +164,15 @@ def _may_follow(other: Event, leader: Event) -> bool:
     return other.answer_member_id != leader.member_id or not leader.member_id
 
 
-def _arrival_ms(p: Prediction, event: Event) -> int:
-    """When a request reached the group: not before the generation that its answer presumes."""
+def _arrival_ms(p: Prediction, event: Event, answered_ms: int) -> int:
+    """When a request reached the group: not before the generation that its answer presumes.
+
+    `answered_ms`: when the last JoinGroup of its connection was answered. A broker reads nothing from a connection before it has answered
+    the last request (SocketServer.Processor.processCompletedReceives mutes the channel): who leaves in the millisecond of its answer has
+    joined. Logged times are rounded.
+    """
+    if event.kind == kinds.LEAVE_GROUP and event.received_ms < answered_ms <= event.received_ms + ROUNDING_MS:
+        return answered_ms
     if event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
         return event.received_ms
     presumed = p.generations.get(event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation)

@@ -39,7 +39,6 @@ LATE_MS: Final = 1_000
 """A broker's timers fire late by this much at most, unless the broker itself stalls."""
 
 
-ROUNDING_MS: Final = 2
 CROSSING_AT_MOST: Final = 16
 STALL_MS: Final = 5_000
 """A broker whose log is silent for so long, with clients that heartbeat every 3 s, had stalled."""
@@ -145,7 +144,7 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
     p.handled_ms = now_ms
     _note_starts(p, outcome)
     if (before.state, before.generation) != (group.state, group.generation):
-        p.earlier.append((now_ms + LATE_MS if timers_due else handled_ms + ROUNDING_MS, before))
+        p.earlier.append((now_ms + LATE_MS if timers_due else handled_ms + hindsight.ROUNDING_MS, before))
     p.earlier = [(until, old) for until, old in p.earlier if until >= now_ms]
     _learn_initial_delay(p, group)
     if any(not _agrees(g, reply, step, clock) for reply in outcome.replies):
@@ -154,7 +153,7 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
     for crossed in list(p.crossed):
         if (moved or crossed is event) and _answers_so(group, crossed, now_ms):
             p.crossed.remove(crossed)
-        elif now_ms > crossed.at_ms + ROUNDING_MS:
+        elif now_ms > crossed.at_ms + hindsight.ROUNDING_MS:
             _differ(g, crossed, None, step, clock)
             return
     overdue = next((parked for parked in p.parked.values() if now_ms > parked.at_ms + LATE_MS), None)

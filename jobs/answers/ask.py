@@ -132,7 +132,8 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
             raise QuestionError(f"{question.name} takes no {name} (it takes: {', '.join(question.names) or 'nothing'})")
     until = parse_instant(given["until"], now, name="until") if "until" in given else now
     found = {one.name: _value(question, one.name, given.get(one.name, one.default), until) for one in question.parameters}
-    check_order(found.get("since"), found.get("until"))
+    if "until" in given:
+        check_order(found.get("since"), until)
     return found
 
 

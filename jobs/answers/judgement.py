@@ -29,14 +29,16 @@ from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds
-from jobs.common.trouble import OVERTAKEN, ROUTINE, UNREACHED, WORDS
+from jobs.common.trouble import NO_ERROR, OVERTAKEN, ROUTINE, UNREACHED, WORDS
 from jobs.lakehouse.folder import is_followed
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
 _SENTENCE: Final = 160  # characters of a line that is quoted
 
 _BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALANCE, e.CLIENT_LEAVES, e.CLIENT_REJOINS, e.CLIENT_NOTE)
-_PATTERNS: Final = {"words": WORDS, "routine": ROUTINE, "overtaken": OVERTAKEN, "unreached": UNREACHED, "by_words": list(_BY_WORDS)}
+_PATTERNS: Final = {
+    "words": WORDS, "no_error": NO_ERROR, "routine": ROUTINE, "overtaken": OVERTAKEN, "unreached": UNREACHED, "by_words": list(_BY_WORDS)
+}  # fmt: skip
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
 
 ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor whom the coordinator removed"

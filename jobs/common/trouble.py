@@ -8,6 +8,9 @@ from typing import Final
 WORDS: Final = r"(?i:error|fatal|failed|failure|expir(?:ed|ation)|(?:\b|_)fenced|timed out|exception)"
 """A regular expression of Python and of RE2, which DuckDB uses. Each node that Kafka 4 prints has `isFenced: false`."""
 
+NO_ERROR: Final = r"""(?i:\berror(?:s|[_ ]?code|[_ ]?message)?\s?[=:]\s?(?:['"]?(?:0|none|null|nil)['"]?|''|"")(?:[,;.)\]}\s]|$))"""
+"""A field of a response that says that there was none: `errorCode=0, errorMessage=''`. It counts as no word."""
+
 ROUTINE: Final = r"(?i:member[_ ]?id[_ ]?required|valid member id|given member[.-]id)"
 """How a client learns its member id before its first join (KIP-394). The words say "failed", and nothing did."""
 
@@ -21,12 +24,13 @@ UNREACHED: Final = (
 """How a client says that it cannot reach a broker, and a broker that a partition has moved. What happened to a broker then explains it."""
 
 _WORDS: Final = re.compile(WORDS)
+_NO_ERROR: Final = re.compile(NO_ERROR)
 _GRAVE: Final = re.compile(r"\[[^\]]*\] (?:WARN|ERROR|FATAL) ")
 
 
 def tells_of_trouble(sentence: str) -> bool:
     """Whether a sentence has such a word."""
-    return _WORDS.search(sentence) is not None
+    return _WORDS.search(sentence) is not None and _WORDS.search(_NO_ERROR.sub(" ", sentence)) is not None
 
 
 def is_grave(line: str) -> bool:

@@ -22,8 +22,6 @@ from jobs.logs.workers import Workers
 
 _LEAST_TOLERANCE_MS: Final = 1_000
 _NOTES_SHOWN: Final = 5
-_VAIN_SECONDS: Final = 0.1
-"""For which the start of Spark, which takes seconds, waits for a first line that is understood: imports took a second before."""
 _PENDING: Final = 4
 """Slices that may wait for ingest: enough that it never waits, few enough that the disk holds them."""
 
@@ -117,12 +115,9 @@ class Feeder:
     def is_vain(self, interrupted: Callable[[], bool]) -> bool:
         """Whether no line of the whole input is understood, or it cannot be read.
 
-        Waits until that is clear, or slices wait for Spark. A large input takes longer than `_VAIN_SECONDS`: Spark starts beside it.
+        Waits until a first line is understood, all were read, or slices wait for Spark.
         """
-        until = time.monotonic() + _VAIN_SECONDS
         while not (self.ended.is_set() or interrupted() or any(stream.understood for stream in self._spool.streams)):
-            if time.monotonic() > until:
-                return False
             if self._spool.waits_for_workers or len(self.files.present()) >= _PENDING:  # or waits for room, or is about to
                 return False
             time.sleep(0.01)

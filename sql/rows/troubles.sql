@@ -20,7 +20,7 @@ troubled AS (
       AND (x.kind IN ('MEMBER_FAILED', 'MEMBERS_NOT_REJOINED', 'MEMBERS_NOT_SYNCED', 'NO_MEMBER_REJOINED', 'LEADER_NOT_REJOINED', 'INSTANCE_FENCED',
                       'PENDING_MEMBER_EXPIRED', 'CLIENT_POLL_TIMEOUT', 'CLIENT_SESSION_TIMEOUT')
            OR (x.kind = 'CONSUMER_GROUP_LOG' AND x.state IN ('EXPIRED', 'STUCK', 'REFUSED'))
-           OR (list_contains($by_words, x.kind) AND regexp_matches(x.reason, $words)
+           OR (list_contains($by_words, x.kind) AND regexp_matches(regexp_replace(x.reason, $no_error, ' ', 'g'), $words)
                AND NOT regexp_matches(x.reason, $routine)))
 ),
 untold AS (

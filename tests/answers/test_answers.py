@@ -367,3 +367,11 @@ def test_a_wave_of_restarts_is_the_brokers_doing_where_this_group_moved_and_its_
     found = {wave["group_id"]: wave["verdict"] for wave in asked(lakehouse, "deploys")}
     moved = "COORDINATOR_MOVED"
     assert found == {"expired": moved, "replaced": moved, "closed": "ROLLING", "elsewhere": "ROLLING"}
+
+
+def test_a_group_with_a_second_round_is_cooperative_whatever_its_protocol_is_called(lakehouse):
+    """Connect's is "sessioned", that of Streams "stream"."""
+    first = rebalance(start=0, members_before=2, protocol="sessioned", joined=[MEMBER])
+    write(lakehouse, line(at=90_000), first, rebalance(start=4_000, members_before=3, protocol="sessioned", cause="REVOCATION_FOLLOW_UP"))
+    (found,) = asked(lakehouse, "cooperative")
+    assert (found["cause"], found["rounds"], found["verdict"]) == ("MEMBER_JOINED", 2, "NORMAL")

@@ -260,7 +260,7 @@ def test_lines_without_their_times(capsys, monkeypatch):
     piped(monkeypatch, f"{line}\n" * 3)
     code, out, said = explained(capsys, "-")
     assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
-    lead = "3 of 3 lines about groups (100%) have no date, or no time, so that nothing is explained of them, such as"
+    lead = "3 of 3 lines that may be about groups (100%) have no date, or no time, so that nothing is explained of them, such as"
     assert said[0] == f"{lead} standard input:1, NO_TIMESTAMP: {line}"
     assert said[1] == f"and standard input:2, NO_TIMESTAMP: {line}"
     assert "each with its date and time" in said[-1]
@@ -305,7 +305,7 @@ def test_a_file_that_cannot_be_read(capsys, log, tmp_path):
 def test_lines_that_are_not_understood_are_shown(capsys, log):
     log.write_text(EXCERPT + EXCERPT.splitlines()[0].replace("has failed", "has quarrelled") + "\n")
     _, _, said = explained(capsys, log)
-    assert said[0].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
+    assert said[0].startswith("1 of 5 lines that may be about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
     assert not any("rebalance ask" in line for line in said)
 
 

@@ -19,7 +19,6 @@ from jobs.common.exit_codes import DISK_FULL, NOTHING_UNDERSTOOD, PARTLY_READ, U
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse, opened
 from jobs.logs.spool import Spool, SpoolSettings
-from jobs.pipeline import feeder
 from jobs.pipeline import run as pipeline
 from tests.cli.saying import lines_of_the_command
 from tests.logs.log_makers import other, write
@@ -125,7 +124,6 @@ def test_a_run_in_another_time_zone_is_refused_and_changes_nothing(capsys, tmp_p
 def without_spark(monkeypatch):
     """A run that would start Spark fails."""
     monkeypatch.setattr(pipeline, "ensure_spark", lambda *_: None)
-    monkeypatch.setattr(feeder, "_VAIN_SECONDS", 60)  # the machine may be busy
     monkeypatch.setattr(pipeline, "started_spark", None)
 
 

@@ -16,7 +16,7 @@ from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.run_progress import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
-_MANY_REFUSED: Final = 0.01  # of the lines about groups
+_MANY_REFUSED: Final = 0.01  # of the lines that may be about groups
 _SAMPLE_CHARACTERS: Final = 200
 _REFUSED_SHOWN: Final = 5  # of an excerpt
 _WITHOUT_TIME: Final = ("NO_TIMESTAMP", "NO_TIME")
@@ -61,7 +61,7 @@ def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -
         return
     line, *others = _refused(lakehouse, 1 if kept else _REFUSED_SHOWN)
     lead = "have no date, or no time, so that nothing is explained of them" if line["code"] in _WITHOUT_TIME else "were not understood"
-    warn(f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) {lead}, such as {_shown(line)}")
+    warn(f"{refused:,} of {about:,} lines that may be about groups ({refused / about:.0%}) {lead}, such as {_shown(line)}")
     for other in others:
         warn(f"and {_shown(other)}")
     for code in dict.fromkeys(row["code"] for row in (line, *others)):

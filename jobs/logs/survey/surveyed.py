@@ -40,7 +40,8 @@ class SurveyedSlicer(Slicer):
         asked = set(self.settings.zones_asked) - {CLIENTS}
         names = {name for stream in self.streams for name in (*stream.names, stream.cluster, stream.folder[0])} if asked else set()
         if self.streams and (unknown := sorted(asked - names)):
-            raise UserError(f"--timezone {unknown[0]}=…: no log here is of {unknown[0]}, but of {', '.join(sorted(names))}")
+            there = sorted({name for stream in self.streams for name in (stream.broker, stream.cluster)})
+            raise UserError(f"--timezone {unknown[0]}=…: no log here is of {unknown[0]}, but of {', '.join(there)}")
 
     def _streams_in(
         self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]

@@ -38,3 +38,10 @@ def test_a_clock_that_is_seconds_off_finds_nothing_more(told, cluster):
     for broker in sorted({event.broker for event in events} - {""}):
         for ms in (-20_000, -5_000, 5_000, 20_000):
             assert findings(events, beats, broker, ms) - expected == Counter(), (broker, ms)
+
+
+def test_a_member_that_leaves_in_the_millisecond_of_its_answer_has_joined(told):
+    """Six members of a sink connector: by their times, one of them left before its JoinGroup was answered. The broker was right."""
+    cluster = "sink-leaves-at-once-both"
+    assert [row["code"] for row in told.rows("findings", cluster)] == ["IDLE_MEMBERS"]
+    assert {row["generation"] for row in told.rows("rebalances", cluster)} >= {1, 3}
