@@ -245,7 +245,7 @@ class ConsumerCoordinator:
         """Topics were created, changed or deleted (None), all at once."""
         self._begin(now_ms)
         before, self.image = self.image, self.image.changed(changes)
-        gone = {topic.topic_id for name in before.names() if (topic := before.named(name)) and self.image.with_id(topic.topic_id) is None}
+        gone = [topic for name in before.names() if (topic := before.named(name)) and self.image.with_id(topic.topic_id) is None]
         for group_id, group in self.groups.items():
             group.take_topics(self.image)
             if gone and self.config.version.deleted_topics_lose_offsets:

@@ -46,7 +46,7 @@ from coordinator_model.specification.consumer.requests import (
     OffsetFetch,
     OffsetFetchAnswer,
 )
-from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.hash_maps import TimelineHashMap
 from coordinator_model.specification.requests import (
     Answer,
@@ -146,7 +146,7 @@ class ConsumerGroup(ConsumerGroupCore):
         self.write(Operation(offset_tombstones(self) if isinstance(request, DeleteGroup) else [offset_record(self, request)]))
         return self._outcome()
 
-    def forget_topics(self, gone: Collection[TopicId], now_ms: int) -> ConsumerGroupOutcome:
+    def forget_topics(self, gone: Collection[Topic], now_ms: int) -> ConsumerGroupOutcome:
         """Topics were deleted: drop their offsets."""
         self._begin(now_ms)
         self.write(forget_topics(self, gone))

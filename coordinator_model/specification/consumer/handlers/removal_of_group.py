@@ -9,7 +9,7 @@ from coordinator_model.specification.consumer.core import ConsumerGroupCore, Ope
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
 from coordinator_model.specification.consumer.records import LogRecord, OffsetCommitted
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
-from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup
 
 
@@ -43,10 +43,11 @@ def offset_tombstones(group: ConsumerGroupCore) -> list[LogRecord]:
     return [offset._replace(offset=None) for offset in _offsets(group)]
 
 
-def forget_topics(group: ConsumerGroupCore, gone: Collection[TopicId]) -> Operation:
-    """`OffsetMetadataManager.onTopicsDeleted`: the offsets of topic ids that are gone, and those without an id."""
-    names = [offset for offset in _offsets(group) if offset.topic_id is None or offset.topic_id in gone]
-    return Operation([offset._replace(offset=None) for offset in names])
+def forget_topics(group: ConsumerGroupCore, gone: Collection[Topic]) -> Operation:
+    """`OffsetMetadataManager.onTopicsDeleted`: the offsets of these names that have their id, or none as those of commits by name."""
+    ids = {topic.name: topic.topic_id for topic in gone}
+    own = [offset for offset in _offsets(group) if offset.topic in ids and offset.topic_id in (None, ids[offset.topic])]
+    return Operation([offset._replace(offset=None) for offset in own])
 
 
 def _offsets(group: ConsumerGroupCore) -> list[OffsetCommitted]:
