@@ -88,10 +88,11 @@ def judged(
     troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}
     causes = {key_of(row): row for row in reader.found(own_query("causes"), values)}
     untracked = _untracked(reader)
+    first_at = {cluster: min(at for (other, _), at in untracked.items() if other == cluster) for cluster, _ in untracked}
     healthy, found = [], []
     for row in reader.found(own_query("evidence"), values):
         key, until = key_of(row), min(values["until"], times[row["cluster"]][1])
-        why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), until)]
+        why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), first_at.get(key[0]), until)]
         if key not in told:
             if why:
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
@@ -140,10 +141,10 @@ def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
     return reader.first_of(followers.untracked(reader.house))
 
 
-def _without_track(first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
-    """Why a group cannot be judged some of whose events no rows were made of yet. `first_at`: of them."""
-    if first_at is not None and first_at < until - _LATE:
-        why = f"its lines since {_second(first_at)} UTC were read, and are not tracked yet"
+def _without_track(own: datetime | None, first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
+    """Why a group cannot be judged of which no rows were made yet since a time; `first_at`: the first of these times in its cluster."""
+    if own is not None and first_at is not None and own < until - _LATE:
+        why = f"lines since {_second(first_at)} UTC were read, and are not tracked yet"
         yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 

@@ -56,7 +56,7 @@ def test_what_track_has_not_read_is_not_judged(lakehouse):
     alone = read_overview(lakehouse).judgement
     assert alone.healthy == []
     assert {gap.groups for gap in alone.gaps} == {("orders", "payments")}
-    assert "since 2026-11-21 00:00:00 UTC were read, and are not tracked yet" in alone.gaps[0].why
+    assert "lines since 2026-11-21 00:00:00 UTC were read, and are not tracked yet" in alone.gaps[0].why
     track_is_at(lakehouse, 0)
     behind = read_overview(lakehouse).judgement
     assert (behind.healthy, [gap.groups for gap in behind.gaps]) == ([("c", "orders")], [("payments",)])
