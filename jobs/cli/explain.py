@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -36,10 +37,11 @@ STANDARD_INPUT: Final = "standard input"
     "pbpaste | rebalance explain -                            what was copied (Linux: xclip -o, wl-paste)",
     "kubectl logs kafka-0 | rebalance explain -",
     "rebalance explain logs/ --format html > out.html",
+    "rebalance explain broker-1/*.log app.log",
     "rebalance explain server.log --keep lake/                then `rebalance ask --lakehouse lake/`",
     "rebalance explain server.log --fail-on error",
 )
-@click.argument("path", type=click.Path(path_type=Path, allow_dash=True), metavar="PATH|-")
+@click.argument("paths", type=click.Path(path_type=Path, allow_dash=True), nargs=-1, required=True, metavar="PATH...|-")
 @form_option
 @click.option(
     "--keep",
@@ -55,7 +57,7 @@ STANDARD_INPUT: Final = "standard input"
 @options.texts(options.SCOPE)
 @limit_option
 def explain(
-    path: Path,
+    paths: tuple[Path, ...],
     *,
     form: str,
     keep: Path | None,
@@ -69,20 +71,27 @@ def explain(
 ) -> int:
     """Explain the rebalances in a log, or in a few lines of one.
 
-    PATH is a log of a broker or of an application, or a folder or archive of such logs; - reads standard input. It is `rebalance run` and
+    PATH is a log of a broker or of an application, or a folder or archive of such logs; several are explained together, - reads standard
+    input. It is `rebalance run` and
     `rebalance report` in one command, for logs that do not grow. Up to 50,000 lines need no Java and take seconds; for more it starts
     Spark.
     """
     from jobs.answers.report import Scope
     from jobs.cli.output.account_text import warn_of_refused, write_evidence
     from jobs.cli.output.not_understood import WHAT_IS_READ, reasons
-    from jobs.lakehouse.folder import known_inputs
+    from jobs.lakehouse.folder import Lakehouse, known_inputs, remember_input
     from jobs.logs.envelopes import layouts_named
 
     settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
     notes: list[str] = []
-    with ExitStack() as last, removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
+    with (
+        ExitStack() as last,
+        removing_on_sigterm(),
+        _input(paths) as (source, name),
+        _lakehouse(keep) as lakehouse,
+        told_if_full(lakehouse),
+    ):
         last.callback(lambda: [*map(warn, notes)])  # of the input, so that the answer stands first
         result = _processed(source, name, lakehouse, settings, notes.append)
         if result.signal is not None:
@@ -102,6 +111,9 @@ def explain(
             raise UserError(f"{name} is empty: it has no line to explain")
         if keep is not None and name == STANDARD_INPUT:
             _keep_input(source, lakehouse)
+        if len(paths) > 1:
+            (house := Lakehouse(lakehouse)).inputs.unlink()  # of links, which go with this command
+            remember_input(house, Path(name))
         inputs = known_inputs(lakehouse)
         code = show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=keep is not None)
         if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
@@ -142,10 +154,14 @@ def _processed(source: Path, name: str, lakehouse: Place, settings: Settings, to
 
 
 @contextmanager
-def _input(path: Path) -> Iterator[tuple[Path, str]]:
-    """The file or folder to read, and its name for people."""
-    if str(path) != "-":
-        yield path, str(path)
+def _input(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """The file or folder to read, and its name for people: of several, the folder in which all lie."""
+    if len(paths) > 1:
+        with tempfile.TemporaryDirectory(prefix="rebalance-explain-") as folder:
+            yield _linked(paths, Path(folder))
+        return
+    if str(paths[0]) != "-":
+        yield paths[0], str(paths[0])
         return
     if sys.stdin is None or sys.stdin.closed:
         raise UserError("standard input is closed: give PATH, or lines in a pipe")
@@ -159,6 +175,20 @@ def _input(path: Path) -> Iterator[tuple[Path, str]]:
             yield file, STANDARD_INPUT
         except UserError as error:
             raise UserError(str(error).replace(str(file), STANDARD_INPUT)) from None
+
+
+def _linked(paths: Sequence[Path], folder: Path) -> tuple[Path, str]:
+    """Makes an image of the folder in which all of these lie, with links to nothing else; returns it, and the name of that folder."""
+    if missing := next((path for path in paths if not path.exists()), None):
+        raise UserError("- is standard input: give it alone" if str(missing) == "-" else f"no such file or folder: {missing}")
+    given = dict.fromkeys(path.absolute() for path in paths)
+    common = Path(os.path.commonpath([path.parent for path in given]))
+    image = folder / (common.name or "logs")  # a cluster is called like the folder of its brokers
+    for path in (path for path in given if given.keys().isdisjoint(path.parents)):
+        link = image / path.relative_to(common)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path)
+    return image, str(common)
 
 
 @contextmanager

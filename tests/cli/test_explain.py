@@ -22,6 +22,7 @@ from jobs.cli import demo, entry
 from jobs.common import exit_codes
 from jobs.common.interrupts import removing_on_sigterm
 from jobs.common.settings import load
+from jobs.lakehouse.folder import known_inputs
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.run_progress import RunResult
@@ -201,6 +202,20 @@ def test_a_folder_of_others_is_left_alone(capsys, log, tmp_path):
 
 
 # What cannot be explained.
+
+
+def test_several_logs_are_explained_as_the_folder_that_has_no_other(capsys, tmp_path):
+    """What a shell makes of `broker-*/*.log`. A log twice, or one of a folder that is given too, is read once."""
+    folder = PROJECT / "tests" / "data" / "faults" / "dead-twice-both"
+    logs = sorted(folder.glob("broker-*/*.gz"))
+    code, together, _ = explained(capsys, *logs, logs[0], folder / "broker-1", "--format", "json", "--keep", tmp_path / "lake")
+    assert (code, together) == explained(capsys, folder, "--format", "json")[:2]
+    assert json.loads(together)["rebalances"]
+    assert known_inputs(tmp_path / "lake") == [folder]
+    broker_2, *_ = json.loads(explained(capsys, *folder.glob("broker-2/*.gz"), "--format", "json")[1])["clusters"]
+    assert broker_2["brokers"] == ["broker-2"]
+    assert explained(capsys, logs[0], "-") == (exit_codes.UNUSABLE, "", ["- is standard input: give it alone"])
+    assert explained(capsys, logs[0], tmp_path / "no")[::2] == (exit_codes.UNUSABLE, [f"no such file or folder: {tmp_path / 'no'}"])
 
 
 def test_what_is_not_there(capsys, tmp_path):
