@@ -7,6 +7,7 @@ progress.
 from __future__ import annotations
 
 import fcntl
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -45,16 +46,19 @@ class ShipState:
     def __init__(self, path: Path, target: ShipTarget) -> None:
         self.path = path
         self._target = target
+        self._lock_path = path.with_name(f"{path.name}.lock")
         self._lock: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = self.path.with_name(f"{self.path.name}.lock").open("ab")
+            self._lock = self._lock_path.open("ab")
         except OSError as error:
             raise UserError(f"--state {self.path}: cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._lock_path.stat().st_ino != os.fstat(self._lock.fileno()).st_ino:  # a shipper that ended has removed the one we opened
+                raise FileNotFoundError
         except OSError:
             self._lock.close()
             raise UserError(f"--state {self.path}: another shipper is using it; give each its own") from None
@@ -62,6 +66,7 @@ class ShipState:
 
     def __exit__(self, *_: object) -> None:
         if self._lock is not None:
+            self._lock_path.unlink(missing_ok=True)
             self._lock.close()
 
     def load(self) -> list[Stream]:

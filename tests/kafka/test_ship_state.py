@@ -51,6 +51,16 @@ def test_two_shippers_with_one_state(tmp_path):
         pass
 
 
+def test_a_shipper_that_has_ended_leaves_its_state_alone(tmp_path):
+    """And takes away no lock that another one has by then."""
+    with ShipState(tmp_path / "s", TARGET) as first:
+        assert (tmp_path / "s.lock").exists()
+    assert list(tmp_path.iterdir()) == []
+    with ShipState(tmp_path / "s", TARGET), pytest.raises(UserError, match="another shipper"):
+        first.__enter__()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_state_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot be written"), ShipState(tmp_path / "file" / "s", TARGET):
