@@ -1,4 +1,5 @@
 -- What tells of each group, since when and up to when: heartbeats that were answered, or commits without membership, show one at work.
+-- A group that somebody only looked up, as tools and readers without a group do, is none to judge.
 SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> 'clients') AS told, min(x.occurred_at) AS first_at,
        max(x.occurred_at) AS last_at,
        bool_or(x.kind = 'SIMPLE_GROUP' OR (x.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'HEARTBEAT') AND x.error_code = 0)) AS works,
@@ -6,4 +7,7 @@ SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> 'clients') AS told, m
 FROM group_events AS x
 WHERE ($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until AND x.group_id <> '' AND ($group IS NULL OR x.group_id = $group)
       AND x.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')
-GROUP BY ALL ORDER BY ALL
+GROUP BY ALL
+HAVING NOT (bool_and(x.kind IN ('FIND_COORDINATOR', 'OFFSET_FETCH')) AND bool_or(x.kind = 'OFFSET_FETCH')
+            AND NOT bool_or(x.kind = 'OFFSET_FETCH' AND coalesce(x.error_code, 0) <> 0))
+ORDER BY ALL

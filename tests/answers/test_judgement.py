@@ -65,6 +65,16 @@ def test_what_track_has_not_read_is_not_judged(lakehouse):
     assert read_overview(lakehouse).judgement.all_clear
 
 
+@pytest.mark.parametrize(("error", "judged_groups"), [(0, set()), (30, {"reader"})], ids=["answered", "refused"])
+def test_a_group_that_is_only_looked_up_is_none_to_judge(lakehouse, error, judged_groups):
+    """As tools do, and consumers with assign(): the pipeline's own are such."""
+    asked = {"group": "reader", "source": "request"}
+    found = line(**asked, kind=e.FIND_COORDINATOR, error_code=0)
+    it = judged(lakehouse, line(**COORDINATOR), STABLE, found, line(**asked, at=10, kind=e.OFFSET_FETCH, error_code=error))
+    assert it.healthy == [("c", "payments")]
+    assert {group for gap in it.gaps for group in gap.groups} == judged_groups
+
+
 def test_nothing_is_healthy_by_application_logs_alone(lakehouse):
     it = judged(lakehouse, line(broker="clients", source="client", kind=e.CLIENT_JOINED))
     (gap,) = it.gaps
