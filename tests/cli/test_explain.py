@@ -102,13 +102,13 @@ def test_standard_input_is_explained_like_a_file_and_bears_no_name_of_one(capsys
 def test_the_readme_shows_what_is_said(capsys, monkeypatch):
     """Its lines are said as they are, in that order; `...` stands for others."""
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    sample = re.search(r"^\$ zgrep (\S+) (\S+) \| rebalance explain -\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    sample = re.search(r"^\$ zgrep (\S+) (\S+) \| rebalance explain - (.*?)\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     lines = gzip.decompress((PROJECT / sample[2]).read_bytes()).decode().splitlines(keepends=True)
     piped(monkeypatch, "".join(line for line in lines if sample[1] in line))
-    assert entry.main(["explain", "-"]) == exit_codes.DONE
+    assert entry.main(["explain", "-", *sample[3].split()]) == exit_codes.DONE
     said = capsys.readouterr()
     rest = iter([*said.err.splitlines(), *said.out.splitlines()])
-    assert [line for line in sample[3].splitlines() if line != "..." and line not in rest] == []
+    assert [line for line in sample[4].splitlines() if line != "..." and line not in rest] == []
 
 
 def test_json_is_alone_on_standard_output(capsys, log):
