@@ -122,7 +122,7 @@ const deploys = ({ rows }) => table(columns(rows,
   { label: "Group", class: "main", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at)) }, printable(row.group_id, 60)) },
   { label: "What", cell: (row) => WAVES[row.verdict] ?? row.verdict },
   { label: "When", class: "t", cell: (row) => `${clock(row.started_at, 0)} to ${clock(row.ended_at, 0)}` },
-  "restarts", "unavailable_partition_ms"), rows, { caption: "Deploys and restarts", empty: "No client left and came back twice or more: nothing looks like a deploy." });
+  "restarts", "unavailable_partition_ms"), rows, { caption: "Deploys and restarts", empty: "No client.id came back under a new member id twice or more within a minute." });
 
 /** What was read of each cluster, and what the rest would add. */
 const sources = (data) => [
