@@ -55,6 +55,8 @@ _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash 
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 _SENTENCES: Final = 1_200  # characters of a message or of advice
+_BANDS: Final = {COORDINATOR_MOVED.code: "groups left {}", HELD_UP: "{} held up", "BROKER_EXPIRED": "{} expired"}
+"""What a band is called by the cause of its incident. A broker was away only where a line says that it went."""
 _WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
 
 
@@ -249,13 +251,12 @@ def cost_of(entry: AttentionEntry) -> str:
 
 
 def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
-    """When a broker was away or held up, and what that is called: a band through all lanes. None: the entry is about no broker."""
+    """When a broker was in trouble, and what that is called: a band through all lanes. None: the entry is about no broker."""
     incident = entry.incident
     if incident is None:
         return None
-    what = "away" if incident["groups_moved"] else "held up"
-    name = broker_name(printable(incident["broker"], 30))
-    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": f"{name} {what}"}
+    text = _BANDS.get(incident["cause"], "{} away").format(broker_name(printable(incident["broker"], 30)))
+    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text}
 
 
 def headline(entry: AttentionEntry) -> str:

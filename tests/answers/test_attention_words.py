@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from jobs.answers.attention import AttentionEntry, Refusals
-from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, End, clients_of
+from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, End, clients_of, trouble
 from jobs.common.text import who
 from jobs.common.times import epoch_ms, instant
 
@@ -91,6 +91,21 @@ def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_
 )
 def test_whether_it_is_over_is_said_where_the_lines_show_it(entry, end, said):
     assert words(end).outcome(entry) == said
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        ("BROKER_CRASHED", "b1 away"),
+        ("COORDINATOR_MOVED", "groups left b1"),
+        ("COORDINATOR_HELD_UP", "b1 held up"),
+        ("BROKER_EXPIRED", "b1 expired"),
+    ],
+)
+def test_a_broker_was_away_only_where_a_line_says_that_it_went(cause, text):
+    """Groups move off a broker that goes on to answer, too, and one that crashed may have had no group of its own."""
+    for moved in (0, 2):
+        assert trouble(AttentionEntry([found(20)], outage(cause) | {"last_at": at(20), "groups_moved": moved}))["text"] == text
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_band_goes_through_the_lanes_of_its_cluster_alone(reader, served, lake
     rows = [{**row, "cluster": cluster} for (cluster, _), row in zip([one for one in groups for _ in range(3)], rows, strict=True)]
     write(lakehouse, *rows, *(finding(group_id=name, occurred_at=DAY + 15_000, **moved) for cluster, name in groups if cluster == "c"))
     its = reader(served.url).open("/")
-    assert "b3 away" in its.text(".bandname")
+    assert "groups left b3" in its.text(".bandname")
     found = its.page.locator(".lane:not(.axis)").all()
     bands = {lane.locator(".name").inner_text(): lane.locator(".look-away").count() for lane in found}
     assert sorted(bands.values()) == [0, 1, 1]
