@@ -23,8 +23,8 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields, sizes_of
 from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
 
-_SMALL_BYTES: Final = 1 << 20
-"""Of events whose lakehouse is read once, not by each query: some 20,000. With 60,000 a report takes as long either way."""
+_SMALL_BYTES: Final = 1 << 19
+"""Of events whose lakehouse is read once, not by each query: some 10,000. With 60,000 a report takes as long either way."""
 
 
 def check_events(folder: Place) -> int:
