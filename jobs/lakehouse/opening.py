@@ -95,6 +95,16 @@ def kept(path: Place) -> _Kept:
         return its
 
 
+@contextmanager
+def present(path: Place) -> Iterator[DeltaTable]:
+    """A table as it is now, for this thread alone. One in a store is opened anew: another may be in its place, which no look shows."""
+    if isinstance(path, StorePath):
+        yield opened(path)
+    else:
+        with kept(path).current() as table:
+            yield table
+
+
 def version_of(path: Place) -> tuple[str, int] | None:
     """The id of a table and its version, which changes with each commit; None: there is no table."""
     if not isinstance(path, StorePath) and not is_table(path):
