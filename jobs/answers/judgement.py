@@ -88,7 +88,9 @@ def judged(
     troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}
     causes = {key_of(row): row for row in reader.found(own_query("causes"), values)}
     untracked = _untracked(reader)
-    first_at = {cluster: min(at for (other, _), at in untracked.items() if other == cluster) for cluster, _ in untracked}
+    first_at: dict[str, datetime] = {}
+    for (cluster, _), at in untracked.items():
+        first_at[cluster] = min(at, first_at.get(cluster, at))
     healthy, found = [], []
     for row in reader.found(own_query("evidence"), values):
         key, until = key_of(row), min(values["until"], times[row["cluster"]][1])

@@ -104,7 +104,8 @@ def tracked(checkpoint: Place) -> Reached:
 
 def untracked(house: Lakehouse) -> list[str]:
     """The files of events that track has still to read."""
-    return [new.path for new in files_after(opening.opened(house.folder / GROUP_EVENTS), tracked(house.track_checkpoint))]
+    with opening.current(house.folder / GROUP_EVENTS) as table:
+        return [new.path for new in files_after(table, tracked(house.track_checkpoint))]
 
 
 def _sent(note: Place) -> Reached:

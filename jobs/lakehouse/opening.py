@@ -96,7 +96,7 @@ def kept(path: Place) -> _Kept:
 
 
 @contextmanager
-def present(path: Place) -> Iterator[DeltaTable]:
+def current(path: Place) -> Iterator[DeltaTable]:
     """A table as it is now, for this thread alone. One in a store is opened anew: another may be in its place, which no look shows."""
     if isinstance(path, StorePath):
         yield opened(path)

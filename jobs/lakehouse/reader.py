@@ -32,7 +32,7 @@ def check_events(folder: Place) -> int:
     events = folder / GROUP_EVENTS
     if not opening.is_table(events):
         raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
-    with opening.present(events) as table:
+    with opening.current(events) as table:
         if TIME not in dict(schema_fields(table)):
             raise LakehouseError(f"the events of {folder} have a form that this version does not read: read the logs into a new lakehouse")
         return sum(sizes_of(table, events).values())
@@ -70,7 +70,8 @@ class TableReader:
         if not files:
             return {}
         events = self.folder / GROUP_EVENTS
-        rows = rows_of_files(opening.opened(events), events, files)
+        with opening.current(events) as table:
+            rows = rows_of_files(table, events, files)
         first_at = "make_timestamp(epoch_us(min(occurred_at)))"
         found = self.execute(f"SELECT cluster, group_id, {first_at} FROM ({rows}) WHERE group_id <> '' GROUP BY ALL")  # noqa: S608 - quoted
         return {(cluster, group): with_zone(at) for cluster, group, at in found.fetchall()}
@@ -109,7 +110,7 @@ def create_view(
     `table`: the version to show, by default the newest. `files`: only rows of these files, as the log names them. `keeps`: reads it now.
     """
     if table is None:
-        with opening.present(folder) as now:
+        with opening.current(folder) as now:
             if is_plain(now):
                 return create_view(connection, folder, now, files, keeps=keeps)
         table = opening.opened(folder)  # delta-rs reads it whenever DuckDB asks, and what is kept goes on to newer versions

@@ -40,8 +40,8 @@ def differences_of(trace: Json, release: str | None = None) -> list[Difference]:
     """The differences between the recorded outcome and that of the specification."""
     of_consumers = trace.get("format") == CONSUMER_FORMAT
     differences = []
-    for index, own in enumerate(run_trace(trace, release)["steps"]):
-        recorded, specified = (_comparable(trace, expect) for expect in (_as_named(trace, index), own["expect"]))
+    for index, (step, own) in enumerate(zip(trace["steps"], run_trace(trace, release)["steps"], strict=True)):
+        recorded, specified = (_comparable(trace, expect) for expect in (_as_named(trace, index, step), own["expect"]))
         for field in CONSUMER_FIELDS if of_consumers else CLASSIC_FIELDS:
             values = recorded.get(field), specified.get(field)
             if not (values[0] == values[1] if of_consumers else matches(*values, field)):
@@ -69,9 +69,8 @@ def episode_differences() -> list[str]:
     return [one["name"] for one in recorded if episodes_of_trace(traces[one["name"]]) != one]
 
 
-def _as_named(trace: Json, index: int) -> Json:
+def _as_named(trace: Json, index: int, step: Json) -> Json:
     """What was recorded of a step. An id that no answer told, and that each run drew anew, has the name that the trace gives it."""
-    step: Json = trace["steps"][index]
     expect: Json = step["expect"]
     if step.get("bind", "") in trace.get("ids", {}) or "response" in expect:
         return expect

@@ -24,6 +24,7 @@ from jobs.logs.spool import SpoolSettings
 from jobs.pipeline import at_once, feeder
 from jobs.pipeline.run import run
 from tests.acceptance.damage import mixed_in
+from tests.effort import long
 from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -96,10 +97,11 @@ def reference(plain, tmp_path_factory):
     return lakehouse
 
 
-def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("slice_lines", "least"), [(1_600, 6), long(800, 12)])
+def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch, slice_lines, least):
     monkeypatch.setattr(feeder, "SpoolSettings", functools.partial(SpoolSettings, limits=LineLimits(block_bytes=1 << 15)))
-    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=1_600)
-    assert batches(sliced) >= 6
+    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=slice_lines)
+    assert batches(sliced) >= least
     assert rows(sliced) == rows(reference)
 
 

@@ -157,14 +157,16 @@ def test_what_is_killed_changes_no_table(cluster, unpacked, logs, settings, refe
     """The nodes share nothing but an object store; the driver that ingests gets packages from Spark."""
     house = Lakehouse(StorePath(BUCKET, store_prefix))
     name = f"track-{driver_too}"
+    before = 0
     if driver_too:
         driver = cluster.submit("ingest-killed", *ingest(house.folder, logs, settings), ship=unpacked)
-        in_the_middle(driver, house.ingest_checkpoint, 1)
+        before = in_the_middle(driver, house.ingest_checkpoint, 1)
         kill(driver)
     driver = cluster.submit("ingest", *ingest(house.folder, logs, settings))
     in_the_middle(driver, house.ingest_checkpoint, 1)
     assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
     assert driver.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("ingest")
+    assert committed(house.ingest_checkpoint) > before
 
     worker = cluster.start_worker(f"worker-of-{name}")
     query = cluster.submit(name, *track(house.folder, settings), ship=unpacked)

@@ -16,7 +16,7 @@ from jobs.dashboard.pages import PAGES
 from tests.dashboard import browsing
 from tests.dashboard.recorded import GrowingLakehouse
 from tests.dashboard.serving import serving
-from tests.effort import every
+from tests.effort import every, long
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
@@ -63,10 +63,11 @@ def addresses(served):
     return [*((page.path, few) for page in PAGES), *deep, *((path, few | values) for path, values in states)]
 
 
-def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded):
+@pytest.mark.parametrize(("limit", "least"), [("5", 12), long("12", 30)])
+def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded, limit, least):
     its = reader(recorded)
     labels = 0
-    for one in asked(recorded, "rebalances", limit="5"):
+    for one in asked(recorded, "rebalances", limit=limit):
         its.open("/rebalance", cluster=one["cluster"], group=one["group_id"], id=one["id"])
         its.page.wait_for_selector(".waterfall")
         room, spans = its.page.evaluate(
@@ -77,7 +78,7 @@ def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded):
         )
         assert all(room[0] <= left and right <= room[1] for left, right in spans), one["id"]
         labels += len(spans)
-    assert labels > 12
+    assert labels > least
 
 
 @pytest.mark.parametrize("share", every(3, range(3)))

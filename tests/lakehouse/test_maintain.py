@@ -27,6 +27,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import TableReader, table_rows
 from schemas.names import GROUP_EVENTS, INGEST, TRACK
+from tests.effort import long
 from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, track_is_at, write
 
 pytestmark = pytest.mark.slow
@@ -242,7 +243,8 @@ def test_files_that_another_program_replaced_are_not_replaced_again(lake):
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_doubled_beside_a_writer(lake):
+@pytest.mark.parametrize("times", [2, long(5)])
+def test_nothing_is_lost_or_doubled_beside_a_writer(lake, times):
     ended = threading.Event()
     appended, failures = [], []
 
@@ -258,7 +260,7 @@ def test_nothing_is_lost_or_doubled_beside_a_writer(lake):
     thread = threading.Thread(target=append)
     thread.start()
     try:
-        for _ in range(2):
+        for _ in range(times):
             work(lake)
     finally:
         ended.set()
@@ -304,7 +306,8 @@ def test_a_table_of_which_rows_are_marked_as_deleted_is_left_alone(lake):
 
 
 @pytest.mark.slow
-def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
+@pytest.mark.parametrize("moments", [(1, 4), long((1, 3, 5, 8))])
+def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake, moments):
     before = {name: rows(lake, name) for name in (GROUP_EVENTS, "rebalances", "findings")}
     # Says when it begins, and works slowly enough to be killed in every part of it.
     script = (
@@ -314,7 +317,7 @@ def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     killed = batch = 0
-    for moment in (1, 4):
+    for moment in moments:
         for _ in range(3):
             write(lake, rebalance(start=batch), finding(occurred_at=DAY + batch), batch=20 + batch)
             batch += 1

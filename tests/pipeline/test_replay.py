@@ -30,6 +30,7 @@ from jobs.pipeline.replay import replay
 from jobs.pipeline.tracking import track
 from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
+from tests.effort import long
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, new_lakehouse, rebalance, row, track_is_at, write
 
 pytestmark = pytest.mark.slow
@@ -131,7 +132,8 @@ def test_a_copy_begins_anew_where_events_were_deleted_meanwhile(lake, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_path):
+@pytest.mark.parametrize("commits", [(1, 36), long((1, 17, 36))])
+def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_path, commits):
     for batch in range(30, 40):  # commits of their own
         append(lake, batch, *batch_of(batch))
     script = (
@@ -143,7 +145,7 @@ def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_pa
     command = [sys.executable, "-c", script, str(lake), str(tmp_path / "new")]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     log = tmp_path / "new" / GROUP_EVENTS / "_delta_log"
-    for reached in (1, 36):  # commits: of the copy's 42, the last ten follow those of the old table
+    for reached in commits:  # of the copy's 42, the last ten follow those of the old table
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
             while not (log / f"{reached:020}.json").exists():
                 assert process.poll() is None
