@@ -35,7 +35,7 @@ SCHEMA: Final = StructType(
         int32("groups_returned", "How many of these came back.", nullable=False),
         int32("groups_held_up", "How many could not reach their coordinator, which stayed.", nullable=False),
         column("members_lost", "Members that missed their session timeout and were removed.", _NAMES, nullable=False),
-        int32("rebalances", "Rebalances of these groups that were under way then, or began within a minute.", nullable=False),
+        int32("rebalances", "Rebalances that it is blamed for, as `why` and `bill` tell.", nullable=False),
         int64("rebalance_ms", "How long they took, added up.", nullable=False),
         int64("unavailable_partition_ms", "Sum over their partitions of the time without an owner at work; null if unknown."),
         text("message", "What happened, in sentences.", nullable=False),

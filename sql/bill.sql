@@ -50,7 +50,7 @@ SELECT
   CAST(sum(n.total_ms) AS BIGINT) AS total_ms,
   CAST(sum(n.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
   CAST(sum(
-    CASE WHEN n.blamed IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'SLOW_JOINER') THEN n.unavailable_partition_ms
+    CASE WHEN n.failed THEN n.unavailable_partition_ms
       WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END
   ) AS BIGINT) AS by_failures_ms,
   CAST(sum(n.partitions_moved) AS BIGINT) AS partitions_moved

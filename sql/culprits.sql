@@ -16,7 +16,7 @@
 WITH caused AS (
   SELECT
     r.id, r.cluster, r.group_id, r.started_at, r.total_ms, r.unavailable_partition_ms,
-    r.blamed AS cause, r.culprit_client_id AS client_id, r.culprit_client_host AS client_host,
+    r.failed, r.blamed AS cause, r.culprit_client_id AS client_id, r.culprit_client_host AS client_host,
     count(*) OVER (PARTITION BY r.cluster, r.culprit_client_id, r.culprit_client_host, r.blamed) AS of_cause
   FROM rebalances_with_culprit AS r
   WHERE r.culprit_client_id IS NOT NULL
@@ -39,7 +39,7 @@ SELECT
   count(DISTINCT p.group_id) AS groups,
   min(p.group_id) AS a_group,
   count(*) AS rebalances,
-  count(*) FILTER (WHERE p.cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'SLOW_JOINER')) AS failures,
+  count(*) FILTER (WHERE p.failed) AS failures,
   CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
   CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
   max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,

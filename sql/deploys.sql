@@ -1,11 +1,10 @@
 -- What did my deployments and restarts cost?
 --
--- One row per wave of restarts in a group, rolling ones first, then the newest. In a wave, two or more times a client.id
--- left and came back under a new member id, each time within `gap_ms` of the time before. ROLLING: several clients, one
--- after the other. ONE_CLIENT: the same client again and again. COORDINATOR_MOVED: most of them lost their membership,
--- without leaving, while this group moved to another broker or its broker was held up, so the wave is no deployment.
--- `clean` members left by themselves, or came back as the same static member. `expired` members were removed when their
--- session ran out. `rebalances` counts those that began in the wave.
+-- One row per wave of restarts in a group, rolling ones first, then the newest. ROLLING: a finding ROLLING_RESTART, with its
+-- figures, or two clients or more that left and came back under new member ids, each within `gap_ms` of the one before.
+-- ONE_CLIENT: one client, twice or more. What is a storm, or followed when a broker was lost, is no deployment: see `storms` and
+-- `incidents`. `clean` members left by themselves, or came back as the same static member. `expired` members were removed when
+-- their session ran out. `rebalances` counts those that began in the wave.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -80,25 +79,59 @@ waves AS (
   FROM numbered AS n
   GROUP BY n.cluster, n.group_id, n.wave
   HAVING count(*) >= 2
+),
+found AS (
+  SELECT
+    f.id, f.cluster, f.group_id, f.code, f.occurred_at AS started_at,
+    timestamp_millis(unix_millis(f.occurred_at) + CAST(get_json_object(f.details, '$.span_ms') AS BIGINT)) AS ended_at,
+    CAST(get_json_object(f.details, '$.rebalances') AS BIGINT) AS rebalances,
+    CAST(get_json_object(f.details, '$.total_ms') AS BIGINT) AS total_ms,
+    CAST(get_json_object(f.details, '$.unavailable_partition_ms') AS BIGINT) AS unavailable_partition_ms,
+    get_json_object(f.details, '$.restarted') AS restarted
+  FROM findings_with_id AS f
+  WHERE f.code IN ('ROLLING_RESTART', 'REBALANCE_STORM')
+),
+told AS (
+  SELECT
+    f.cluster, f.group_id, 'ROLLING' AS verdict, f.started_at, f.ended_at,
+    count(DISTINCT x.client_id) AS clients,
+    count(x.member_id) AS restarts,
+    count(x.member_id) FILTER (WHERE x.end_kind <> 'SESSION_TIMEOUT') AS clean,
+    count(x.member_id) FILTER (WHERE x.end_kind = 'SESSION_TIMEOUT') AS expired,
+    f.rebalances, f.total_ms, f.unavailable_partition_ms
+  FROM found AS f
+  LEFT JOIN member_sessions AS x ON x.cluster = f.cluster AND x.group_id = f.group_id AND position(x.member_id IN f.restarted) > 0
+  WHERE f.code = 'ROLLING_RESTART'
+    AND (:cluster IS NULL OR f.cluster = :cluster)
+    AND (:group IS NULL OR f.group_id = :group)
+    AND f.started_at >= :since
+    AND f.started_at <= :until
+  GROUP BY f.id, f.cluster, f.group_id, f.started_at, f.ended_at, f.rebalances, f.total_ms, f.unavailable_partition_ms
+),
+others AS (
+  SELECT
+    w.cluster, w.group_id, CASE WHEN w.clients > 1 THEN 'ROLLING' ELSE 'ONE_CLIENT' END AS verdict, w.started_at, w.ended_at,
+    w.clients, w.restarts, w.clean, w.expired,
+    count(r.started_at) AS rebalances,
+    CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
+    CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
+  FROM waves AS w
+  LEFT JOIN rebalances_now AS r
+    ON r.cluster = w.cluster AND r.group_id = w.group_id AND r.started_at >= w.started_at AND r.started_at <= w.ended_at
+  WHERE w.moved * 2 <= w.restarts
+    AND NOT EXISTS (
+      SELECT 1 FROM found AS f
+      WHERE f.cluster = w.cluster AND f.group_id = w.group_id AND f.started_at <= w.ended_at AND f.ended_at >= w.started_at
+    )
+  GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired
 )
 SELECT
-  w.cluster,
-  w.group_id,
-  CASE WHEN w.moved * 2 > w.restarts THEN 'COORDINATOR_MOVED' WHEN w.clients > 1 THEN 'ROLLING' ELSE 'ONE_CLIENT' END AS verdict,
-  w.started_at,
-  w.ended_at,
-  w.clients,
-  w.restarts,
-  w.clean,
-  w.expired,
-  count(r.started_at) AS rebalances,
-  CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
-  CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
-FROM waves AS w
-LEFT JOIN rebalances_now AS r
-  ON r.cluster = w.cluster AND r.group_id = w.group_id AND r.started_at >= w.started_at AND r.started_at <= w.ended_at
-GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired, w.moved
-ORDER BY
-  CASE WHEN w.moved * 2 > w.restarts THEN 2 WHEN w.clients > 1 THEN 0 ELSE 1 END,
-  w.started_at DESC, w.cluster, w.group_id
+  d.cluster, d.group_id, d.verdict, d.started_at, d.ended_at, d.clients, d.restarts, d.clean, d.expired, d.rebalances, d.total_ms,
+  d.unavailable_partition_ms
+FROM (
+  SELECT t.* FROM told AS t
+  UNION ALL
+  SELECT o.* FROM others AS o
+) AS d
+ORDER BY CASE d.verdict WHEN 'ROLLING' THEN 0 ELSE 1 END, d.started_at DESC, d.cluster, d.group_id
 LIMIT :limit

@@ -1,10 +1,10 @@
 -- How healthy are the heartbeats: who comes close to losing its session?
 --
 -- One row per member, the one closest to a timeout first. `longest_gap_ms` is the longest time between two signs of life
--- (heartbeats, joins, commits) to one broker. `used_percent` is its share of session.timeout.ms: at 100 the session
--- ends, a healthy member stays below 40. `refused` counts heartbeats that were answered with an error other than
--- REBALANCE_IN_PROGRESS. A series of regular heartbeats is counted whole if it began by `until`. Needs
--- kafka-request.log.
+-- (heartbeats, joins, commits) to one broker that the session lived through. `used_percent` is its share of
+-- session.timeout.ms: at 100 the session ends, or began anew meanwhile, as `silences` shows; a healthy member stays below 40.
+-- `refused` counts heartbeats that were answered with an error other than REBALANCE_IN_PROGRESS. A series of regular
+-- heartbeats is counted whole if it began by `until`. Needs kafka-request.log.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -56,6 +56,7 @@ stays AS (
 gaps AS (
   SELECT
     s.*,
+    max(s.session_timeout_ms) OVER (PARTITION BY s.cluster, s.group_id, s.member_id) AS limit_ms,
     greatest(
       coalesce(s.longest_gap_ms, 0),
       unix_millis(s.received_at) - unix_millis(max(s.last_at) OVER (
@@ -75,7 +76,7 @@ members AS (
       sum(CASE WHEN g.beat_count > 1 THEN unix_millis(g.last_at) - unix_millis(g.received_at) END)
       / nullif(sum(CASE WHEN g.beat_count > 1 THEN g.beat_count - 1 END), 0)
     ) AS BIGINT) AS interval_ms,
-    max(CASE WHEN g.error_code IN (0, 27) THEN g.gap_ms END) AS longest_gap_ms,
+    max(CASE WHEN g.error_code IN (0, 27) AND g.gap_ms < coalesce(g.limit_ms, g.gap_ms + 1) THEN g.gap_ms END) AS longest_gap_ms,
     max(g.session_timeout_ms) AS session_timeout_ms,
     CAST(sum(CASE WHEN g.kind = 'HEARTBEAT' AND g.error_code NOT IN (0, 27) THEN g.lines ELSE 0 END) AS BIGINT) AS refused,
     max(g.last_at) AS last_at

@@ -5,7 +5,7 @@
 -- COORDINATOR_HELD_UP, where they stayed and could not reach it. `back_at` is when it was back; null where no line says
 -- so. `moved` groups left the broker, `returned` of them came back; `held_up` groups had a coordinator that could not answer.
 -- `lost` counts members that missed their session timeout and were removed. `total_ms` and `unavailable_partition_ms` are
--- those of the `rebalances` of these groups that were under way then, or began within a minute.
+-- those of the `rebalances` that it is blamed for, as `why` tells.
 --
 -- :cluster     only this cluster
 -- :group       only incidents that hit this consumer group

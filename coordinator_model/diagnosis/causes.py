@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import departures
+from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.diagnosis.incidents import SPAN_MS, was_heard_since
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
@@ -38,6 +38,7 @@ _WITHOUT_REQUEST: Final = {
 """The cause where that request is no trigger: the member that left only had an id, or the one that rejoined was refused in the end."""
 
 _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT})
+_BY_ITSELF: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED})
 
 
 def specification_is_behind(g: Emitter, ended_ms: int, now_ms: int) -> bool:
@@ -89,7 +90,8 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> Re
 def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:
     """Whether a line may yet show another cause: it is not known how the membership of the culprit ended, or why it joined again."""
     if culprit.cause in _DEPARTURES and culprit.member_id:
-        return departures.blocks(g, {culprit.member_id}) or g.view.ended_membership(culprit.member_id) is None
+        returns = _is_amid_move(g, culprit.at_ms) and incidents.undecided(g, culprit.member_id)
+        return returns or departures.blocks(g, {culprit.member_id}) or g.view.ended_membership(culprit.member_id) is None
     return _says_not_why(culprit)
 
 
@@ -132,10 +134,28 @@ def _revoked(rebalance: Rebalance) -> list[str]:
 def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, ended: EndedMembership | None) -> bool:
     """Whether the member only rejoined, or was not heard in time, because another broker had taken the group over."""
     view = g.view
-    if view.moved_ms < 0 or not 0 <= rebalance.started_ms - view.moved_ms <= SPAN_MS:
+    if not _is_amid_move(g, rebalance.started_ms):
         return False
     if culprit.cause == reasons.MEMBER_JOINED:
-        return culprit.client_id in view.moved_clients
+        return culprit.client_id in view.moved_clients and not _came_back_by_itself(g, culprit)
     if culprit.cause != reasons.SESSION_TIMEOUT or ended is None or was_heard_since(ended.seen_ms, ended.at_ms, view.moved_ms):
         return False
-    return ended.client_id in view.moved_clients
+    # One that never comes back may have died, or have been closed while it had no coordinator.
+    return ended.client_id in view.moved_clients and (incidents.undecided(g, ended.member_id) or incidents.is_lost(g, ended.member_id))
+
+
+def waits_for_return(g: Emitter, rebalance: Rebalance) -> bool:
+    """Whether a member that began a rebalance after a move by its session timeout may yet come back, which shows that the move did it."""
+    expired = [trigger.member_id for trigger in rebalance.triggers if trigger.cause == reasons.SESSION_TIMEOUT]
+    return _is_amid_move(g, rebalance.started_ms) and any(incidents.undecided(g, member_id) for member_id in expired)
+
+
+def _is_amid_move(g: Emitter, at_ms: int) -> bool:
+    return g.view.moved_ms >= 0 and 0 <= at_ms - g.view.moved_ms <= SPAN_MS
+
+
+def _came_back_by_itself(g: Emitter, culprit: RebalanceTrigger) -> bool:
+    """Whether the client had left by itself before it joined: its process was restarted, or subscribed anew."""
+    recent = [old.kind for old in g.view.ended if old.client_id == culprit.client_id and old.at_ms >= g.view.moved_ms - SPAN_MS]
+    others = any(one.client_name() == culprit.client_id and one.member_id != culprit.member_id for one in g.view.members.values())
+    return bool(recent) and _BY_ITSELF.issuperset(recent) and not others

@@ -35,12 +35,18 @@ SLOW_TO_REVOKE: Final = {
     "polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise max.poll.interval.ms{current}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
+TOPIC_MAY_BE_GONE: Final = (
+    "The topics of the group had just changed. If one that the member read was deleted, it could not commit (UNKNOWN_TOPIC_OR_PARTITION), "
+    "and a Java client tries that until its rebalance timeout is over before it gives partitions up: let consumers unsubscribe before a "
+    "topic is deleted. If none was: "
+)
+"""A rebalance of Java's consumer begins with an auto-commit (ConsumerMembershipManager.signalReconciliationStarted, 4.2.0)."""
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",
     "The group waited {waited} for the member: {what}.",
     "{remedy}",
-    row="Consumer protocol: a rebalance waited 15 s or more for one member to give partitions up, or to send a heartbeat",
+    row="Consumer protocol: a rebalance waited 5 s or more for one member to give partitions up, or 15 s for its heartbeat",
     evidence="R L",
     figures=("waited_ms", "rebalance_timeout_ms"),
 )

@@ -21,6 +21,8 @@ LONG_WAIT_MS: Final = 10_000
 """Twice a heartbeat interval: with the default of the assignment interval a target is there after one."""
 STUCK_MS: Final = 15_000
 """Three heartbeat intervals: a member that polls has answered by then."""
+HELD_MS: Final = 5_000
+"""A heartbeat interval: a member that is told to give partitions up and polls has given them up by then."""
 STALE_MS: Final = 5_000
 """A heartbeat interval: after it, a client that lives has used the epoch that it was told."""
 _CANNOT_JOIN: Final = {
@@ -28,6 +30,7 @@ _CANNOT_JOIN: Final = {
     Error.UNSUPPORTED_ASSIGNOR: consumer_catalogue.UNSUPPORTED_ASSIGNOR,
     Error.INVALID_REGULAR_EXPRESSION: consumer_catalogue.INVALID_REGEX,
 }
+_OF_TOPICS: Final = frozenset({reasons.METADATA_CHANGED, reasons.REGEX_RESOLVED})
 _LEAVES: Final = frozenset({reasons.MEMBER_LEFT, reasons.LEFT, reasons.POLL_TIMEOUT})
 """How a member goes by itself: what raises the epoch then, and how its membership ends."""
 OWN_LEAVE_MS: Final = 10_000
@@ -58,7 +61,9 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         told = row(g, text, change.at_ms, _client(member), signs, words, generation=epoch, **details)
         incidents.hold_back(g, member.heard_ms, told)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
-        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": _revoke_sooner(member, change.at_ms)}
+        topics = view.episode is not None and any(one.cause in _OF_TOPICS for one in view.episode.rounds)
+        remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(member, change.at_ms)
+        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": remedy}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}
         emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
 
@@ -75,12 +80,14 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:
     """Reports the member that a rebalance waited for, if that was long."""
-    if member is None or waited_ms < STUCK_MS:
+    if member is None or waited_ms < HELD_MS:
         return
     if any((one.cause, one.member_id) == (reasons.REBALANCE_TIMEOUT, member.member_id) for one in episode.rounds):
         return  # its removal is told
     own = (one for one in episode.revocations if one.member_id == member.member_id)
     held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
+    if not held and waited_ms < STUCK_MS:
+        return
     what = "it had to give partitions up first" if held else "it sent no heartbeat"
     silent = not held or 2 * member.longest_gap_ms >= waited_ms
     remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(limit=current(member.rebalance_timeout_ms).rstrip(","))

@@ -76,7 +76,7 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     """Notes that another broker coordinates the group."""
     running = g.view.incident
     if running is not None and running.to_broker:
-        close_due(g, at_ms, flush=True)
+        _close(g, at_ms, None, at_once=True)
     incident = _sign(g, at_ms, sign)
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
@@ -122,17 +122,22 @@ def next_ms(g: Emitter) -> int:
 
 def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flush: bool = False) -> None:
     """Writes what has waited long enough. `flush`: nothing more will come."""
+    _close(g, now_ms, clock, at_once=flush, is_end=flush)
+
+
+def _close(g: Emitter, now_ms: int, clock: BrokerClock | None, *, at_once: bool, is_end: bool = False) -> None:
     view = g.view
-    while view.pending_findings and (flush or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
-        _decide(g, view.pending_findings.pop(0), clock, now_ms)
+    while view.pending_findings and (at_once or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
+        pending = view.pending_findings.pop(0)
+        _decide(g, pending, clock, now_ms, is_early=is_end and now_ms - pending.at_ms < HINDSIGHT_MS)
     running = view.incident
-    if running is not None and (flush or running.last_ms + OVER_MS < now_ms):
+    if running is not None and (at_once or running.last_ms + OVER_MS < now_ms):
         view.incident = None
-        if running.lost or (running.to_broker and not view.consumer_protocol):
+        if running.lost or running.to_broker:
             _report(g, running)
 
 
-def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, now_ms: int) -> None:
+def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, now_ms: int, *, is_early: bool) -> None:
     """Writes a finding that was held back, unless a broker was the reason: then its member was lost to that, or was no silent one."""
     if _is_near_miss(pending):
         running = g.view.incident
@@ -141,7 +146,7 @@ def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, now_
         if not explained and first_time(g, catalogue.HEARTBEAT_NEAR_MISS, pending.member_id, _generation(pending)):
             g.emit(FINDINGS, **pending.row)
         return
-    incident = _cause_of(g, pending, clock)
+    incident = _cause_of(g, pending, clock, is_early=is_early)
     if incident is not None:
         incident.lost.append(pending.member_id)
         for sign in refs(pending.row["evidence"])[:1]:
@@ -224,16 +229,26 @@ def _keep(incident: Incident, sign: Ref) -> None:
         incident.signs.append(sign)
 
 
-def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> Incident | None:
-    """The incident that the session timeout belongs to, if any."""
+def undecided(g: Emitter, member_id: str) -> bool:
+    """Whether it is not known yet if the session timeout of a member was a broker's doing."""
+    return any(pending.member_id == member_id and not _is_near_miss(pending) for pending in g.view.pending_findings)
+
+
+def is_lost(g: Emitter, member_id: str) -> bool:
+    """Whether a member's session timeout was the doing of a broker that is in trouble."""
+    return g.view.incident is not None and member_id in g.view.incident.lost
+
+
+def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, *, is_early: bool) -> Incident | None:
+    """The incident that the session timeout belongs to, if any. `is_early`: the lines end before a live client need have come back."""
     running = g.view.incident
     if pending.waited:
         return running if running is not None and _amid_trouble(running, pending) else _sign(g, pending.at_ms, None, _generation(pending))
     if running is not None and _amid_trouble(running, pending):
-        # A member that was heard after the trouble was over fell silent by itself. Where the group stays at its broker, one that is never
-        # heard again may as well have died; so may one of the consumer protocol, which keeps its id and comes back with it.
+        # A member that was heard after the trouble was over fell silent by itself. One that is never heard again may as well have died, or
+        # have been closed while it had no coordinator.
         moved = running.to_broker and not g.view.consumer_protocol and not was_heard_since(pending.seen_ms, pending.at_ms, running.last_ms)
-        silent_since_then = pending.seen_ms <= running.last_ms and (moved or _lived_on(g, pending, running.began_ms))
+        silent_since_then = pending.seen_ms <= running.last_ms and ((moved and is_early) or _lived_on(g, pending, running.began_ms))
         return running if pending.given_up or silent_since_then else None
     generation = _generation(pending)  # its rebalance may be written, and forgotten, by now
     if _stood_still(g, pending, clock) and _lived_on(g, pending, pending.at_ms):
@@ -290,7 +305,17 @@ def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
         joined += [(one.client_id or one.member_id, one.joined_ms) for one in g.view.consumer.members.values()]
     given_up = range(elected_ms - HINDSIGHT_MS, elected_ms + GIVEN_UP_MS)
     own = (pending.row["client_id"], pending.member_id)
-    return any(name in own and (since_ms >= pending.at_ms or since_ms in given_up) for name, since_ms in (*asked, *joined))
+    back = any(name in own and (since_ms >= pending.at_ms or since_ms in given_up) for name, since_ms in (*asked, *joined))
+    return back or own[0] in not_admitted(g) or _was_fenced(g, pending.member_id)
+
+
+def _was_fenced(g: Emitter, member_id: str) -> bool:
+    """Whether a static member was refused because of another with its instance id: itself, where it joins again after a move."""
+    old = g.view.ended_membership(member_id)
+    instance = f"{old.instance_id} " if old is not None and old.instance_id else None
+    return instance is not None and any(
+        code == catalogue.FENCED_INSTANCE.code and who.startswith(instance) for code, who, _ in g.view.flagged
+    )
 
 
 def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:

@@ -25,6 +25,7 @@ STORAGE: Final = "STORAGE"
 MEMBERS_START: Final = "MEMBERS_START"
 REQUESTS: Final = "REQUESTS"
 DEPARTURE: Final = "DEPARTURE"
+RETURN: Final = "RETURN"
 NEXT_REBALANCE: Final = "NEXT_REBALANCE"
 EARLIER_REBALANCE: Final = "EARLIER_REBALANCE"
 WAITS: Final = {
@@ -33,6 +34,7 @@ WAITS: Final = {
     MEMBERS_START: "Members that got partitions and have yet to ask for their offsets; up to 30 s.",
     REQUESTS: "The order of the requests that led to it, where only requests show it; up to 15 s.",
     DEPARTURE: "A sign of a client that left without a reason: it closed, or its poll loop stalled; up to 30 s.",
+    RETURN: "A sign of a client whose session ended after the group had moved: it comes back, or had died; up to 10 s.",
     NEXT_REBALANCE: "The start of the rebalance that superseded it, which is known when that ends.",
     EARLIER_REBALANCE: "The rebalance before it, which waits.",
 }
@@ -88,6 +90,8 @@ def waits(g: Emitter, rebalance: Rebalance, now_ms: int) -> Iterator[str]:
         yield REQUESTS
     if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
         yield DEPARTURE
+    if causes.waits_for_return(g, rebalance):
+        yield RETURN
 
 
 def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -> bool:

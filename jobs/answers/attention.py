@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple, cast
 
-from coordinator_model.diagnosis import catalogue, client_catalogue, offset_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import Bill, RebalanceTimes
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -33,8 +33,12 @@ _REFUSALS: Final = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code,
 _AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.FENCED_INSTANCE.code, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
 """What clients are told, and how their heartbeats fare, while member ids are lost that they have given up."""
 _UNANSWERED: Final = client_catalogue.NO_HEARTBEAT_RESPONSE.code
-_REMOVALS: Final = (catalogue.SESSION_TIMEOUT.code, _UNANSWERED, catalogue.POLL_TIMEOUT.code, catalogue.SYNC_TIMEOUT.code)
-_PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code)
+_STUCK: Final = consumer_catalogue.STUCK_RECONCILING.code
+_REMOVALS: Final = (
+    *(catalogue.SESSION_TIMEOUT.code, _UNANSWERED, catalogue.POLL_TIMEOUT.code, catalogue.SYNC_TIMEOUT.code),
+    consumer_catalogue.REBALANCE_TIMEOUT.code,
+)
+_PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code, _STUCK)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
@@ -43,6 +47,7 @@ FIGURES: Final = {
     _UNANSWERED: "silent_ms",
     catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
     catalogue.SLOW_JOINER.code: "join_ms",
+    _STUCK: "waited_ms",
     catalogue.GROUP_TOO_LARGE.code: "wanted",
     catalogue.HEARTBEAT_NEAR_MISS.code: "silent_ms",
     catalogue.UNKNOWN_MEMBER.code: "silent_ms",
@@ -193,11 +198,10 @@ def attention(
     entries = _folded(rows, incidents)
     refusals = {_asking(row): row for row in refused}
     for entry in entries:
-        entry.bill = _bill(entry, times)
-        if (within_ms := _within_ms(entry)) is not None:
-            entry.rebalanced = times.span(entry.findings, within_ms)
-            if entry.incident is None or len(entry.findings) == len(entry.incident["findings"]):  # else its bill is that of more groups
-                entry.records = times.records(entry.findings, within_ms)
+        found = _rebalances(entry, times)
+        entry.bill, entry.rebalanced = _bill(entry, found), span_of(found)
+        if entry.incident is None or len(entry.findings) == len(entry.incident["findings"]):  # else its bill is that of more groups
+            entry.records = times.records(found)
         asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
         entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
     return sorted(entries, key=_order)
@@ -315,26 +319,22 @@ def _is_part(row: Row, burst: Row) -> bool:
     return row["member_id"] in details["restarted"] if "restarted" in details else row["client_id"] in details.get("clients", ())
 
 
-def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:
-    code = entry.gravest["code"]
+def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced]:
+    """The rebalances that an entry is about."""
+    if entry.incident is None and entry.code in _BURSTS:
+        return times.at(entry.findings, max(row["details"].get("span_ms") or 0 for row in entry.findings))
+    return times.blamed_on([*entry.findings, *entry.followed_by])
+
+
+def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
     if entry.incident is not None:
         return Bill(*(entry.incident[name] for name in ("rebalances", "rebalance_ms", "unavailable_partition_ms")))
-    if code in _BURSTS:
-        details = [row["details"] for row in entry.findings]
-        unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]
-        counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
-        return Bill(counted, total_ms, sum(unavailable) if unavailable else None)
-    return times.bill(entry.findings, _SOON_MS) if code in _PROLONGING else Bill()
-
-
-def _within_ms(entry: AttentionEntry) -> int | None:
-    """How long after a finding of an entry its rebalances may begin; None: it has none."""
-    if entry.incident is not None:
-        return SPAN_MS
-    code = entry.gravest["code"]
-    if code in _BURSTS:
-        return max(row["details"].get("span_ms") or 0 for row in entry.findings)
-    return _SOON_MS if code in _PROLONGING else None
+    if entry.code not in _BURSTS:
+        return bill_of(found)
+    details = [row["details"] for row in entry.findings]
+    unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]
+    counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
+    return Bill(counted, total_ms, sum(unavailable) if unavailable else None)
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:

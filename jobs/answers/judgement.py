@@ -40,6 +40,7 @@ _PATTERNS: Final = {
     "words": WORDS, "no_error": NO_ERROR, "routine": ROUTINE, "overtaken": OVERTAKEN, "unreached": UNREACHED, "by_words": list(_BY_WORDS)
 }  # fmt: skip
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
+_MOVED: Final = "UNKNOWN"  # of sql/views/group_states.sql
 
 ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor whom the coordinator removed"
 NO_STATE: Final = "no line shows its state"
@@ -162,7 +163,9 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
     if causes is not None and causes["abandoned"]:
         after = f"{_of_coordinator(row)} after {_second(causes['abandoned_at'])} UTC."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
-    if state is None and not row["works"]:
+    if state == _MOVED:
+        yield "the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."
+    elif state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM:
         yield f"its state is {state} when the lines end", f"{_of_coordinator(row)} after the last of these lines."

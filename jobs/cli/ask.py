@@ -41,7 +41,7 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     "rebalance ask why --lakehouse lake/ --group payments",
     "rebalance ask worst --lakehouse lake/ --since 7d",
     "rebalance ask changes --lakehouse lake/ --at 2026-11-21T06:16 --around 5m",
-    "rebalance ask storms --lakehouse lake/ --set least=10 --format json",
+    "rebalance ask deploys --lakehouse lake/ --set gap_ms=120000 --format json",
     "rebalance ask why --help                                  what a question answers and takes, and an example",
     "rebalance ask why --show                                  prints the SQL, for DuckDB and for Spark",
 )

@@ -1,4 +1,14 @@
-SELECT cluster, group_id, id, epoch_ms(started_at), epoch_ms(ended_at), total_ms, unavailable_partition_ms
-FROM rebalances_with_id
-WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
-ORDER BY started_at, ended_at, id
+-- Rebalances as they are billed, each with the finding that it is blamed on: that of who is blamed instead of the one that began it, else
+-- that of the failure with which it began.
+WITH own AS (
+    SELECT r.id, min(f.id) AS finding_id
+    FROM rebalances_with_id AS r
+    JOIN findings_with_id AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.code = r.cause AND f.member_id = r.member_id
+        AND f.occurred_at BETWEEN r.started_at - INTERVAL 1 SECOND AND r.ended_at
+    GROUP BY r.id
+)
+SELECT r.cluster, r.group_id, r.id, epoch_ms(r.started_at), epoch_ms(r.ended_at), r.total_ms, r.unavailable_partition_ms,
+       coalesce(b.finding_id, o.finding_id)
+FROM rebalances_with_id AS r LEFT JOIN blamed_rebalances AS b ON b.rebalance_id = r.id LEFT JOIN own AS o ON o.id = r.id
+WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
+ORDER BY r.started_at, r.ended_at, r.id

@@ -1,6 +1,6 @@
--- Rebalances for which a finding blames somebody: a row for each, with that finding, and the client or the broker that it names. Members that
--- departed because of a broker come first, then that the coordinator moved, then another client that timed out or joined late while all
--- waited for it.
+-- Rebalances for which a finding blames somebody: a row for each, with that finding, and the client that it names or the broker that the group
+-- left. Members that departed because of a broker come first, then that the coordinator moved, then another client that timed out or joined
+-- late while all waited for it. Who could not give partitions up in time after topics had changed may have been unable to: one was deleted.
 WITH rebalances_named AS (
   SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.left
   FROM rebalances_with_id AS r
@@ -22,21 +22,21 @@ departed AS (
 waits AS (
   SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.code, f.client_id, f.client_host, f.member_id
   FROM findings_with_id AS f
-  WHERE f.code IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'SLOW_JOINER')
+  WHERE f.code IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING')
 ),
 told AS (
   SELECT
     w.cluster, w.group_id, w.occurred_at AS told_at, w.occurred_at AS found_at, 0 AS is_rebalance, CAST(NULL AS STRING) AS id,
-    w.occurred_at AS started_at, CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host
+    w.occurred_at AS started_at, CAST(NULL AS STRING) AS cause, CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host
   FROM waits AS w
   UNION ALL
-  SELECT r.cluster, r.group_id, r.ended_at, NULL, 1, r.id, r.started_at, r.client_id, r.client_host
+  SELECT r.cluster, r.group_id, r.ended_at, NULL, 1, r.id, r.started_at, r.cause, r.client_id, r.client_host
   FROM rebalances_named AS r
-  WHERE r.cause NOT IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'COORDINATOR_MOVED')
+  WHERE r.cause NOT IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'COORDINATOR_MOVED')
 ),
 latest AS (
   SELECT
-    t.cluster, t.group_id, t.is_rebalance, t.id, t.started_at, t.client_id, t.client_host,
+    t.cluster, t.group_id, t.is_rebalance, t.id, t.started_at, t.cause, t.client_id, t.client_host,
     max(t.found_at) OVER (PARTITION BY t.cluster, t.group_id ORDER BY t.told_at, t.is_rebalance ROWS UNBOUNDED PRECEDING) AS found_at
   FROM told AS t
 ),
@@ -58,6 +58,7 @@ blamed AS (
   JOIN waits AS w ON w.cluster = n.cluster AND w.group_id = n.group_id AND w.occurred_at = n.found_at
   WHERE n.is_rebalance = 1
     AND n.found_at > n.started_at
+    AND NOT (w.code = 'REBALANCE_TIMEOUT' AND n.cause IN ('METADATA_CHANGED', 'REGEX_RESOLVED'))
     AND (coalesce(w.client_id, '') <> coalesce(n.client_id, '') OR coalesce(w.client_host, '') <> coalesce(n.client_host, ''))
 ),
 placed AS (
@@ -65,14 +66,9 @@ placed AS (
     b.*,
     row_number() OVER (PARTITION BY b.rebalance_id ORDER BY b.priority, b.occurred_at DESC, b.code, b.member_id NULLS FIRST, b.id) AS place
   FROM blamed AS b
-),
-of_incidents AS (
-  SELECT i.cluster, i.broker, explode(i.findings) AS finding_id
-  FROM incidents AS i
 )
 SELECT
-  p.rebalance_id, p.id AS finding_id, p.code, coalesce(i.broker, get_json_object(p.details, '$.from_broker')) AS broker,
+  p.rebalance_id, p.cluster, p.id AS finding_id, p.code, get_json_object(p.details, '$.from_broker') AS from_broker,
   p.client_id, p.client_host, p.member_id
 FROM placed AS p
-LEFT JOIN of_incidents AS i ON i.cluster = p.cluster AND i.finding_id = p.id
 WHERE p.place = 1

@@ -1,9 +1,11 @@
 -- In which state a group was, and how many members it had: a row for each change of state, which holds from `since` until before `next_at`
 -- (null: until now). Of several changes in one millisecond the last one holds. `members`: those after the last rebalance that ended in that
--- time or before; 0 without members, null if not known. One that did not complete says nothing where its own number is not known.
+-- time or before; 0 without members, null if not known. One that did not complete says nothing where its own number is not known. A broker
+-- that gives a group up calls it Dead, though it lives on at another one: its state is UNKNOWN until a line of that one shows it.
 WITH spans AS (
   SELECT
-    t.cluster, t.group_id, t.to_state AS state, t.generation, t.occurred_at AS since,
+    t.cluster, t.group_id, CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
+    t.generation, t.occurred_at AS since,
     lead(t.occurred_at) OVER (
       PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.id
     ) AS next_at
@@ -34,7 +36,7 @@ placed AS (
 )
 SELECT
   p.cluster, p.group_id, p.state, p.generation, p.since, p.next_at,
-  CASE WHEN p.state IN ('Empty', 'Dead') THEN 0 ELSE n.members_after END AS members
+  CASE WHEN p.state IN ('Empty', 'Dead') THEN 0 WHEN p.state <> 'UNKNOWN' THEN n.members_after END AS members
 FROM placed AS p
 LEFT JOIN sizes AS n ON n.cluster = p.cluster AND n.group_id = p.group_id AND n.place = p.place
 WHERE p.state IS NOT NULL

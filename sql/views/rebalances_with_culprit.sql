@@ -2,18 +2,26 @@
 -- after a broker was lost, or one that joins while another no longer answers. `cause`, `client_id` and so on say which one it was. `blamed`
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
--- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame.
+-- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame. `failed`: a client did not do in time
+-- what it had to.
 WITH innocent AS (
   SELECT v.cause
   FROM (
     VALUES ('COORDINATOR_MOVED'), ('ADMIN_REMOVED'), ('METADATA_CHANGED'), ('REVOCATION_FOLLOW_UP'), ('ASSIGNMENT_NOT_STORED'),
       ('GROUP_OVER_CAPACITY'), ('REGEX_RESOLVED')
   ) AS v(cause)
+),
+of_incidents AS (
+  SELECT i.cluster, i.broker, explode(i.findings) AS finding_id
+  FROM incidents AS i
 )
 SELECT
   r.*,
   coalesce(b.code, r.cause) AS blamed,
-  b.broker AS culprit_broker,
+  coalesce(b.code, r.cause) IN (
+    'SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING'
+  ) AS failed,
+  coalesce(i.broker, b.from_broker) AS culprit_broker,
   CASE WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END AS culprit_client_id,
   CASE WHEN b.finding_id IS NOT NULL THEN b.client_host WHEN n.cause IS NULL THEN r.client_host END AS culprit_client_host,
   CASE WHEN b.finding_id IS NOT NULL THEN b.member_id WHEN n.cause IS NULL THEN r.member_id END AS culprit_member_id,
@@ -21,3 +29,4 @@ SELECT
 FROM rebalances_with_id AS r
 LEFT JOIN innocent AS n ON n.cause = r.cause
 LEFT JOIN blamed_rebalances AS b ON b.rebalance_id = r.id
+LEFT JOIN of_incidents AS i ON i.cluster = b.cluster AND i.finding_id = b.finding_id

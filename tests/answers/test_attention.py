@@ -47,6 +47,9 @@ def rebalanced(at, group="payments", total=2_000, lost=5_000, **values):
     return rebalance(group, start=at * 1_000, total=total, members_before=2, unavailable_partition_ms=lost, generation=at, **values)
 
 
+EXPIRED = {"cause": "SESSION_TIMEOUT", "member_id": "app-1-m"}
+
+
 def of(entries):
     """Code, groups, and how many findings each entry has of its own and after them."""
     return [(entry["code"], entry["groups"], len(entry["findings"]), len(entry["followed_by"])) for entry in entries]
@@ -58,13 +61,13 @@ def test_what_cost_most_comes_first_and_what_cost_next_to_nothing_by_severity(to
         found("SLOW_JOINER", 20, "b", "WARNING"),
         rebalanced(19, "b", lost=900_000),
         found("SESSION_TIMEOUT", 30, "c"),
-        rebalanced(30, "c", lost=1_000),
+        rebalanced(30, "c", lost=1_000, **EXPIRED),
         found("SESSION_TIMEOUT", 40, "d"),
-        rebalanced(40, "d", lost=2_000),
+        rebalanced(40, "d", lost=2_000, **EXPIRED),
         found("SLOW_JOINER", 50, "e", "WARNING"),
         rebalanced(49, "e", total=900, lost=900),
         found("SESSION_TIMEOUT", 60, "f"),
-        rebalanced(60, "f", total=18, lost=18),
+        rebalanced(60, "f", total=18, lost=18, **EXPIRED),
         found("FENCED_INSTANCE", 70, "g"),
     )
     assert [entry["groups"] for entry in entries] == [["b"], ["d"], ["c"], ["f"], ["g"], ["e"], ["a"]]
@@ -79,8 +82,8 @@ def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest
         found("POLL_TIMEOUT", 50, poll_gap_ms=18_000, client="app-2", member="app-2-m"),
         found("POLL_TIMEOUT", 90, poll_gap_ms=8_500),
         found("POLL_TIMEOUT", 95, "other"),
-        rebalanced(10),
-        rebalanced(50),
+        rebalanced(10, cause="POLL_TIMEOUT", member_id="app-1-m"),
+        rebalanced(50, cause="POLL_TIMEOUT", member_id="app-2-m"),
         rebalanced(300),
     )
     entry = entries[0]
@@ -170,8 +173,8 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
         found("GROUP_TOO_LARGE", 101, "g4"),
         found("GROUP_TOO_LARGE", 101, "not-moved"),
         found("SESSION_TIMEOUT", 102, "g5"),  # of which the tracker knows that the broker was not the reason
-        rebalanced(101, "g1", total=8_000, lost=40_000),
-        rebalanced(104, "g2", total=8_000, lost=40_000),
+        rebalanced(101, "g1", total=8_000, lost=40_000, cause="COORDINATOR_MOVED"),
+        rebalanced(104, "g2", total=8_000, lost=40_000, cause="COORDINATOR_MOVED"),
         rebalanced(104, "not-moved", lost=70_000),
     )
     outage = entries[0]

@@ -25,7 +25,8 @@ def test_what_a_broker_did_stands_before_what_cost_more(told):
     [
         ([moved(10, "a"), moved(10, "b")], "ERROR"),  # nobody shut it down
         ([moved(10, "a")], "WARNING"),
-        ([moved(10, "a"), rebalanced(11, "a")], "ERROR"),
+        ([moved(10, "a"), rebalanced(11, "a", cause="COORDINATOR_MOVED")], "ERROR"),
+        ([moved(10, "a"), rebalanced(11, "a", cause="MEMBER_LEFT")], "WARNING"),  # a member that left by itself
         ([moved(10, "a", members_lost=["m"])], "ERROR"),
     ],
 )

@@ -107,33 +107,19 @@ def test_a_cause_that_is_a_failure_stays(lakehouse):
     assert blamed(lakehouse) == [("SESSION_TIMEOUT", None, "app-2", 1)]
 
 
-def test_a_storm_begins_after_the_start_up_and_the_first_join(lakehouse):
-    """As in the finding: a group that starts, grows and restarts a member twice is no storm."""
-    first = [rebalance(start=0, members_before=0, client_id="app-1"), rebalance(start=5_000, generation=2, client_id="app-2")]
-    others = [rebalance(start=5_000 * n, generation=n + 1, client_id="app-2", cause="MEMBER_LEFT") for n in range(2, 7)]
-    write(lakehouse, line(at=90_000), *first, *others[:-1])
-    assert asked(lakehouse, "storms") == []
-    write(lakehouse, others[-1], batch=1)
-    (storm,) = asked(lakehouse, "storms")
-    assert (storm["rebalances"], storm["cause"], storm["client_id"]) == (5, "MEMBER_LEFT", "app-2")
-    (group,) = asked(lakehouse, "groups")
-    assert group["rebalances"] == 6  # the start-up alone is left out
-
-
-def test_what_a_broker_caused_is_no_part_of_a_storm(lakehouse):
-    rounds = [
-        rebalance(start=5_000 * n, generation=n, cause="MEMBER_LEFT", client_id="app-1", left=OLD if n == 4 else []) for n in range(1, 6)
-    ]
-    write(lakehouse, line(at=90_000), *rounds)
-    assert [storm["rebalances"] for storm in asked(lakehouse, "storms")] == [5]
-    write(lakehouse, moved(18_000, OLD), batch=1)
-    assert asked(lakehouse, "storms") == []
-
-
-def test_failed_writes_are_no_part_of_a_storm(lakehouse):
-    rounds = [rebalance(start=5_000 * n, generation=n, cause="ASSIGNMENT_NOT_STORED", client_id=None) for n in range(1, 9)]
+def test_a_storm_is_what_the_tracker_found(lakehouse):
+    """Neither fewer rebalances nor more: the report, the dashboard and `watch` tell of the same one."""
+    figures = {"rebalances": 5, "span_ms": 20_000, "total_ms": 9_000, "unavailable_partition_ms": 7_000, "common_causes": ["MEMBER_LEFT"]}
+    storm = finding(occurred_at=DAY + 10_000, code="REBALANCE_STORM", client_id="app-2", details=json.dumps(figures))
+    rounds = [rebalance(start=5_000 * n, generation=n, client_id="app-2", cause="MEMBER_LEFT") for n in range(1, 9)]
     write(lakehouse, line(at=90_000), *rounds)
     assert asked(lakehouse, "storms") == []
+    write(lakehouse, storm, batch=1)
+    (found,) = asked(lakehouse, "storms")
+    assert {name: found[name] for name in ("rebalances", "total_ms", "unavailable_partition_ms", "cause", "client_id")} == {
+        "rebalances": 5, "total_ms": 9_000, "unavailable_partition_ms": 7_000, "cause": "MEMBER_LEFT", "client_id": "app-2"
+    }  # fmt: skip
+    assert asked(lakehouse, "storms", group="other") == []
 
 
 def test_culprits_by_what_they_are(lakehouse):

@@ -73,7 +73,7 @@ def test_of_several_rebalances_that_is_told_which_is_known(lakehouse):
     two_rebalances(
         lakehouse, ("orders-0", {"reread_min": 1, "reread_max": 10, "lag_added": 5}), ("orders-1", {"resumed_at": None, "lag_added": 6})
     )
-    begun = rebalance("payments", 500, 1_000, generation=2)
+    begun = rebalance("payments", 500, 1_000, generation=2, cause="SESSION_TIMEOUT", member_id=MEMBER)
     write(lakehouse, begun, stopped("orders-1", begun, reread_min=4, lag_added=3), batch=1)
     said = " ".join(text(lakehouse).split())
     assert "40.0 s of unowned partition time (sum), 1 to 10 records read twice in 1 of 2 rebalances, lag +14 Advice" in said
@@ -93,7 +93,7 @@ def test_columns_that_no_rebalance_fills_are_left_out(lakehouse):
 def test_what_a_broker_did_to_two_groups_is_not_told_of_one_of_them(lakehouse):
     details = json.dumps({"from_broker": "broker-1", "to_broker": "broker-2", "members_lost": []})
     for batch, group in enumerate("ab"):
-        begun = rebalance(group, 1_000, unavailable_partition_ms=3_000)
+        begun = rebalance(group, 1_000, unavailable_partition_ms=3_000, cause="COORDINATOR_MOVED")
         lost = finding(group_id=group, occurred_at=DAY + 1_000, code="COORDINATOR_MOVED", severity="WARNING", details=details)
         write(lakehouse, line(group), line(group, at=90_000), begun, lost, stopped(of=begun, reread_min=0, reread_max=4), batch=batch)
     assert "2 rebalances, 4.0 s of rebalancing, 6.0 s of unowned partition time (sum), up to 8 records read twice\n" in text(lakehouse)

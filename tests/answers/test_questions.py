@@ -144,7 +144,7 @@ def test_spark_collects_local_times():
         ("why", {"member": "x"}, "why takes no member"),
         ("why", {"limit": "0"}, "whole number from 1"),
         ("why", {"limit": "1; DROP TABLE x"}, "whole number"),
-        ("storms", {"least": "many"}, "least: must be a whole number"),
+        ("deploys", {"gap_ms": "many"}, "gap_ms: must be a whole number"),
         ("changes", {"around": "wide"}, "not a duration"),
         ("bill", {"by": "software"}, "by: must be one of application, client, member, group, day, not software"),
         ("culprits-by", {"by": "day"}, "by: must be one of application, host, software, not day"),

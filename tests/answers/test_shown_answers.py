@@ -179,10 +179,10 @@ def test_the_list_and_the_text_need_no_lakehouse(capsys):
     assert entry.main(["ask"]) == 0
     listed = capsys.readouterr().out
     assert all(re.search(rf"^  {name} ", listed, re.MULTILINE) for name in questions.names())
-    assert entry.main(["ask", "storms", "--show"]) == 0
+    assert entry.main(["ask", "cooperative", "--show"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith(questions.load("storms").text)
-    assert "--set gap_ms=... --set least=..." in shown
+    assert shown.startswith(questions.load("cooperative").text)
+    assert "--set gap_ms=... --set endless=..." in shown
     assert entry.main(["ask", "why", "--show"]) == 0
     assert capsys.readouterr().out == questions.load("why").text
 
@@ -205,14 +205,13 @@ def test_what_cannot_be_asked_is_told_in_one_line(capsys, arguments, said):
 
 
 def test_other_parameters_are_set_by_name(lakehouse, capsys):
-    write(lakehouse, line(at=90_000), *(rebalance(start=n * 3_000, generation=n, cause="MEMBER_LEFT") for n in range(3)))
-    common = ["ask", "storms", "--lakehouse", str(lakehouse), "--format", "json"]
-    assert entry.main([*common, "--set", "least=3"]) == 0
-    assert [found["rebalances"] for found in json.loads(capsys.readouterr().out)] == [3]
-    assert entry.main([*common, "--set", "least=3", "--set", "gap_ms=500"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out) == []
-    assert "Nothing found" in err
+    rounds = (rebalance(start=n * 3_000, generation=n, cause="REVOCATION_FOLLOW_UP", members_before=2) for n in range(3))
+    write(lakehouse, line(at=90_000), *rounds)
+    common = ["ask", "cooperative", "--lakehouse", str(lakehouse), "--format", "json"]
+    assert entry.main([*common, "--set", "endless=3"]) == 0
+    assert [(found["rounds"], found["verdict"]) for found in json.loads(capsys.readouterr().out)] == [(3, "ENDLESS")]
+    assert entry.main([*common, "--set", "endless=3", "--set", "gap_ms=500"]) == 0
+    assert [found["rounds"] for found in json.loads(capsys.readouterr().out)] == [1, 1, 1]
 
 
 def test_asking_loads_neither_spark_nor_pandas(lakehouse):

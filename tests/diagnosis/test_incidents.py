@@ -59,15 +59,33 @@ def test_a_move_that_all_members_live_through_is_one_finding_and_no_rebalance(ev
 
 @in_any_evidence
 def test_a_member_that_does_not_find_the_new_coordinator_in_time_is_lost_to_the_move(evidence):
-    """c was last heard before the move; the new coordinator starts its session again, and does not hear it."""
+    """c was last heard before the move; the new coordinator starts its session again, does not hear it, and c comes back later."""
     group = healthy()
     group.moves("broker-2", 2_000).dies("c")
     # The session of c starts anew when the group is loaded. That shows in a request log when the first member is heard.
     group.live(72_100).expires("c")
-    rows = group.live(150_000).seen(evidence)
-    assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", "")], ["COORDINATOR_MOVED"])
+    rows = group.live(76_000).comes("c").live(150_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", "")], ["COORDINATOR_MOVED"] * 2)
     assert lost(rows) == ["c"]
     assert "1 of its members" in finding(rows, "COORDINATOR_MOVED")["message"]
+
+
+@where_the_log_is_seen
+def test_a_member_that_never_comes_back_may_have_died_before_its_broker_did(evidence):
+    """It was killed, or closed while it had no coordinator: what the move did to it nobody knows."""
+    group = healthy().dies("c").live(62_000).moves("broker-2", 2_000)
+    group.live(72_100).expires("c")
+    rows = group.live(150_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", ""), ("SESSION_TIMEOUT", "c")], ["SESSION_TIMEOUT"])
+    assert lost(rows) == []
+
+
+@in_any_evidence
+def test_where_the_lines_end_before_it_need_have_come_back_the_move_counts(evidence):
+    group = healthy().moves("broker-2", 2_000).dies("c")
+    group.live(72_100).expires("c")
+    rows = group.live(78_000).seen(evidence)
+    assert (findings(rows), causes(rows), lost(rows)) == ([("COORDINATOR_MOVED", "")], ["COORDINATOR_MOVED"], ["c"])
 
 
 def lost_in_a_move(*clients):
@@ -94,11 +112,11 @@ def test_the_session_timeout_that_a_move_would_have_taken_is_told(evidence):
 @pytest.mark.parametrize("returns", [False, True])
 def test_where_no_client_is_heard_again_alone_under_its_name_that_is_not_known(evidence, returns):
     group = lost_in_a_move("c")
-    if returns:  # but is refused: the group is full
+    if returns:  # but is refused at first: the group is full
         who = {"client_id": "c", "error": Error.GROUP_MAX_SIZE_REACHED}
         group.at(group.now).request(kinds.JOIN_GROUP, "", took=0, client_id="c", error_code=int(who["error"]), connection="x")
-        group.live(90_000).comes("c")
-    told = finding(group.live(150_000).seen(evidence), "COORDINATOR_MOVED")
+        group.live(90_000).comes("c").live(150_000)
+    told = finding(group.live(78_000).seen(evidence), "COORDINATOR_MOVED")
     assert told["advice"].endswith(" session.timeout.ms was too short for this: 10000; no line shows what it needed.")
     assert json.loads(told["details"])["unheard_ms"] is None
 
@@ -136,7 +154,7 @@ def test_each_move_is_told_once(evidence):
 def test_the_lost_member_may_be_logged_before_the_trouble(evidence):
     """Both are written within moments. A session timeout is held for 10 s until it is known whether a broker was the reason."""
     group = healthy().session_ends("c").live(78_000)
-    rows = group.moves("broker-2").live(160_000).seen(evidence)
+    rows = group.moves("broker-2").live(79_000).comes("c").live(160_000).seen(evidence)
     assert findings(rows) == [("COORDINATOR_MOVED", "")]
     assert lost(rows) == ["c"]
 
@@ -172,7 +190,13 @@ def test_after_a_minute_a_client_that_comes_back_has_its_own_reasons(evidence):
     group = healthy().moves("broker-2", 2_000)
     group.dies("c").live(72_100).expires("c")
     rows = group.live(130_000).comes("c").live(200_000).seen(evidence)
-    assert causes(rows) == ["COORDINATOR_MOVED", "MEMBER_JOINED"]
+    assert causes(rows) == ["SESSION_TIMEOUT", "MEMBER_JOINED"]
+
+
+@in_any_evidence
+def test_a_client_that_had_left_by_itself_was_started_again(evidence):
+    rows = healthy().moves("broker-2").live(70_000).leaves("c").live(90_000).comes("c").live(160_000).seen(evidence)
+    assert causes(rows) == ["MEMBER_LEFT", "MEMBER_JOINED"]
 
 
 @in_any_evidence

@@ -229,7 +229,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             cluster.until_told({stage.group: 3 for stage in moving.values()})
             # It comes a minute after the move: by then all else was told.
             cluster.until(
-                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED if one[1] == CLASSIC),
+                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED),
                 "nobody tells of the move",
             )
         codes = [ship.stop() for ship in cluster.ships]
@@ -299,8 +299,7 @@ def test_a_coordinator_that_is_killed_loses_nobody(played, kind, protocol):
     cluster, _, moved, _ = played
     told = cluster.watch.groups[moved[kind, protocol]]
     assert rebalances(told) == [*TWO, (LEFT, "2", 2, 1)]
-    # Members of the consumer protocol need not join again: nothing is told of a move that cost none of them its place.
-    assert Counter(row["code"] for row in told.findings) == ({"COORDINATOR_MOVED": 1} if protocol == CLASSIC else {})
+    assert Counter(row["code"] for row in told.findings) == {"COORDINATOR_MOVED": 1}
     assert ends(told) == [("2", "LEFT")]
 
 

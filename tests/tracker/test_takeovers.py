@@ -124,11 +124,10 @@ def test_a_consumer_group_heartbeat_that_is_refused_proves_nothing() -> None:
     assert [(r["generation"], r["outcome"]) for r in table(story.rows(), "rebalances")] == [(1, "COMPLETED"), (2, "COMPLETED")]
 
 
-def test_what_a_move_costs_a_group_of_the_consumer_protocol_is_not_told() -> None:
-    """Its members are another model's business."""
+def test_the_move_of_a_group_of_the_consumer_protocol_is_told() -> None:
     story = Story().at(0).log(kinds.CONSUMER_GROUP_LOG, reason="words")
     story.on("broker-2").at(30_000).log(kinds.CONSUMER_GROUP_LOG, reason="words")
-    assert story.rows(until=200_000) == []
+    assert [(row.table, row.values["code"]) for row in story.rows(until=200_000)] == [("findings", "COORDINATOR_MOVED")]
 
 
 @pytest.mark.parametrize("kind", [kinds.HEARTBEAT, kinds.SYNC_GROUP])
@@ -168,6 +167,7 @@ def test_what_the_old_coordinator_heard_it_heard_before_the_move_by_any_clock() 
         story.at(ms).heartbeat("a-1", 1 if ms < 38_500 else 2)
     story.at(38_500).log(kinds.MEMBER_FAILED, member_id="b-1").log_preparing(1, EXPIRED.format("b-1"), "b-1")
     story.at(38_600).log_stabilized(2, 1).log_assignment(2, "a-1", 1)
+    story.at(42_000).join("b-2", 3, "a-1", waited=1)
     for event in [e for e in story.events if e.broker == "broker-1"]:
         story.events[story.events.index(event)] = event._replace(at_ms=event.at_ms + 9_000, received_ms=event.received_ms + 9_000)
     rows = story.rows(until=150_000)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records, RecordsOf
@@ -21,44 +21,61 @@ class Bill(NamedTuple):
     unavailable_partition_ms: int | None = None
 
 
+class Rebalanced(NamedTuple):
+    """A rebalance as it is billed: a row of sql/rows/times.sql."""
+
+    cluster: str
+    group: str
+    id: str
+    start_ms: int
+    end_ms: int
+    total_ms: int | None
+    unavailable_ms: int | None
+    finding_id: str | None  # that it is blamed on
+
+
 class RebalanceTimes:
     """When each group rebalanced, and what that cost. A group has one rebalance at a time."""
 
-    def __init__(self, rows: Iterable[tuple[str, str, str, int, int, int | None, int | None]], records: RecordsOf | None = None) -> None:
-        """Cluster, group, id, start and end in epoch ms, total and unavailable ms, in the order of time."""
+    def __init__(self, rows: Iterable[Sequence[Any]], records: RecordsOf | None = None) -> None:
+        """Rows of sql/rows/times.sql, in the order of time."""
         self._records = records or RecordsOf()
-        self._of: dict[Key, list[tuple[int, int, str, int | None, int | None]]] = defaultdict(list)
-        for cluster, group, row_id, start_ms, end_ms, total_ms, unavailable_ms in rows:
-            self._of[cluster, group].append((start_ms, end_ms, row_id, total_ms, unavailable_ms))
+        self._of: dict[Key, list[Rebalanced]] = defaultdict(list)
+        self._blamed: dict[tuple[str, str], list[Rebalanced]] = defaultdict(list)  # by cluster and finding
+        for one in map(Rebalanced._make, rows):
+            self._of[one.cluster, one.group].append(one)
+            if one.finding_id is not None:
+                self._blamed[one.cluster, one.finding_id].append(one)
 
-    def bill(self, findings: Iterable[Row], within_ms: int) -> Bill:
-        """What the rebalances of some findings cost."""
-        found = self._of_findings(findings, within_ms).values()
-        unavailable = [ms for *_, ms in found if ms is not None]
-        return Bill(len(found), sum(ms or 0 for *_, ms, _ in found), sum(unavailable) if unavailable else None)
+    def blamed_on(self, findings: Iterable[Row]) -> list[Rebalanced]:
+        """The rebalances that are blamed on some findings, as `why` and `bill` tell."""
+        return [one for row in findings for one in self._blamed.get((row["cluster"], row["id"]), ())]
 
-    def records(self, findings: Iterable[Row], within_ms: int) -> Records:
-        """What they cost in records."""
-        found = self._of_findings(findings, within_ms)
-        return self._records.together((cluster, group, start_ms, end_ms) for (cluster, group, _), (start_ms, end_ms, *_) in found.items())
-
-    def span(self, findings: Iterable[Row], within_ms: int) -> tuple[datetime, datetime] | None:
-        """From the start of the first of their rebalances to the end of the last; None if there are none."""
-        found = self._of_findings(findings, within_ms).values()
-        if not found:
-            return None
-        first_ms, last_ms = min(start_ms for start_ms, *_ in found), max(end_ms for _, end_ms, *_ in found)
-        return EPOCH + timedelta(milliseconds=first_ms), EPOCH + timedelta(milliseconds=last_ms)
-
-    def _of_findings(
-        self, findings: Iterable[Row], within_ms: int
-    ) -> dict[tuple[str, str, str], tuple[int, int, str, int | None, int | None]]:
-        """The rebalances, by cluster, group and id, that were under way at a finding in the same group, or began so soon afterwards."""
-        found: dict[tuple[str, str, str], tuple[int, int, str, int | None, int | None]] = {}
+    def at(self, findings: Iterable[Row], within_ms: int) -> list[Rebalanced]:
+        """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
+        found: dict[Rebalanced, None] = {}
         for row in findings:
             at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(key_of(row), [])
-            index = bisect(of_group, at_ms + within_ms, key=lambda item: item[0])
-            while index > 0 and of_group[index - 1][1] >= at_ms:
+            index = bisect(of_group, at_ms + within_ms, key=lambda one: one.start_ms)
+            while index > 0 and of_group[index - 1].end_ms >= at_ms:
                 index -= 1
-                found[row["cluster"], row["group_id"], of_group[index][2]] = of_group[index]
-        return found
+                found[of_group[index]] = None
+        return list(found)
+
+    def records(self, found: Iterable[Rebalanced]) -> Records:
+        """What some rebalances cost in records."""
+        return self._records.together((one.cluster, one.group, one.start_ms, one.end_ms) for one in found)
+
+
+def bill_of(found: Sequence[Rebalanced]) -> Bill:
+    """What some rebalances cost."""
+    unavailable = [one.unavailable_ms for one in found if one.unavailable_ms is not None]
+    return Bill(len(found), sum(one.total_ms or 0 for one in found), sum(unavailable) if unavailable else None)
+
+
+def span_of(found: Sequence[Rebalanced]) -> tuple[datetime, datetime] | None:
+    """From the start of the first of some rebalances to the end of the last; None if there are none."""
+    if not found:
+        return None
+    first_ms, last_ms = min(one.start_ms for one in found), max(one.end_ms for one in found)
+    return EPOCH + timedelta(milliseconds=first_ms), EPOCH + timedelta(milliseconds=last_ms)

@@ -50,7 +50,7 @@ class Outage:
     def sentence(self) -> str:
         """What happened, for people."""
         parts = []
-        if self.left:  # at least these: a group of the consumer protocol that moved and lost no member has no finding
+        if self.left:  # at least these: of a group that the lines do not show at its new broker nobody knows
             targets = Counter(row["details"].get("to_broker") for row in self.left)
             parts.append(f"At least {many(_count(self.left), 'group')} moved from {broker_name(self.broker)} to {_brokers(targets)}")
             if self.returned:

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
-from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.bills import Bill, RebalanceTimes
+from jobs.answers.incidents.bills import Bill, RebalanceTimes, bill_of
 from jobs.answers.incidents.departures import SHUT_DOWN, Departures
 from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
 from jobs.common.places import own_query
@@ -40,7 +39,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
     findings = outage.findings
     first, departure = findings[0], outage.departure
     lost = sorted({member for row in findings for member in row["details"].get("members_lost") or ()})
-    bill = times.bill(findings, SPAN_MS)
+    bill = bill_of(times.blamed_on(findings))
     began_at = outage.began_at
     left = {row["group_id"] for row in outage.left}
     return {

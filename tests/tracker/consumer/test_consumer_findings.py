@@ -74,11 +74,11 @@ def test_who_is_silent_while_its_coordinator_is_held_up_did_not_nearly_lose_its_
     assert codes(story) == []
 
 
-def test_a_move_that_costs_no_member_is_no_finding():
-    """Members of the consumer protocol keep their epoch, and the group does not rebalance."""
+def test_a_move_is_told_though_it_costs_no_member():
+    """Members of the consumer protocol keep their epoch, and the group does not rebalance; but it had no coordinator for a while."""
     story = alone().on("broker-2").at(26_000).line(kinds.READ_BACK, member_count=1)
     story.at(27_000).line(kinds.TARGET_COMPUTED, generation=1)
-    assert codes(story.at(28_000).beat("a-1", 1, 1)) == []
+    assert codes(story.at(28_000).beat("a-1", 1, 1)) == [("COORDINATOR_MOVED", None)]
 
 
 def test_a_group_that_survived_a_longer_silence_has_a_longer_timeout():

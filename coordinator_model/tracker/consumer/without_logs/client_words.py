@@ -7,6 +7,7 @@ explains a departure only if that follows soon.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model import events as kinds
@@ -47,8 +48,9 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     if event.rebalance_timeout_ms >= 0:
         told.rebalance_timeout_ms = event.rebalance_timeout_ms
     told.connection = log + name
-    if not is_told:
+    if not is_told and not _was_removed(view, event):
         departures.hold_back_stall(g, event.at_ms, told, removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
+    if not is_told:
         return
     held = [one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.limit_ms]  # later it can have stalled anew
     own = [one.connection for one in held if one.connection == told.connection or (not name and one.connection.startswith(log))]
@@ -62,11 +64,24 @@ def cause_of_leave(member: ConsumerMember | None, at_ms: int) -> str:
     return reasons.POLL_TIMEOUT if is_stalled else reasons.MEMBER_LEFT
 
 
+def _was_removed(view: ConsumerView, event: Event) -> bool:
+    """Whether the coordinator had removed the member already: a client says after any long pause that it was not polled in time."""
+    if _of_client(view.members.values(), event):
+        return False
+    gone = _of_client(reversed(view.gone), event)
+    return bool(gone) and gone[0].end_kind in (reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT)
+
+
 def _member(view: ConsumerView, event: Event) -> ConsumerMember | None:
     """The member that a line names, or the only one of its client, of those that are in the group or departed lately."""
     near = [*view.members.values(), *(one for one in view.gone if one.gone_ms >= event.at_ms - FOLLOWS_MS)]
-    if event.member_id:
-        return next((one for one in near if one.member_id == event.member_id), None)
-    name = event.instance_id or event.client_id
-    own = {one.member_id: one for one in reversed(near) if name and (one.instance_id if event.instance_id else one.client_id) == name}
+    own = {one.member_id: one for one in _of_client(reversed(near), event)}
     return next(iter(own.values())) if len(own) == 1 else None
+
+
+def _of_client(members: Iterable[ConsumerMember], event: Event) -> list[ConsumerMember]:
+    """The members that a line of a client may be about: that with its id, else those with its instance id or its name."""
+    if event.member_id:
+        return [one for one in members if one.member_id == event.member_id]
+    name = event.instance_id or event.client_id
+    return [one for one in members if name and (one.instance_id if event.instance_id else one.client_id) == name]
