@@ -51,8 +51,9 @@ changes AS (
   SELECT s.ended_at, s.cluster, s.group_id, 'member gone', s.client_id, s.client_host, s.member_id, s.end_kind, s.id
   FROM member_sessions_with_id AS s
   UNION ALL
-  SELECT r.started_at, r.cluster, r.group_id, 'rebalance', r.client_id, r.client_host, r.member_id, r.cause, r.id
-  FROM rebalances_with_id AS r
+  SELECT
+    r.started_at, r.cluster, r.group_id, 'rebalance', r.culprit_client_id, r.culprit_client_host, r.culprit_member_id, r.blamed, r.id
+  FROM rebalances_with_culprit AS r
   UNION ALL
   SELECT
     t.occurred_at, t.cluster, t.group_id, 'group.protocol', NULL, NULL, NULL,

@@ -22,7 +22,7 @@ WITH cooperative AS (
 rounds AS (
   SELECT
     r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.total_ms, r.unavailable_partition_ms, r.partitions_moved,
-    r.cause, r.client_id,
+    r.blamed AS cause, r.culprit_client_id AS client_id,
     CASE
       WHEN r.cause IN ('REVOCATION_FOLLOW_UP', 'LEADER_REJOINED', 'MEMBER_REJOINED')
         AND coalesce(size(r.joined), 0) = 0
@@ -32,7 +32,7 @@ rounds AS (
         )) <= :gap_ms THEN 0
       ELSE 1
     END AS first
-  FROM rebalances_with_id AS r
+  FROM rebalances_with_culprit AS r
   JOIN cooperative AS c ON c.cluster = r.cluster AND c.group_id = r.group_id
   WHERE (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)

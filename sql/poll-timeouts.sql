@@ -1,10 +1,10 @@
 -- Which application did not poll within max.poll.interval.ms?
 --
--- One row per such departure, the newest first. CERTAIN: the client gave this reason (Java 3.2 and later), or the
--- tracker proved it. LIKELY: a member left without a reason and joined again on the same connection, as librdkafka does
--- after its poll timeout, and Java in the consumer protocol (KIP-848). An application that unsubscribes and subscribes
--- again looks the same. Only kafka-request.log shows LIKELY ones. `away_ms` is how long the member was out of the group.
--- A static member that stalls does not leave: see session-timeouts.
+-- One row per such stall, the newest first. CERTAIN: a finding POLL_TIMEOUT; the client gave this reason (Java 3.2 and
+-- later), or its requests or its own log prove it. LIKELY: a member left without a reason and joined again on the same
+-- connection, as Java does after its poll timeout in the consumer protocol (KIP-848). An application that unsubscribes and
+-- subscribes again looks the same. Only kafka-request.log shows LIKELY ones. `away_ms` is how long the member was out of the
+-- group. A static member that stalls does not leave: it falls silent. `id` is that of the finding, or of the membership.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -14,14 +14,16 @@
 -- :limit = 20  rows at most
 
 WITH departures AS (
-  SELECT s.cluster, s.group_id, s.member_id, s.client_id, s.client_host, s.ended_at, s.end_kind, s.rebalance_timeout_ms, s.id
+  SELECT
+    f.cluster, f.group_id, f.member_id, f.client_id, f.client_host, f.occurred_at AS left_at, 'CERTAIN' AS sure,
+    CAST(get_json_object(f.details, '$.max_poll_interval_ms') AS BIGINT) AS max_poll_interval_ms, f.id
+  FROM findings_with_id AS f
+  WHERE f.code = 'POLL_TIMEOUT'
+  UNION ALL
+  SELECT
+    s.cluster, s.group_id, s.member_id, s.client_id, s.client_host, s.ended_at, 'LIKELY', CAST(s.rebalance_timeout_ms AS BIGINT), s.id
   FROM member_sessions_with_id AS s
-  WHERE s.end_kind IN ('POLL_TIMEOUT', 'LEFT')
-    AND (:cluster IS NULL OR s.cluster = :cluster)
-    AND (:group IS NULL OR s.group_id = :group)
-    AND (:client IS NULL OR s.client_id = :client)
-    AND s.ended_at >= :since
-    AND s.ended_at <= :until
+  WHERE s.end_kind = 'LEFT'
 ),
 leaves AS (
   SELECT e.cluster, e.group_id, e.connection, e.broker, e.member_id, e.received_at, e.occurred_at
@@ -38,8 +40,8 @@ back AS (
   FROM departures AS d
   JOIN leaves AS l
     ON l.cluster = d.cluster AND l.group_id = d.group_id AND l.member_id = d.member_id
-      AND unix_millis(l.received_at) <= unix_millis(d.ended_at) + 1000
-      AND unix_millis(l.occurred_at) >= unix_millis(d.ended_at) - 1000
+      AND unix_millis(l.received_at) <= unix_millis(d.left_at) + 1000
+      AND unix_millis(l.occurred_at) >= unix_millis(d.left_at) - 1000
   JOIN joins AS j
     ON j.cluster = d.cluster AND j.group_id = d.group_id AND j.broker = l.broker AND j.connection = l.connection
       AND j.received_at > l.received_at
@@ -54,18 +56,23 @@ caused AS (
 SELECT
   d.cluster,
   d.group_id,
-  d.ended_at AS left_at,
-  CASE d.end_kind WHEN 'POLL_TIMEOUT' THEN 'CERTAIN' ELSE 'LIKELY' END AS sure,
+  d.left_at,
+  d.sure,
   d.client_id,
   d.client_host,
   d.member_id,
-  d.rebalance_timeout_ms AS max_poll_interval_ms,
-  unix_millis(b.back_at) - unix_millis(d.ended_at) AS away_ms,
+  d.max_poll_interval_ms,
+  unix_millis(b.back_at) - unix_millis(d.left_at) AS away_ms,
   c.total_ms AS rebalance_total_ms,
   d.id
 FROM departures AS d
 LEFT JOIN back AS b ON b.cluster = d.cluster AND b.group_id = d.group_id AND b.id = d.id
 LEFT JOIN caused AS c ON c.cluster = d.cluster AND c.group_id = d.group_id AND c.member_id = d.member_id
-WHERE d.end_kind = 'POLL_TIMEOUT' OR b.back_at IS NOT NULL
-ORDER BY d.ended_at DESC, d.cluster, d.group_id, d.member_id
+WHERE (d.sure = 'CERTAIN' OR b.back_at IS NOT NULL)
+  AND (:cluster IS NULL OR d.cluster = :cluster)
+  AND (:group IS NULL OR d.group_id = :group)
+  AND (:client IS NULL OR d.client_id = :client)
+  AND d.left_at >= :since
+  AND d.left_at <= :until
+ORDER BY d.left_at DESC, d.cluster, d.group_id, d.member_id NULLS LAST, d.id
 LIMIT :limit

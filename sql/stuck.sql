@@ -25,7 +25,10 @@ WITH slow AS (
       WHEN coalesce(r.join_ms, r.total_ms, 0) >= coalesce(r.sync_ms, 0) OR r.joined_at > :until THEN 'JOIN'
       ELSE 'SYNC'
     END AS phase,
-    unix_millis(least(r.ended_at, :until)) - unix_millis(r.started_at) AS total_ms,
+    CASE
+      WHEN r.outcome = 'OPEN' OR r.ended_at > :until THEN unix_millis(least(r.ended_at, :until)) - unix_millis(r.started_at)
+      ELSE r.total_ms
+    END AS total_ms,
     coalesce(nullif(array_join(r.awaited, ', '), ''), r.slowest_member_id) AS waited_for
   FROM rebalances_with_culprit AS r
   WHERE (:cluster IS NULL OR r.cluster = :cluster)

@@ -169,26 +169,31 @@ def read_incidents(reader: QuestionReader) -> list[Row]:
 
 def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
     """A row for each group that an event names, a transition or a rebalance: what cost most first."""
-    consumer_protocol = {key_of(row): row["consumer_protocol"] for row in named}
+    protocols = {key_of(row): row["protocol"] for row in named}
     state_of = {key_of(row): row for row in states}
     cost_of = {key_of(row): row for row in costs}
     nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None}
     nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
     groups = []
-    for key in sorted({*consumer_protocol, *state_of, *cost_of}):
+    for key in sorted({*protocols, *state_of, *cost_of}):
         cost = cost_of.get(key, nothing)
         last = state_of.get(key, {"state": None, "generation": None, "members": None})
         groups.append(
             {
                 "cluster": key[0],
                 "group_id": key[1],
-                "protocol": "consumer" if consumer_protocol.get(key) else "classic",
+                "protocol": protocols.get(key, "classic"),
                 **{name: last[name] for name in ("state", "generation", "members")},
                 **{name: cost[name] for name in ("rebalances", "rebalancing_ms", "worst_cause")},
                 **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms")},
             }
         )
-    return sorted(groups, key=lambda row: (-(row["unavailable_partition_ms"] or -1), row["startup_ms"] - row["rebalancing_ms"]))
+    return sorted(groups, key=_cost_of_group)
+
+
+def _cost_of_group(row: Row) -> tuple[object, ...]:
+    lost = row["unavailable_partition_ms"]
+    return lost is None, -(lost or 0), row["startup_ms"] - row["rebalancing_ms"]
 
 
 def to_json(report: Report, *, limit: int | None = None) -> str:

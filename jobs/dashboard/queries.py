@@ -24,7 +24,7 @@ MOST: Final = 5_000
 
 _OF_CAUSE: Final = {
     **dict.fromkeys(("COORDINATOR_MOVED", "ASSIGNMENT_NOT_STORED"), "broker"),
-    **dict.fromkeys(("SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER"), "failed"),
+    **dict.fromkeys(("SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER", "STUCK_RECONCILING"), "failed"),
     **dict.fromkeys(("MEMBER_JOINED", "MEMBER_LEFT", "ADMIN_REMOVED", "STATIC_MEMBER_REPLACED", "GROUP_OVER_CAPACITY"), "came"),
     "STARTUP": "startup",
     "UNKNOWN": "unknown",

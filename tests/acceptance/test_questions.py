@@ -146,6 +146,7 @@ def test_poll_timeouts_of_java_are_certain_and_those_of_librdkafka_are_found(lak
         ("image-resize", "image-resize-2"),
         ("catalog-index", "catalog-index-2"),
         ("price-feed", "price-feed-3"),  # static: it does not leave, its own log tells
+        ("telemetry-static", "telemetry-static-1"),  # as is this one, of the consumer protocol
     }
     certain = {row["group_id"] for row in asked(lakehouse, "poll-timeouts") if row["sure"] == "CERTAIN"}
     assert "menu-service" in certain

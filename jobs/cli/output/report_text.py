@@ -248,7 +248,7 @@ def _fitting(layouts: Sequence[Columns]) -> Columns:
 
 
 def _state(row: Row) -> str:
-    return row["state"] or ("consumer protocol" if row["protocol"] == "consumer" else _NOT_SEEN)
+    return row["state"] or (_NOT_SEEN if row["protocol"] == "classic" else f"{row['protocol']} protocol")
 
 
 def _number(value: int | None, absent: str = "-") -> str:
