@@ -15,7 +15,9 @@
 -- :limit = 20  rows at most
 
 WITH served AS (
-  SELECT e.cluster, e.group_id, e.broker, e.received_at, e.occurred_at, e.source, e.position
+  SELECT
+    e.cluster, e.group_id, e.broker, e.received_at, e.occurred_at, greatest(e.occurred_at, coalesce(e.last_at, e.occurred_at)) AS until,
+    e.source, e.position
   FROM group_events AS e
   WHERE e.group_id <> ''
     AND (:cluster IS NULL OR e.cluster = :cluster)
@@ -34,11 +36,16 @@ followed AS (
     s.*,
     lag(s.broker) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS from_broker,
     lag(s.occurred_at) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS last_at,
-    lag(s.source) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS last_source
+    max(CASE WHEN s.source = 'request' THEN s.until END) OVER (
+      PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS served_until
   FROM served AS s
 ),
 moves AS (
-  SELECT f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, f.last_source, f.occurred_at AS moved_at
+  SELECT
+    f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, least(f.served_until, f.occurred_at) AS served_until,
+    f.occurred_at AS moved_at
   FROM followed AS f
   WHERE f.broker <> f.from_broker AND f.occurred_at >= :since
 ),
@@ -92,8 +99,8 @@ SELECT
   w.away_by,
   coalesce(w.clean, w.stopped_at IS NOT NULL OR NULL) AS clean,
   w.started_at AS back_at,
-  unix_millis(m.moved_at) - unix_millis(CASE WHEN m.last_source = 'request' THEN m.last_at ELSE u.given_up_at END) AS silent_ms,
-  CASE WHEN m.last_source = 'request' THEN coalesce(x.refused, 0) ELSE x.refused END AS refused,
+  unix_millis(m.moved_at) - unix_millis(coalesce(m.served_until, u.given_up_at)) AS silent_ms,
+  CASE WHEN m.served_until IS NOT NULL THEN coalesce(x.refused, 0) ELSE x.refused END AS refused,
   coalesce(a.rebalances, 0) AS rebalances,
   a.unavailable_partition_ms,
   a.first_id

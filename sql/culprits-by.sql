@@ -40,11 +40,11 @@ WITH caused AS (
     AND r.started_at <= :until
 ),
 counted AS (
-  SELECT c.*, count(*) OVER (PARTITION BY c.cluster, c.culprit, c.cause) AS of_cause
+  SELECT c.*, sum(c.total_ms) OVER (PARTITION BY c.cluster, c.culprit, c.cause) AS of_cause
   FROM caused AS c
 ),
 placed AS (
-  SELECT c.*, row_number() OVER (PARTITION BY c.cluster, c.culprit ORDER BY c.of_cause DESC, c.cause, c.id) AS place
+  SELECT c.*, row_number() OVER (PARTITION BY c.cluster, c.culprit ORDER BY c.of_cause DESC NULLS LAST, c.cause, c.id) AS place
   FROM counted AS c
 )
 SELECT

@@ -2,10 +2,9 @@
 --
 -- One row per client.id and host, first the one whose rebalances took the most time. Where a finding explains a
 -- rebalance, it counts for the client that timed out or joined late while all waited for it, not for the one that
--- happened to join first, and for no client if `why` names none. `failures` counts
--- the rebalances that it did not cause on purpose: sessions and polls that timed out, assignments and joins that came too
--- late. `cause` is the most frequent cause. Start-ups are left out: the first rebalance of a group that was new or empty
--- is nobody's fault.
+-- happened to join first, and for no client if `why` names none. `failures` counts the rebalances that it did not cause on
+-- purpose: sessions and polls that timed out, assignments and joins that came too late. `cause` is the one that took most of
+-- the time, as in `worst`. Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -17,7 +16,7 @@ WITH caused AS (
   SELECT
     r.id, r.cluster, r.group_id, r.started_at, r.total_ms, r.unavailable_partition_ms,
     r.failed, r.blamed AS cause, r.culprit_client_id AS client_id, r.culprit_client_host AS client_host,
-    count(*) OVER (PARTITION BY r.cluster, r.culprit_client_id, r.culprit_client_host, r.blamed) AS of_cause
+    sum(r.total_ms) OVER (PARTITION BY r.cluster, r.culprit_client_id, r.culprit_client_host, r.blamed) AS of_cause
   FROM rebalances_with_culprit AS r
   WHERE r.culprit_client_id IS NOT NULL
     AND NOT r.startup
@@ -29,7 +28,7 @@ WITH caused AS (
 placed AS (
   SELECT
     c.*,
-    row_number() OVER (PARTITION BY c.cluster, c.client_id, c.client_host ORDER BY c.of_cause DESC, c.cause, c.id) AS place
+    row_number() OVER (PARTITION BY c.cluster, c.client_id, c.client_host ORDER BY c.of_cause DESC NULLS LAST, c.cause, c.id) AS place
   FROM caused AS c
 )
 SELECT

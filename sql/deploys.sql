@@ -4,7 +4,8 @@
 -- figures, or two clients or more that left and came back under new member ids, each within `gap_ms` of the one before.
 -- ONE_CLIENT: one client, twice or more. What is a storm, or followed when a broker was lost, is no deployment: see `storms` and
 -- `incidents`. `clean` members left by themselves, or came back as the same static member. `expired` members were removed when
--- their session ran out. `rebalances` counts those that began in the wave.
+-- their session ran out. `rebalances` counts those that began in the wave, without start-ups. Consumers of Connect's sink tasks
+-- are left out: workers start and stop them whenever they share out tasks.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -21,6 +22,7 @@ WITH ends AS (
   FROM member_sessions AS s
   WHERE s.end_kind IN ('LEFT', 'SESSION_TIMEOUT', 'REPLACED')
     AND s.client_id IS NOT NULL
+    AND s.client_id NOT LIKE 'connector-consumer-%'
     AND (:cluster IS NULL OR s.cluster = :cluster)
     AND (:group IS NULL OR s.group_id = :group)
     AND s.ended_at >= :since
@@ -116,8 +118,9 @@ others AS (
     CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
     CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
   FROM waves AS w
-  LEFT JOIN rebalances_now AS r
-    ON r.cluster = w.cluster AND r.group_id = w.group_id AND r.started_at >= w.started_at AND r.started_at <= w.ended_at
+  LEFT JOIN rebalances_with_id AS r
+    ON r.cluster = w.cluster AND r.group_id = w.group_id AND NOT r.startup
+      AND r.started_at >= w.started_at AND r.started_at <= w.ended_at + INTERVAL 1 SECOND
   WHERE w.moved * 2 <= w.restarts
     AND NOT EXISTS (
       SELECT 1 FROM found AS f

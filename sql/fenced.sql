@@ -1,7 +1,8 @@
 -- Which clients fight for one group.instance.id?
 --
 -- One row per static name that changed hands, disputed names first. DISPUTED: a client was refused because another
--- client held the name (errors 82 and 111), so two of them ran at once. RESTARTED: the same name came back with a new
+-- client held the name (errors 82 and 111), so two of them ran at once. A request without a member id may be one of the client
+-- that holds it. RESTARTED: the same name came back with a new
 -- member id, as after every restart of a static member. `members` counts the member ids that used the name.
 --
 -- :cluster     only this cluster
@@ -36,7 +37,9 @@ SELECT
   n.owner_group AS group_id,
   n.instance_id,
   CASE
-    WHEN count(*) FILTER (WHERE n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED') > 0 THEN 'DISPUTED'
+    WHEN count(*) FILTER (
+      WHERE (n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED') AND (n.member_id <> '' OR n.kind = 'JOIN_GROUP')
+    ) > 0 THEN 'DISPUTED'
     ELSE 'RESTARTED'
   END AS verdict,
   count(*) FILTER (WHERE n.error_code IN (82, 111)) AS refused,

@@ -1,10 +1,10 @@
 -- Why is, or was, my group stuck in a rebalance?
 --
 -- One row per rebalance that took `slow_ms` or more, first those that have not ended, then the longest. JOIN: the group
--- waited for members to join again, longest for `waited_for`, or, while it is OPEN, for one or more of these. SYNC: it
--- waited for the leader's assignment. DELAY: the group had been empty, and the broker waited for more members
--- (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol waited until all members had the new
--- assignment. `put_out` counts the members that the coordinator removed because they did not join in time.
+-- waited for members to join again, longest for `waited_for` (the last that it put out), or, while it is OPEN, for one or
+-- more of these. SYNC: it waited for the leader's assignment. DELAY: the group had been empty, and the broker waited for more
+-- members (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol waited until all members had the
+-- new assignment. `put_out` counts the members that the coordinator removed because they did not join in time.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -37,7 +37,7 @@ WITH slow AS (
     AND r.started_at <= :until
 ),
 put_out AS (
-  SELECT w.id, count(*) AS members
+  SELECT w.id, count(*) AS members, max_by(s.member_id, CAST(unix_millis(s.ended_at) AS STRING) || s.member_id) AS last_id
   FROM slow AS w
   JOIN member_sessions AS s
     ON s.cluster = w.cluster AND s.group_id = w.group_id AND s.end_kind IN ('JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'SESSION_TIMEOUT')
@@ -53,7 +53,7 @@ SELECT
   w.phase,
   w.cause,
   w.client_id AS started_by,
-  CASE w.phase WHEN 'SYNC' THEN w.leader_id WHEN 'DELAY' THEN NULL ELSE w.waited_for END AS waited_for,
+  CASE w.phase WHEN 'SYNC' THEN w.leader_id WHEN 'DELAY' THEN NULL ELSE coalesce(p.last_id, w.waited_for) END AS waited_for,
   coalesce(p.members, 0) AS put_out,
   w.id
 FROM slow AS w

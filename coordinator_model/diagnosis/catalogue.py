@@ -218,6 +218,12 @@ FENCED_INSTANCE: Final = Text(
     evidence="C R L",
     figures=("instance_id", "holder"),
 )
+FENCED_BY_ITSELF: Final = FENCED_INSTANCE._replace(
+    message="The coordinator refused a request of the static member {instance_id} that had no member id: the client had given its id up, "
+    "and the coordinator had not.",
+    advice="This takes no second process. librdkafka stops for good all the same: start the client again.",
+    row="",
+)
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
@@ -301,7 +307,6 @@ ASSIGNMENT_SKEW: Final = Text(
     evidence="R",
     figures=("partitions", "assignor"),
 )
-
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
@@ -310,7 +315,6 @@ WITH_POLL_GAP: Final = Text(
     "the time grows with the number of records, set max.poll.records below {share} % of its present value.",
 )
 """POLL_TIMEOUT, once later lines show for how long the client did not poll."""
-
 NOT_THE_COORDINATOR: Final = Text(
     "MODEL_DIVERGENCE",
     "ERROR",
@@ -320,7 +324,6 @@ NOT_THE_COORDINATOR: Final = Text(
     "restart the one that is wrong. Members of different coordinators process the same partitions twice.",
 )
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
-
 PAUSE: Final = (
     "Its heartbeats stopped, too: not only its poll loop but its whole process, or its network, stood still. Find out what stopped it (a "
     "pause of the JVM or the container, CPU limit, network)."
@@ -358,7 +361,6 @@ SKEW_OF_OTHERS: Final = (
     "Check whether all members subscribe to the same topics: most assignors spread each topic evenly over its subscribers. The one in use: "
     "{assignor}."
 )
-
 LATE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",

@@ -75,7 +75,7 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     """
     limit_ms = member.rebalance_timeout_ms
     why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms), at_ms - limit_ms, at_ms)
-    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
+    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms)).replace(",.", ".")
 
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:

@@ -73,7 +73,9 @@ def fenced_instance(g: Emitter, event: Event) -> None:
         elsewhere = f" at {owner.client_host}" if owner.client_host not in ("", client[2]) else ""
         words["owner"] = f" ({owner.client_name() or owner.member_id}{elsewhere})"
     details = {"instance_id": instance_id, "holder": owner.member_id if owner else None}
-    emit(g, catalogue.FENCED_INSTANCE, event.at_ms, client, [ref(event)], words, **details)
+    by_itself = owner is not None and not member_id and (owner.client_id, owner.client_host) == client[1:]
+    text = catalogue.FENCED_BY_ITSELF if by_itself else catalogue.FENCED_INSTANCE
+    emit(g, text, event.at_ms, client, [ref(event)], words, **details)
 
 
 def _ended_on(g: Emitter, connection: str) -> EndedMembership | None:

@@ -161,8 +161,8 @@ def remove(
         member = replacement or ObservedMember(member_id)
     if event is not None:
         learn(member, event)
-    led = view.leader_id == member_id
-    if led:
+    led = view.leader_id == member_id or (kind == reasons.SYNC_TIMEOUT and any(one.leader_id == member_id for one in view.closing))
+    if view.leader_id == member_id:
         view.leader_id = ""
     if kind == reasons.SESSION_TIMEOUT and silences.stalled_static(member, at_ms):
         kind = reasons.POLL_TIMEOUT

@@ -176,6 +176,8 @@ class AttentionEntry:
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return [last["advice"]]
+        if own["advice"] in last["advice"]:
+            return [last["advice"]]
         said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])
         return [own["advice"], last["advice"].removesuffix(said_above)] if zombies else [own["advice"]]
 
@@ -199,9 +201,7 @@ def attention(
     refusals = {_asking(row): row for row in refused}
     for entry in entries:
         found = _rebalances(entry, times)
-        entry.bill, entry.rebalanced = _bill(entry, found), span_of(found)
-        if entry.incident is None or len(entry.findings) == len(entry.incident["findings"]):  # else its bill is that of more groups
-            entry.records = times.records(found)
+        entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
         asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
         entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
     return sorted(entries, key=_order)
@@ -327,9 +327,7 @@ def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced
 
 
 def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
-    if entry.incident is not None:
-        return Bill(*(entry.incident[name] for name in ("rebalances", "rebalance_ms", "unavailable_partition_ms")))
-    if entry.code not in _BURSTS:
+    if entry.incident is not None or entry.code not in _BURSTS:
         return bill_of(found)
     details = [row["details"] for row in entry.findings]
     unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]

@@ -147,7 +147,8 @@ class AttentionWords:
     def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
         """The settings that were too short, with what they took, a sentence for each group and setting: where lines show both figures."""
         took: dict[tuple[str, str], tuple[int, int]] = {}
-        for row in (row for entry in entries for row in (*entry.findings, *entry.followed_by) if row["code"] in _SETTINGS):
+        own = (row for entry in entries for row in (entry.findings if entry.incident else (*entry.findings, *entry.followed_by)))
+        for row in (row for row in own if row["code"] in _SETTINGS):
             setting, of_value, of_need = _SETTINGS[row["code"]]
             value, needed = row["details"].get(of_value), row["details"].get(of_need)
             value = max(value, default=None) if isinstance(value, list) else value
@@ -164,7 +165,8 @@ class AttentionWords:
         if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded(entry.groups)
         if lost := entry.incident and entry.incident["members_lost"]:
-            yield "Removed", _folded(client_in(member, "") or member for member in lost)
+            named = {row["member_id"]: row["client_id"] for row in entry.followed_by if row["client_id"]}
+            yield "Removed", _folded(client_in(member, "") or named.get(member, member) for member in lost)
         elif clients := clients_of(entry):
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)

@@ -100,7 +100,8 @@ def judged(
             if why:
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
-                of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key))
+                goes_on = until < times[row["cluster"]][1]
+                of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key), goes_on=goes_on)
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
@@ -151,8 +152,8 @@ def _without_track(own: datetime | None, first_at: datetime | None, until: datet
         yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 
-def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | None) -> Iterator[tuple[str, str]]:
-    """Why a group cannot be called healthy by what its lines say, and what to fetch."""
+def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
+    """Why a group cannot be called healthy by what its lines say, and what to fetch. `goes_on`: there are lines after the time."""
     if trouble is not None:
         yield _untold(trouble)
     if causes is not None and causes["troubled"]:
@@ -167,6 +168,8 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
         yield "the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."
     elif state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
+    elif state is not None and state not in _CALM and goes_on:
+        yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:
         yield f"its state is {state} when the lines end", f"{_of_coordinator(row)} after the last of these lines."
     if causes is not None and causes["unknown"]:

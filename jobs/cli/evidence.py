@@ -75,17 +75,18 @@ def _render_rows(rows: Sequence[ProvenRow], console: Console, chars: int) -> Non
 
 def _title(proven: ProvenRow) -> str:
     row = proven.row
-    group = printable(row["group_id"], 60)
+    about = printable(row["broker"] if proven.kind == "incident" else row["group_id"], 60)
     cluster = printable(row["cluster"], 30)
-    at = next(row[name] for name in ("occurred_at", "started_at", "ended_at") if row.get(name) is not None)
+    at = next(row[name] for name in ("occurred_at", "started_at", "ended_at", "began_at") if row.get(name) is not None)
     what = {
         "finding": "{severity} {code}",
+        "incident": "{severity} {cause}",
         "rebalance": "rebalance {cause}",
         "membership": "membership ended {end_kind}",
         "transition": "{from_state} > {to_state}",
     }[proven.kind].format_map(row)
     client = who(row.get("client_id"), row.get("client_host"), row.get("member_id"), row.get("instance_id"))
-    return f"{what}  {cluster}/{group}  {instant(epoch_ms(at))} UTC  {client}"
+    return f"{what}  {cluster}/{about}  {instant(epoch_ms(at))} UTC  {client}"
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
@@ -93,7 +94,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
     from jobs.answers.rounds import in_words
 
     row: dict[str, Any] = proven.row
-    if proven.kind == "finding":
+    if proven.kind in ("finding", "incident"):
         return [printable(row["message"], 600), f"Advice: {printable(row['advice'], 600)}"]
     if proven.kind == "rebalance":
         generation = "" if row["generation"] is None else f", generation {row['generation']}"

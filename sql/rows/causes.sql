@@ -3,9 +3,12 @@ SELECT x.cluster, x.group_id, count(*) AS rebalances, count(*) FILTER (x.blamed 
        count(*) FILTER (x.blamed IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT',
                                      'ASSIGNMENT_NOT_STORED', 'GROUP_OVER_CAPACITY')) AS troubled,
        min(x.started_at) FILTER (x.blamed = 'UNKNOWN') AS first_at,
-       count(*) FILTER (x.outcome = 'ABANDONED') AS abandoned, max(x.ended_at) FILTER (x.outcome = 'ABANDONED') AS abandoned_at,
+       count(*) FILTER (x.outcome = 'ABANDONED' AND c.occurred_at IS NULL) AS abandoned,
+       max(x.ended_at) FILTER (x.outcome = 'ABANDONED' AND c.occurred_at IS NULL) AS abandoned_at,
        bool_or(x.group_protocol = 'consumer') FILTER (x.blamed = 'UNKNOWN') AS by_epoch
 FROM rebalances_with_culprit AS x
+LEFT JOIN group_transitions AS c  -- the group changed its protocol meanwhile
+    ON c.cluster = x.cluster AND c.group_id = x.group_id AND c.occurred_at = x.ended_at AND c.trigger LIKE 'CONVERTED%'
 WHERE ($cluster IS NULL OR x.cluster = $cluster) AND ($group IS NULL OR x.group_id = $group) AND NOT x.startup
   AND x.started_at BETWEEN $since AND $until
 GROUP BY ALL ORDER BY ALL

@@ -1,6 +1,7 @@
 -- Rebalances for which a finding blames somebody: a row for each, with that finding, and the client that it names or the broker that the group
 -- left. Members that departed because of a broker come first, then that the coordinator moved, then another client that timed out or joined
--- late while all waited for it. Who could not give partitions up in time after topics had changed may have been unable to: one was deleted.
+-- late while all waited for it, which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
+-- had changed may have been unable to: one was deleted.
 WITH rebalances_named AS (
   SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.left
   FROM rebalances_with_id AS r
@@ -30,7 +31,9 @@ told AS (
     w.occurred_at AS started_at, CAST(NULL AS STRING) AS cause, CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host
   FROM waits AS w
   UNION ALL
-  SELECT r.cluster, r.group_id, r.ended_at, NULL, 1, r.id, r.started_at, r.cause, r.client_id, r.client_host
+  SELECT
+    r.cluster, r.group_id, CASE WHEN r.outcome = 'SUPERSEDED' THEN r.ended_at + INTERVAL 1 SECOND ELSE r.ended_at END, NULL, 1,
+    r.id, r.started_at, r.cause, r.client_id, r.client_host
   FROM rebalances_named AS r
   WHERE r.cause NOT IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'COORDINATOR_MOVED')
 ),

@@ -137,6 +137,6 @@ def test_culprits_by_what_they_are(lakehouse):
         rows = asked(lakehouse, "culprits-by", **({"by": by} if by else {}))
         return [(row["culprit"], row["clients"], row["rebalances"], row["failures"], row["total_ms"], row["cause"]) for row in rows]
 
-    assert led("") == [("app", 2, 2, 1, 300, "MEMBER_LEFT"), ("other", 1, 1, 0, 300, "MEMBER_LEFT")]
-    assert led("host") == [("h", 2, 2, 1, 300, "MEMBER_LEFT"), ("i", 1, 1, 0, 300, "MEMBER_LEFT")]
-    assert led("software") == [("java 4.0", 2, 2, 1, 300, "MEMBER_LEFT"), ("java 3.9", 1, 1, 0, 300, "MEMBER_LEFT")]
+    assert led("") == [("app", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("other", 1, 1, 0, 300, "MEMBER_LEFT")]
+    assert led("host") == [("h", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("i", 1, 1, 0, 300, "MEMBER_LEFT")]
+    assert led("software") == [("java 4.0", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("java 3.9", 1, 1, 0, 300, "MEMBER_LEFT")]

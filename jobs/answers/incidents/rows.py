@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
@@ -18,9 +19,9 @@ from jobs.answers.incidents.departures import SHUT_DOWN, Departures
 from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
 from jobs.common.places import own_query
 from jobs.common.text import printable
-from jobs.common.times import epoch_ms
+from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
 
-_EVERYTHING: Final = {"cluster": None, "group": None}
+_EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
 
 

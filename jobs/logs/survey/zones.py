@@ -184,6 +184,7 @@ class Dated:
     is_named: bool
     votes: Counter[int | None] = field(default_factory=Counter)  # events by the quarters by which it is ahead of UTC; None: as its zone
     is_told: bool = False  # its lines show the zone
+    is_relative: bool = False  # as far as that of the logs beside it is right
     doubt: str = ""  # the zone that its lines show instead of the one that a user named
 
     def take(self, quarters: int | None) -> None:
@@ -237,6 +238,7 @@ def _decide(logs: Sequence[Dated]) -> None:
         (most, count), *_ = votes.most_common(1) or [(None, 0)]
         if count and _TO_ONE * (votes.total() - count) <= count and every[most] >= _LEAST:
             log.take(most)
+            log.is_relative = True
         elif most is not None and log.is_client and log.moments.span and not log.is_named:
             log.zone = UNCLEAR
 
@@ -276,11 +278,17 @@ def zone_notes(zone: str, cluster: str, logs: Sequence[tuple[str, Dated]]) -> li
 
     `zone`: that of their cluster. `cluster`: its name, if there are others.
     """
-    every = [(name, one, one.doubt or one.zone) for name, one in logs if one.moments.has_lines]
+    doubted = any(one.doubt and not one.is_client for _, one in logs)  # then clients beside them are as far off
+    every = [
+        (name, one, one.doubt or one.zone)
+        for name, one in logs
+        if one.moments.has_lines and not (doubted and one.is_client and one.is_relative and not one.is_named)
+    ]
     kinds: list[tuple[str, list[str], bool | None]] = [("the brokers'", [cluster], False), (f"the {CLIENTS}'", [CLIENTS], True)]
     if len({(shown, one.is_named, one.is_told) for _, one, shown in every}) == 1 and len({one.is_client for _, one, _ in every}) > 1:
         kinds = [("all", [cluster], None)]
     notes = []
+    assumed = not any(one.is_named or one.is_told for _, one in logs if not one.is_client)  # in which zone the brokers are
     for who, name_of_all, is_client in kinds:
         own = [one for one in every if is_client in (None, one[1].is_client)]
         for found, is_doubt in sorted(
@@ -296,7 +304,9 @@ def zone_notes(zone: str, cluster: str, logs: Sequence[tuple[str, Dated]]) -> li
             elif is_doubt:
                 said = f"check --timezone: beside the other logs, {whose} seem to be of {found} (--timezone {option})"
             else:
-                said = f"{whose} are read as {found}, as lines about the same moments show: --timezone {option} says so for good"
+                relative = assumed and is_client and all(one.is_relative for _, one, shown in own if shown == found)
+                condition = f", if the brokers' are of {zone}" if relative else ""
+                said = f"{whose} are read as {found}, as lines about the same moments show{condition}: --timezone {option} says so for good"
             notes.append((said, "" if is_doubt else option))
     clients = [one for _, one in logs if one.is_client and one.moments.span]
     has_brokers = any(not one.is_client and one.moments.span for _, one in logs)

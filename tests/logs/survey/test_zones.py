@@ -16,7 +16,10 @@ from tests.logs.spooling import Consumer, at_ms, run
 from tests.logs.survey.mixing import moved, shuffled
 from tests.logs.survey.test_containers import joined, stabilized
 
-AHEAD = "the clients' times are read as UTC+09:00, as lines about the same moments show: --timezone clients=UTC+09:00 says so for good"
+AHEAD = (
+    "the clients' times are read as UTC+09:00, as lines about the same moments show, if the brokers' are of UTC: "
+    "--timezone clients=UTC+09:00 says so for good"
+)
 LEFT_OUT = "the clients' times cannot be compared with the others': their lines are left out until --timezone clients=ZONE names the zone"
 NOTHING = "no line shows in which zone the clients' times are: they are read as the brokers' (UTC); --timezone clients=ZONE names another"
 

@@ -369,7 +369,7 @@ def test_who_held_its_partitions_until_the_rebalance_timeout_was_the_slowest_and
     findings = dict(told(rows, "findings", "code", "advice"))
     assert set(findings) == {"REBALANCE_TIMEOUT", "UNKNOWN_MEMBER"}
     assert "session timeout" not in findings["UNKNOWN_MEMBER"]
-    assert "max.poll.interval.ms, now 20000," in findings["UNKNOWN_MEMBER"]
+    assert "max.poll.interval.ms, now 20000." in findings["UNKNOWN_MEMBER"]
 
 
 def test_the_coordinators_log_alone_says_how_long_it_waited_for_a_member_that_gave_nothing_up():
