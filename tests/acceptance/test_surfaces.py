@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +223,25 @@ def test_the_text_shows_the_groups_with_the_figures_of_the_data(shown):
         assert str(row["rebalances"] - row["startups"]) in told
         state = [row["state"]] if row["state"] else [row["protocol"], "protocol"]
         assert told[-len(state) - 1 :] == [*state, "-" if row["members"] is None else str(row["members"])]
+
+
+def test_each_third_of_the_time_has_one_cost_of_what_brokers_did(shown):
+    """What an entry costs is what the time that is shown has, as in the tables below it; and lines go on after it."""
+    first, last = (datetime.fromisoformat(shown.json["clusters"][0][name]) for name in ("first_at", "last_at"))
+    third = (last - first) / 3
+    for number in range(3):
+        within = ("--since", (first + number * third).isoformat(), "--until", (first + (number + 1) * third).isoformat())
+        told = json.loads(command("report", "--lakehouse", shown.folder, "--format", "json", *within, *ALL))
+        blamed = cost(row | {"rebalances": 1} for row in told["rebalances"] if row["culprit_broker"])
+        assert blamed == cost(one for one in told["attention"] if one["incident"])
+        assert blamed == cost(row for row in asked(shown, "why", *within, *ALL) if row["broker"])
+        assert number == 2 or not any("when the lines end" in gap["why"] for gap in told["not_judged"])
+
+
+def test_the_lines_behind_each_entry_can_be_seen(shown):
+    for one in shown.json["attention"]:
+        for row_id in filter(None, (one["incident"] and one["incident"]["id"], one["findings"][0])):
+            assert f"{row_id}  {one['severity']} " in command("evidence", row_id, "--lakehouse", shown.folder) or one["incident"]
 
 
 def test_groups_are_counted_alike(shown):

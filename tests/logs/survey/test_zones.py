@@ -200,6 +200,16 @@ def test_brokers_whose_logs_begin_and_end_hours_apart_from_exact_ones(tmp_path):
     )
 
 
+def test_clients_that_are_compared_with_doubtful_brokers_are_not_named(tmp_path):
+    """They are in UTC. Beside brokers that are taken for UTC they would be in UTC+03:00, and all would be three hours off for good."""
+    poll = "Application maximum poll interval (1ms) exceeded by 1ms (adjust max.poll.interval.ms): leaving group"
+    exact_ones = [f"%4|{START_MS // 1_000 + at}.000|MAXPOLL|a#consumer-1| [thrd:main]: {poll}".encode() for at in (5, 110)]
+    lay(tmp_path, in_zone(BROKER, -3), exact_ones, CLIENT)
+    assert told(tmp_path)[1] == [
+        "check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"
+    ]
+
+
 def test_records_of_offsets_are_exact(tmp_path):
     """The coordinator writes one for each generation."""
     lines = ['{"format":"rebalance-offsets-1","from":"x","began":"2026-11-21T05:00:00Z"}']

@@ -84,3 +84,10 @@ def test_a_static_member_that_was_not_polled_leaves_for_a_while():
     story = ConsumerStory().at(0).joins("a-1", 1, instance_id="i").at(5).beat("a-1", 0, 1, ALL, ("orders",), instance_id="i").at(20_000)
     rows = stalls(story, client_id="", instance_id="i").at(20_005).line(kinds.AWAY, "a-1", instance_id="i").rows()
     assert told(rows, "findings", "code", "member_id") == [("POLL_TIMEOUT", "a-1")]
+
+
+def test_who_was_removed_already_says_after_any_pause_that_it_was_not_polled():
+    """A frozen process: its session ended, and what its client says when it goes on is no second trouble."""
+    story = two().at(20_000).line(kinds.EXPIRED, "b-1").raised(3).at(21_000).computed(3).beat("a-1", 2, 3, ALL)
+    rows = stalls(story.at(33_000)).at(40_000).beat("a-1", 3, 3).rows()
+    assert told(rows, "findings", "code", "member_id") == [("SESSION_TIMEOUT", "b-1")]
