@@ -401,3 +401,15 @@ def test_where_topics_had_changed_one_that_was_deleted_may_be_why_a_member_did_n
     ((code, advice),) = told(story.rows(), "findings", "code", "advice")
     assert code == "REBALANCE_TIMEOUT"
     assert advice.startswith("The topics of the group had just changed.")
+
+
+def test_requests_alone_show_that_who_was_told_to_give_partitions_up_and_went_on_ran_out_of_that_time():
+    """Its heartbeats went on until it was refused: no session ended."""
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, ORDERS, rebalance_timeout_ms=20_000)
+    for ms in range(5_000, 21_000, 5_000):
+        story.at(ms).beat("a-1", 1, 1)
+    story.at(20_005).beat("c-1", 0, 2, (), ORDERS, rebalance_timeout_ms=20_000).at(21_000).beat("a-1", 1, 1, HALF)
+    for ms in range(24_000, 42_000, 4_000):
+        story.at(ms).beat("c-1", 2, 2).at(ms + 1_000).beat("a-1", 1, 1)
+    rows = story.at(42_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(45_000).beat("c-1", 2, 3, ALL).rows()
+    assert ("REBALANCE_TIMEOUT", "a-1") in told(rows, "findings", "code", "member_id")

@@ -33,9 +33,15 @@ def has_paused(member: ConsumerMember, at_ms: int, *, gaps: int = 1) -> bool:
 
 
 def cause_of(member: ConsumerMember, at_ms: int) -> str:
-    """Why a member was removed by then. One that was told to give partitions up may have run out of that time, or of its session."""
+    """Why a member was removed by then. One that was told to give partitions up may have run out of that time, or of its session.
+
+    Where its heartbeats went on, no session ended.
+    """
     may_be_stuck = member.told_ms >= 0 and (member.rebalance_timeout_ms < 0 or at_ms >= member.told_ms + member.rebalance_timeout_ms)
-    return reasons.SESSION_TIMEOUT if is_silent(member, at_ms) and not may_be_stuck else reasons.UNKNOWN
+    if is_silent(member, at_ms):
+        return reasons.UNKNOWN if may_be_stuck else reasons.SESSION_TIMEOUT
+    is_stuck = may_be_stuck and member.rebalance_timeout_ms >= 0 and member.longest_gap_ms >= 0 and not has_paused(member, at_ms)
+    return reasons.REBALANCE_TIMEOUT if is_stuck else reasons.UNKNOWN
 
 
 def removed(g: Emitter, view: ConsumerView, event: Event) -> list[Change]:
