@@ -193,17 +193,6 @@ def test_who_holds_a_static_name_is_told(evidence: str, host: str, owner: str) -
 
 
 @where_requests_are_seen
-def test_a_static_member_may_be_fenced_without_a_second_process(evidence: str) -> None:
-    """librdkafka commits while it has no member id: its own name is held by the id that it gave up."""
-    group = Group("a", "b", static=True).live(60_000)
-    who = group["a"].who()
-    group.at(60_001).request(kinds.OFFSET_COMMIT, "", took=1, generation=1, error_code=int(Error.FENCED_INSTANCE_ID), **who)
-    row, _ = told(group.live(90_000).seen(evidence), "FENCED_INSTANCE")
-    assert "the client had given its id up" in row["message"]
-    assert "no second process" in row["advice"]
-
-
-@where_requests_are_seen
 def test_a_slow_joiner_is_told_its_limit(evidence: str) -> None:
     rows = Group("a", "b", "c", session_ms=45_000).live(60_000).comes("d", asks={"b": 8_000}).live(120_000).seen(evidence)
     assert "the group waits for it, up to max.poll.interval.ms, now 30000." in told(rows, "SLOW_JOINER")[0]["advice"]

@@ -120,3 +120,14 @@ def test_a_client_whose_silence_no_line_shows_is_told_to_look_for_it() -> None:
     events = [event for event in group.live(120_000).evidence(BOTH) if event.source != "request" or event.received_ms >= since_ms]
     advice = finding(play([events]), "UNKNOWN_MEMBER")["advice"]
     assert advice.endswith("others may have had its partitions meanwhile. Find out what stopped its heartbeats before.")
+
+
+@where_requests_are_seen
+def test_a_static_member_may_be_fenced_without_a_second_process(evidence: str) -> None:
+    """librdkafka commits while it has no member id: its own name is held by the id that it gave up."""
+    group = Group("a", "b", static=True).live(60_000)
+    who = group["a"].who()
+    group.at(60_001).request(kinds.OFFSET_COMMIT, "", took=1, generation=1, error_code=int(Error.FENCED_INSTANCE_ID), **who)
+    row = finding(group.live(90_000).seen(evidence), "FENCED_INSTANCE")
+    assert "the client had given its id up" in row["message"]
+    assert "no second process" in row["advice"]

@@ -1,9 +1,14 @@
-"""What is told of a rebalance of the consumer protocol that has just ended, or has not ended yet."""
+"""What is told of a rebalance of the consumer protocol that has just ended, has not ended yet, or is held up by one member."""
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_model import events as kinds
+from coordinator_model.errors import Error
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.test_consumer_findings import alone, codes
+from tests.tracker.consumer.test_episodes import two
 from tests.tracker.simulated.test_provisional import as_final, by_second
 
 ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
@@ -41,3 +46,33 @@ def test_a_rebalance_that_no_log_shows_any_longer_has_no_end_that_was_seen():
     assert told(rows, "rebalances", "first_epoch", "generation", "ended_at", "end_seen") == [
         (1, 1, 0, True), (2, 2, 12_000, False), (3, 4, 201_000, False),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gives_up", "codes_told"), [(25_500, []), (27_000, [("STUCK_RECONCILING", "a-1")])])
+def test_who_holds_partitions_back_for_longer_than_a_heartbeat_interval_is_told(gives_up, codes_told):
+    story = alone().at(20_000).joins("c-1", 2).at(20_005).beat("c-1", 0, 2, (), ORDERS).at(21_000).beat("a-1", 1, 1, HALF)
+    story.at(25_000).beat("c-1", 2, 2).at(gives_up).beat("a-1", 1, 2).at(gives_up + 100).beat("c-1", 2, 2, OTHER)
+    assert codes(story) == codes_told
+
+
+def test_where_topics_had_changed_one_that_was_deleted_may_be_why_a_member_did_not_give_partitions_up():
+    story = two().at(15_000).raised(3, 7).computed(3).beat("a-1", 2, 3).beat("b-1", 2, 3).at(20_000).raised(4, 8).computed(4)
+    story.at(20_002).beat("b-1", 3, 4).at(21_000).beat("a-1", 3, 3, ())
+    for ms in range(24_000, 51_000, 3_000):
+        story.at(ms).beat("a-1", 3, 3).beat("b-1", 4, 4)
+    story.at(51_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(5, 8)
+    ((code, advice),) = told(story.rows(), "findings", "code", "advice")
+    assert code == "REBALANCE_TIMEOUT"
+    assert advice.startswith("The topics of the group had just changed.")
+
+
+def test_requests_alone_show_that_who_was_told_to_give_partitions_up_and_went_on_ran_out_of_that_time():
+    """Its heartbeats went on until it was refused: no session ended."""
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, ORDERS, rebalance_timeout_ms=20_000)
+    for ms in range(5_000, 21_000, 5_000):
+        story.at(ms).beat("a-1", 1, 1)
+    story.at(20_005).beat("c-1", 0, 2, (), ORDERS, rebalance_timeout_ms=20_000).at(21_000).beat("a-1", 1, 1, HALF)
+    for ms in range(24_000, 42_000, 4_000):
+        story.at(ms).beat("c-1", 2, 2).at(ms + 1_000).beat("a-1", 1, 1)
+    rows = story.at(42_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(45_000).beat("c-1", 2, 3, ALL).rows()
+    assert ("REBALANCE_TIMEOUT", "a-1") in told(rows, "findings", "code", "member_id")
