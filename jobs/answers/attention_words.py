@@ -273,8 +273,9 @@ def headline(entry: AttentionEntry) -> str:
         return _first_sentence(message).removesuffix(".") + (f"; {lost}." if lost else ".")
     away = f", back after {duration(epoch_ms(incident['back_at']) - epoch_ms(entry.first_at))}" if incident["back_at"] else ""
     moved, held_up = incident["groups_moved"], incident["groups_held_up"]
-    parts = [f"at least {many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else "", lost]
-    return f"{re.split(r'[:;.] ', message, maxsplit=1)[0]}{away}: {', '.join(filter(None, parts))}."
+    parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else ""]
+    hit = f"at least {' and '.join(filter(None, parts))}" if any(parts) else ""
+    return f"{re.split(r'[:;.] ', message, maxsplit=1)[0]}{away}: {', '.join(filter(None, (hit, lost)))}."
 
 
 def _first_sentence(text: str) -> str:

@@ -11,7 +11,7 @@ from jobs.answers import ask, questions
 from jobs.answers.report import read_report
 from jobs.common.errors import QuestionError
 from tests.answers.asking import asked
-from tests.lakehouse.rows import DAY, MEMBER, finding, line, open_rebalance, rebalance, row, write
+from tests.lakehouse.rows import DAY, MEMBER, finding, line, open_rebalance, rebalance, row, transition, write
 
 pytestmark = pytest.mark.slow
 
@@ -374,3 +374,20 @@ def test_a_group_with_a_second_round_is_cooperative_whatever_its_protocol_is_cal
     write(lakehouse, line(at=90_000), first, rebalance(start=4_000, members_before=3, protocol="sessioned", cause="REVOCATION_FOLLOW_UP"))
     (found,) = asked(lakehouse, "cooperative")
     assert (found["cause"], found["rounds"], found["verdict"]) == ("MEMBER_JOINED", 2, "NORMAL")
+
+
+def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
+    """One broker's log alone: the group lives on at another one."""
+    write(lakehouse, line(at=90_000), transition("Stable", 1_000, 1), {**transition("Dead", 5_000, 1), "trigger": "COORDINATOR_MOVED"})
+    (found,) = asked(lakehouse, "groups")
+    assert (found["state"], found["members"]) == ("UNKNOWN", None)
+    assert [gap.why for gap in read_report(lakehouse).judgement.gaps] == ["the broker that coordinated it gave it up"]
+
+
+def test_no_session_lives_through_a_silence_that_is_longer_than_itself(lakehouse):
+    known = {"member_id": MEMBER, "source": "request", "error_code": 0, "lines": 1}
+    joins = line(at=1_000, kind="JOIN_GROUP", session_timeout_ms=10_000, **known)
+    beats = (line(at=at, kind="HEARTBEAT", position=at, **known) for at in (3_000, 9_000, 30_000))
+    write(lakehouse, joins, *beats, line(at=90_000))
+    (found,) = asked(lakehouse, "heartbeats")
+    assert (found["longest_gap_ms"], found["used_percent"]) == (6_000, 60)

@@ -13,6 +13,7 @@ from jobs.cli.output.report_text import LIMIT, render
 from tests.lakehouse.rows import DAY, finding, line, rebalance, write
 
 pytestmark = pytest.mark.slow
+EXPIRED = {"cause": "SESSION_TIMEOUT", "member_id": "app-1-m"}
 
 
 @pytest.fixture
@@ -45,9 +46,6 @@ def moved(at, group, source="broker-1", target="broker-2", **details):
 
 def rebalanced(at, group="payments", total=2_000, lost=5_000, **values):
     return rebalance(group, start=at * 1_000, total=total, members_before=2, unavailable_partition_ms=lost, generation=at, **values)
-
-
-EXPIRED = {"cause": "SESSION_TIMEOUT", "member_id": "app-1-m"}
 
 
 def of(entries):
@@ -186,8 +184,8 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
     ]
     assert (outage["severity"], outage["incident"]["broker"]) == ("ERROR", "broker-1")
     assert outage["message"] == (
-        "At least 9 groups moved from broker-1 to broker-2 and broker-3, and 8 of these had moved back by 00:02:47 UTC; 1 more group had "
-        "to wait for broker-2, which was held up. 9 members missed their session timeout and were removed."
+        "At least 9 groups moved from broker-1 to broker-2 and broker-3, and 8 of these had moved back by 00:02:47 UTC; at least 1 "
+        "more group had to wait for broker-2, which was held up. 9 members missed their session timeout and were removed."
     )
     assert (outage["rebalances"], outage["total_ms"], outage["unavailable_partition_ms"]) == (2, 16_000, 80_000)
     assert " 1. ERROR    COORDINATOR_MOVED  broker-1, 10 groups  00:01:37 to 00:02:47" in shown
@@ -316,7 +314,10 @@ def test_brokers_that_are_restarted_in_turn_are_one_entry_each(told):
 def test_a_broker_that_was_only_held_up_is_one_entry(told):
     entries, _ = told(moved(10, "a", "1", "1", members_lost=["m"]), moved(50, "b", "1", "1"), moved(500, "a", "1", "1"))
     assert [(entry["incident"]["broker"], entry["groups"]) for entry in entries] == [("1", ["a", "b"]), ("1", ["a"])]
-    waited, removed = "2 groups had to wait for broker 1, which was held up.", "1 member missed its session timeout and was removed."
+    waited, removed = (
+        "At least 2 groups had to wait for broker 1, which was held up.",
+        "1 member missed its session timeout and was removed.",
+    )
     assert entries[0]["message"] == f"{waited} {removed}"
 
 
@@ -332,8 +333,8 @@ def test_groups_that_waited_while_another_broker_was_away_are_its_outage(told):
     assert [(entry["incident"]["broker"], entry["groups"]) for entry in entries] == [("broker-1", ["a", "b"])]
     assert entries[0]["message"] == (
         "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was away for 26.0 s. "
-        "2 groups had to wait for broker-3, which was held up while broker-1 was away: a write to __consumer_offsets waits for its "
-        "replica. 2 members missed their session timeout and were removed."
+        "At least 2 groups had to wait for broker-3, which was held up while broker-1 was away: a write to __consumer_offsets waits for "
+        "its replica. 2 members missed their session timeout and were removed."
     )
 
 
@@ -346,7 +347,7 @@ def test_a_broker_that_was_there_is_not_what_held_another_up(told, went_ms, back
         logged("BROKER_STARTED", back_ms),
     )
     assert [entry["incident"]["broker"] for entry in entries] == ["broker-3"]
-    assert entries[0]["message"].startswith("1 group had to wait for broker-3, which was held up.")
+    assert entries[0]["message"].startswith("At least 1 group had to wait for broker-3, which was held up.")
 
 
 def test_groups_of_one_name_in_two_clusters_are_two(told):
@@ -394,7 +395,6 @@ def test_a_client_that_may_not_join_is_told_how_often_it_asked(told):
         refused(22, "other", error_code=0),
     )
     assert [(entry["code"], entry["refused"]["requests"]) for entry in entries] == [("GROUP_TOO_LARGE", 4), ("INVALID_SESSION_TIMEOUT", 1)]
-    assert entries[0]["refused"]["last_at"] == "2026-11-21T00:11:40.000Z"
     assert "Refused 4 joins, the last at 00:11:40\n" in shown
     assert [entry["refused"]["pending_at"] for entry in entries] == ["2026-11-21T00:00:11.000Z", None]  # app-2 was not let in
     assert "Refused 1 join, the last at 00:00:21; later ones were accepted" in shown

@@ -56,7 +56,10 @@ def test_a_member_that_was_not_lost_joins_by_itself(lakehouse):
     assert blamed(lakehouse) == [("MEMBER_JOINED", None, "app-3", 1), ("MEMBER_JOINED", None, "app-3", 1)]
 
 
-@pytest.mark.parametrize("code", ["SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "SLOW_JOINER"])
+FAILURES = ["SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER", "STUCK_RECONCILING"]
+
+
+@pytest.mark.parametrize("code", FAILURES)
 def test_the_client_that_all_waited_for_is_blamed(lakehouse, code):
     joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
     slow = finding(occurred_at=DAY + 18_990, code=code, client_id="app-1", client_host="h", member_id=OLD[0])
@@ -98,6 +101,21 @@ def test_a_member_that_was_told_or_removed_by_somebody_else_is_not_to_blame(lake
     (row,) = asked(lakehouse, "rebalances")
     assert (row["client_id"], row["cause"], row["culprit"]) == ("app-1", cause, None)
     assert [bill["payer"] for bill in asked(lakehouse, "bill")] == ["(no culprit)"]
+
+
+@pytest.mark.parametrize("cause", ["METADATA_CHANGED", "REGEX_RESOLVED"])
+def test_who_held_partitions_of_topics_that_changed_may_have_been_unable_to_give_them_up(lakehouse, cause):
+    late = finding(occurred_at=DAY + 15_000, code="REBALANCE_TIMEOUT", client_id="app-1", client_host="h")
+    write(lakehouse, line(at=90_000), late, rebalance(start=10_000, total=9_000, cause=cause, client_id=None, members_before=2))
+    assert blamed(lakehouse) == [(cause, None, None, 1)]
+
+
+def test_what_only_shows_once_the_next_rebalance_has_begun_is_blamed_for_the_one_before(lakehouse):
+    """By the request log alone a leader without SyncGroup is known to be gone when the others join again."""
+    gone = finding(occurred_at=DAY + 19_002, code="SYNC_TIMEOUT", client_id="app-1", client_host="h", member_id=OLD[0])
+    joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
+    write(lakehouse, line(at=90_000), gone, rebalance(start=10_000, total=9_000, outcome="SUPERSEDED", **joins))
+    assert blamed(lakehouse) == [("SYNC_TIMEOUT", None, "app-1", 1)]
 
 
 def test_a_cause_that_is_a_failure_stays(lakehouse):

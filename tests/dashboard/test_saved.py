@@ -187,7 +187,7 @@ def test_a_broker_that_crashed_is_told_in_one_sentence():
         "groups_held_up": 1, "members_lost": ["a", "b"], "message": "broker-3 crashed or was killed: it found no file; it was there again.",
     }  # fmt: skip
     entry = AttentionEntry([], row)
-    told = "broker-3 crashed or was killed, back after 50.0 s: at least 11 groups moved, 1 group had to wait, 2 members were removed."
+    told = "broker-3 crashed or was killed, back after 50.0 s: at least 11 groups moved and 1 group had to wait, 2 members were removed."
     assert headline(entry) == told
     row |= {"back_at": None, "groups_held_up": 0, "members_lost": []}
     assert headline(entry) == "broker-3 crashed or was killed: at least 11 groups moved."

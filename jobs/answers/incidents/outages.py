@@ -57,9 +57,9 @@ class Outage:
                 back = _count(self.returned)
                 who = f"{back} of these" if back < _count(self.left) else "it" if back == 1 else "all these"
                 parts[0] += f", and {who} had moved back by {instant(_at_ms(self.returned[-1]))[11:19]} UTC"
-        if self.held_up:
+        if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
-            waiting = many(_count(self.held_up), "more group" if self.left else "group")
+            waiting = f"{'at' if self.left else 'At'} least {many(_count(self.held_up), 'more group' if self.left else 'group')}"
             parts.append(f"{waiting} had to wait for {_brokers(others)}, which {'were' if len(others) > 1 else 'was'} held up")
             if self.departure is not None and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
                 parts[-1] += f" while {broker_name(self.broker)} was away: a write to __consumer_offsets waits for its replica"
