@@ -22,6 +22,9 @@ def lake(tmp_path):
     return empty_lakehouse(tmp_path / "lake")
 
 
+MOVED = {"cause": "COORDINATOR_MOVED"}
+
+
 def take(lake, table, *rows, batch=0):
     """A micro-batch with these rows."""
     by_table = {name: [row for row in rows if row["table"] == name] for name in TABLES}
@@ -47,7 +50,9 @@ def broker_line(kind, at):
 
 def test_groups_that_a_broker_lost_are_one_incident_with_what_it_cost(lake):
     table = IncidentTable(lake)
-    take(lake, table, moved("a", 100), moved("b", 101, members_lost=["m"]), rebalance("b", 100_000, unavailable_partition_ms=7_000))
+    take(
+        lake, table, moved("a", 100), moved("b", 101, members_lost=["m"]), rebalance("b", 100_000, unavailable_partition_ms=7_000, **MOVED)
+    )
     (row,) = told(lake)
     assert (row["broker"], row["cause"], row["severity"]) == ("broker-1", "COORDINATOR_MOVED", "ERROR")
     assert (row["groups"], row["groups_moved"], row["members_lost"]) == (["a", "b"], 2, ["m"])
@@ -59,7 +64,7 @@ def test_what_comes_later_belongs_to_it(lake):
     table = IncidentTable(lake)
     take(lake, table, moved("a", 100))
     (first,) = told(lake)
-    take(lake, table, rebalance("a", 130_000), batch=1)
+    take(lake, table, rebalance("a", 130_000, **MOVED), batch=1)
     take(lake, table, broker_line("BROKER_FAILED", 99), batch=2)
     take(lake, table, broker_line("BROKER_STARTED", 120), moved("a", 125, "broker-2", "broker-1"), batch=3)
     (row,) = told(lake)

@@ -250,20 +250,15 @@ def test_a_session_that_ends_a_minute_after_a_move_is_told_in_the_same_way_whene
     def event(broker: str, source: str, kind: str, ms: int, **fields: Any) -> Event:
         return Event(broker, source, "file", ms + 1, START_MS + ms, START_MS + ms, kind, group_id="h", **fields)
 
+    def joins(ms: int, member: str, generation: int) -> Event:
+        answer = {"answer_member_id": member, "answer_generation": generation, "leader_id": member, "error_code": 0}
+        return event("b1", "request", kinds.JOIN_GROUP, ms, member_id=member, client_id="a", **answer)
+
     story = [
         event("b2", "coordinator", kinds.ASSIGNMENT_RECEIVED, 0, generation=1, leader_id="a-1", member_count=1),
-        event(
-            "b1",
-            "request",
-            kinds.JOIN_GROUP,
-            5_000,
-            member_id="a-1",
-            answer_member_id="a-1",
-            answer_generation=2,
-            leader_id="a-1",
-            error_code=0,
-        ),
+        joins(5_000, "a-1", 2),
         event("b1", "coordinator", kinds.MEMBER_FAILED, 60_000, member_id="a-1"),
+        joins(63_000, "a-2", 3),
     ]
     whole, stepwise = (play(followed(story, step_ms, START_MS + 250_000, {})) for step_ms in (250_000, 300))
     assert as_set(stepwise) == as_set(whole)
