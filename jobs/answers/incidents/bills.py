@@ -48,8 +48,8 @@ class RebalanceTimes:
                 self._blamed[one.cluster, one.finding_id].append(one)
 
     def blamed_on(self, findings: Iterable[Row]) -> list[Rebalanced]:
-        """The rebalances that are blamed on some findings, as `why` and `bill` tell."""
-        return [one for row in findings for one in self._blamed.get((row["cluster"], row["id"]), ())]
+        """The rebalances that are blamed on some findings, as `why` and `bill` tell. Findings with the same content have one id."""
+        return [one for key in dict.fromkeys((row["cluster"], row["id"]) for row in findings) for one in self._blamed.get(key, ())]
 
     def at(self, findings: Iterable[Row], within_ms: int) -> list[Rebalanced]:
         """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
