@@ -82,33 +82,22 @@ waves AS (
   GROUP BY n.cluster, n.group_id, n.wave
   HAVING count(*) >= 2
 ),
-found AS (
-  SELECT
-    f.id, f.cluster, f.group_id, f.code, f.occurred_at AS started_at,
-    timestamp_millis(unix_millis(f.occurred_at) + CAST(get_json_object(f.details, '$.span_ms') AS BIGINT)) AS ended_at,
-    CAST(get_json_object(f.details, '$.rebalances') AS BIGINT) AS rebalances,
-    CAST(get_json_object(f.details, '$.total_ms') AS BIGINT) AS total_ms,
-    CAST(get_json_object(f.details, '$.unavailable_partition_ms') AS BIGINT) AS unavailable_partition_ms,
-    get_json_object(f.details, '$.restarted') AS restarted
-  FROM findings_with_id AS f
-  WHERE f.code IN ('ROLLING_RESTART', 'REBALANCE_STORM')
-),
 told AS (
   SELECT
-    f.cluster, f.group_id, 'ROLLING' AS verdict, f.started_at, f.ended_at,
+    f.cluster, f.group_id, 'ROLLING' AS verdict, f.started_at, f.last_at AS ended_at,
     count(DISTINCT x.client_id) AS clients,
     count(x.member_id) AS restarts,
     count(x.member_id) FILTER (WHERE x.end_kind <> 'SESSION_TIMEOUT') AS clean,
     count(x.member_id) FILTER (WHERE x.end_kind = 'SESSION_TIMEOUT') AS expired,
     f.rebalances, f.total_ms, f.unavailable_partition_ms
-  FROM found AS f
+  FROM bursts AS f
   LEFT JOIN member_sessions AS x ON x.cluster = f.cluster AND x.group_id = f.group_id AND position(x.member_id IN f.restarted) > 0
   WHERE f.code = 'ROLLING_RESTART'
     AND (:cluster IS NULL OR f.cluster = :cluster)
     AND (:group IS NULL OR f.group_id = :group)
     AND f.started_at >= :since
     AND f.started_at <= :until
-  GROUP BY f.id, f.cluster, f.group_id, f.started_at, f.ended_at, f.rebalances, f.total_ms, f.unavailable_partition_ms
+  GROUP BY f.id, f.cluster, f.group_id, f.started_at, f.last_at, f.rebalances, f.total_ms, f.unavailable_partition_ms
 ),
 others AS (
   SELECT
@@ -123,8 +112,8 @@ others AS (
       AND r.started_at >= w.started_at AND r.started_at <= w.ended_at + INTERVAL 1 SECOND
   WHERE w.moved * 2 <= w.restarts
     AND NOT EXISTS (
-      SELECT 1 FROM found AS f
-      WHERE f.cluster = w.cluster AND f.group_id = w.group_id AND f.started_at <= w.ended_at AND f.ended_at >= w.started_at
+      SELECT 1 FROM bursts AS f
+      WHERE f.cluster = w.cluster AND f.group_id = w.group_id AND f.started_at <= w.ended_at AND f.last_at >= w.started_at
     )
   GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired
 )

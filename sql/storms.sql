@@ -12,19 +12,13 @@
 -- :limit = 20  rows at most
 
 WITH storms AS (
-  SELECT
-    f.id, f.cluster, f.group_id, f.occurred_at AS started_at, f.client_id,
-    timestamp_millis(unix_millis(f.occurred_at) + CAST(get_json_object(f.details, '$.span_ms') AS BIGINT)) AS last_at,
-    CAST(get_json_object(f.details, '$.rebalances') AS BIGINT) AS rebalances,
-    CAST(get_json_object(f.details, '$.total_ms') AS BIGINT) AS total_ms,
-    CAST(get_json_object(f.details, '$.unavailable_partition_ms') AS BIGINT) AS unavailable_partition_ms,
-    get_json_object(f.details, '$.common_causes[0]') AS cause
-  FROM findings_with_id AS f
-  WHERE f.code = 'REBALANCE_STORM'
-    AND (:cluster IS NULL OR f.cluster = :cluster)
-    AND (:group IS NULL OR f.group_id = :group)
-    AND f.occurred_at >= :since
-    AND f.occurred_at <= :until
+  SELECT b.*
+  FROM bursts AS b
+  WHERE b.code = 'REBALANCE_STORM'
+    AND (:cluster IS NULL OR b.cluster = :cluster)
+    AND (:group IS NULL OR b.group_id = :group)
+    AND b.started_at >= :since
+    AND b.started_at <= :until
 ),
 ends AS (
   SELECT s.id, max(r.ended_at) AS ended_at
