@@ -133,6 +133,7 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         unheard_ms,
         _error_of(culprit),
         (rebalance.count_before, rebalance.count_after),
+        rebalance.started_ms,
     )
 
 
@@ -176,8 +177,7 @@ def _judge_clients(g: Emitter, burst: list[PastRebalance]) -> None:
     restarted = _restarted([past for past in left if past.member_id not in joined and past.cause in _RESTARTS])
     again = len(left) - len(restarted)  # in a crash loop the member that departs has only just joined
     if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and again <= len(restarted) // 2:
-        first = next(number for number, past in enumerate(told) if past.cause in _RESTARTS)
-        _report_rolling_restart(g, told[first:], restarted)
+        _report_rolling_restart(g, _from_first_to_last(told, restarted), restarted)
         return
     storm = _storm(burst)
     if storm:
@@ -193,6 +193,8 @@ def _storm(burst: list[PastRebalance]) -> list[PastRebalance]:
     own = {client: [past for past in burst if _client(past) == client] for client in map(_client, burst)}
     often = [client for client, rows in own.items() if _cycles(rows, vanished) >= OFTEN]
     again = [past for client in often for past in own[client][own[client][0].cause == reasons.MEMBER_JOINED :]]
+    if len(often) == 1:
+        again = _closest(again)
     if len(again) < STORM_AT_LEAST:
         replaced = sum(max(_came_back(rows, vanished) - len(_departures(rows)), 0) for rows in own.values())
         if replaced < (REPLACED_AT_LEAST if vanished is None else STORM_AT_LEAST):
@@ -201,6 +203,16 @@ def _storm(burst: list[PastRebalance]) -> list[PastRebalance]:
     taken = again if len(often) == 1 else [past for client in often for past in own[client]]
     first, last = min(past.started_ms for past in taken), max(past.started_ms for past in taken)
     return [past for past in burst if first <= past.started_ms <= last]
+
+
+def _closest(rows: list[PastRebalance]) -> list[PastRebalance]:
+    """A client's rebalances that follow each other closely, the most of them: a restart long before has no part in its storm."""
+    runs: list[list[PastRebalance]] = []
+    for past in rows:
+        if not runs or past.started_ms > runs[-1][-1].started_ms + QUIET_MS:
+            runs.append([])
+        runs[-1].append(past)
+    return max(runs, key=len)
 
 
 def _restarted(departures: list[PastRebalance]) -> dict[str, str]:
@@ -241,6 +253,13 @@ def _from_departure_to_join(burst: list[PastRebalance]) -> list[PastRebalance]:
     departures = [number for number, past in enumerate(burst) if past.cause in _DEPARTURES]
     joins = [number for number, past in enumerate(burst) if past.cause == reasons.MEMBER_JOINED]
     return burst[departures[0] : joins[-1] + 1] if departures and joins else []
+
+
+def _from_first_to_last(told: list[PastRebalance], restarted: dict[str, str]) -> list[PastRebalance]:
+    """From the first restart to the last one that came back. A member that is new afterwards has no part in it."""
+    first = next(number for number, past in enumerate(told) if past.cause in _RESTARTS)
+    back = [number for number, past in enumerate(told) if past.cause == reasons.MEMBER_JOINED and past.client_id in restarted.values()]
+    return told[first : back[-1] + 1 if back and back[-1] > first else None]
 
 
 def _texts(g: Emitter) -> Any:
@@ -319,6 +338,8 @@ def _report(
     g: Emitter, text: catalogue.Text, burst: list[PastRebalance], client: tuple[str, str, str], words: dict[str, Any], /, **details: Any
 ) -> None:
     span_ms = burst[-1].started_ms - burst[0].started_ms
+    rows = len({past.row_ms for past in burst})
+    epochs = {"epochs": len(burst)} if g.view.consumer_protocol else {}
     unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
     emit(
@@ -327,9 +348,10 @@ def _report(
         burst[0].started_ms,
         client,
         [past.sign for past in burst if past.sign is not None],
-        words | {"span": seconds(span_ms)},
+        words | {"span": seconds(span_ms), "rows": "one rebalance" if rows == 1 else f"{rows} rebalances"} | epochs,
         generation=burst[0].generation,
-        rebalances=len(burst),
+        rebalances=rows,
+        **epochs,
         span_ms=span_ms,
         total_ms=sum(past.total_ms for past in burst),
         unavailable_partition_ms=sum(unavailable) if unavailable else None,

@@ -23,7 +23,7 @@ class Text(NamedTuple):
 
 
 _ENDED: Final = ("removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms")
-_BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms", "partitions_moved")
+_BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms", "partitions_moved", "epochs")
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",

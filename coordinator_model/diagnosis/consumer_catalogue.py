@@ -199,13 +199,13 @@ GROUP_TOO_LARGE: Final = Text(
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
     "WARNING",
-    "{count} members were restarted one after the other: {rebalances} rebalances in {span}.",
+    "{count} members were restarted one after the other: {rows} in {span}.",
     "Give every consumer a group.instance.id: then close() leaves for a while only (epoch -2), and a restart causes no rebalance if it is "
     "shorter than the session timeout of the group{longest}: " + _SESSION_SETTING,
 )
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "The group rebalanced {rebalances} times in {span}{began}: {common}{how}.",
+    "The epoch of the group rose {epochs} times in {span}, in {rows}{began}: {common}{how}.",
     "{remedy} Until then partitions move again and again, and stand still each time.",
 )

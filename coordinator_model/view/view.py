@@ -153,6 +153,7 @@ class PastRebalance(Struct, array_like=True):
     unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
     error: str = ""  # with which the assignment before was not stored
     members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
+    row_ms: int = -1  # when its row of `rebalances` begins: an epoch of the consumer protocol may share one with others
 
 
 class PendingFinding(Struct, array_like=True):

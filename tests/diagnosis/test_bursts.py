@@ -86,6 +86,12 @@ def test_what_joined_before_the_first_restart_is_no_part_of_it(evidence):
 
 
 @in_any_evidence
+def test_what_joins_after_the_last_restart_is_no_part_of_it(evidence):
+    group = restarted(stable(), "a", "b", "c").comes("e")
+    assert json.loads(finding(group.live(300_000).seen(evidence), "ROLLING_RESTART")["details"])["rebalances"] == 6
+
+
+@in_any_evidence
 def test_the_first_rebalance_of_the_group_is_no_part_of_it(evidence):
     rows = restarted(Group("a", "b", "c").live(20_000), "a", "b", "c").live(300_000).seen(evidence)
     assert bursts(rows) == [("ROLLING_RESTART", "")] or not bursts(rows)
@@ -184,6 +190,18 @@ def test_others_that_come_meanwhile_do_not_hide_the_storm(evidence):
     group.comes("e").live(group.now + 5_000)
     rows = crash_loop(group, "x", 2).live(300_000).seen(evidence)
     assert bursts(rows) == [("REBALANCE_STORM", "x")]
+
+
+@in_any_evidence
+@pytest.mark.parametrize(("times", "told"), [(2, []), (3, [("REBALANCE_STORM", "x")])])
+def test_a_restart_minutes_before_is_no_part_of_a_storm(evidence, times, told):
+    """Others are restarted in between, so that the group is never quiet for a minute."""
+    group = crash_loop(stable(), "x", 1).live(170_000)
+    for client in ("a", "b"):
+        group = restarted(group, client).live(group.now + 40_000)
+    rows = crash_loop(group, "x", times).live(600_000).seen(evidence)
+    assert bursts(rows) == told
+    assert not told or json.loads(finding(rows, "REBALANCE_STORM")["details"])["clients"] == ["x"]
 
 
 @in_any_evidence

@@ -177,6 +177,7 @@ def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int)
         episode.unavailable_ms if is_last and episode.partitions >= 0 else -1,
         first=episode.from_empty and number == 0,
         generation=max(one.epoch - 1, -1),
+        row_ms=episode.rounds[0].at_ms,
     )
     bursts.add(g, past)
 

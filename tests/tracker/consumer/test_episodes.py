@@ -247,6 +247,7 @@ def test_a_client_that_comes_and_goes_makes_a_storm():
     rows = story.at(200_000).beat("a-1", 11, 11).rows()
     assert [code for code, _ in codes(rows)] == ["REBALANCE_STORM"]
     assert told(rows, "findings", "client_id") == [("b",)]
+    assert told(rows, "findings", "message")[0][0].startswith("The epoch of the group rose 9 times in 40 s, in 9 rebalances; b began all")
 
 
 @pytest.mark.parametrize(("answered", "client"), [(3_700, "a"), (20_000, None)])
