@@ -1,9 +1,10 @@
 -- When was a member silent, and for how long?
 --
 -- One row per silence, in the order of time: no heartbeat, join or commit was accepted for `percent` of session.timeout.ms or longer, or
--- until the session ran out (`expired`). A healthy member stays below 40. Who was silent for longer than its session and still is a member
--- did not survive that: its session began anew, at another coordinator or after a restart, or lines are missing; `expired` is empty. Where
--- no line shows the session timeout, it is taken for 45 s, Kafka's default. Needs kafka-request.log.
+-- until the session ran out (`expired`). A healthy member stays below 40. A commit does not count in the consumer protocol, where it keeps
+-- no session alive. Who was silent for longer than its session and still is a member did not survive that: its session began anew, at
+-- another coordinator or after a restart, or lines are missing; `expired` is empty. Where no line shows the session timeout, it is taken
+-- for 45 s, Kafka's default. Needs kafka-request.log.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
@@ -44,9 +45,16 @@ within AS (
     ) AS from_ms
   FROM beats AS b
 ),
+of_consumer_protocol AS (
+  SELECT DISTINCT r.cluster, r.group_id, r.member_id
+  FROM requests AS r
+  WHERE r.kind = 'CONSUMER_GROUP_HEARTBEAT'
+),
 signs AS (
   SELECT r.cluster, r.group_id, r.member_id, unix_millis(r.received_at) AS from_ms, unix_millis(r.last_at) AS until_ms, 0 AS is_end
   FROM requests AS r
+  LEFT JOIN of_consumer_protocol AS c ON c.cluster = r.cluster AND c.group_id = r.group_id AND c.member_id = r.member_id
+  WHERE c.member_id IS NULL OR r.kind <> 'OFFSET_COMMIT'
   UNION ALL
   SELECT s.cluster, s.group_id, s.member_id, unix_millis(s.ended_at), unix_millis(s.ended_at), 1
   FROM member_sessions AS s

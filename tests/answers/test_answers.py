@@ -233,11 +233,13 @@ def test_who_was_silent_for_longer_than_its_session_and_is_still_there_did_not_s
         *(heard(at, "m2") for at in (2_000, 16_900)),
         heard(1_000, "m3"),
         session(member_id="m3", end_kind="SESSION_TIMEOUT", ended_at=DAY + 10_000),
+        *(heard(at, "m4", generation=3) | {"kind": "CONSUMER_GROUP_HEARTBEAT"} for at in (1_000, 31_000)),
+        heard(16_000, "m4") | {"kind": "OFFSET_COMMIT"},  # it keeps the session alive in the classic protocol alone
         line(at=90_000),
     )
     found = {one["member_id"]: (one["used_percent"], one["expired"]) for one in asked(lakehouse, "silences")}
-    assert found == {"m1": (90, False), "m2": (149, None), "m3": (100, True)}
-    assert [one["member_id"] for one in asked(lakehouse, "silences", session="survived")] == ["m1"]
+    assert found == {"m1": (90, False), "m2": (149, None), "m3": (100, True), "m4": (66, False)}
+    assert [one["member_id"] for one in asked(lakehouse, "silences", session="survived")] == ["m4", "m1"]
 
 
 def test_partitions_that_pile_up_on_one_member(lakehouse):
