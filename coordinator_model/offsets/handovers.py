@@ -39,6 +39,8 @@ INTERVALS: Final = 2
 """A client commits again after one interval, if it lives; its last answer may be lost."""
 ANSWERED_MS: Final = 1_000
 """A request for records is answered after fetch.max.wait.ms at the latest: half a second, as Kafka ships it."""
+FETCHED_MS: Final = 500
+"""fetch.max.wait.ms, as Kafka ships it."""
 _CONSUMER: Final = "consumer"
 _SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.SYNC_TIMEOUT})
 """Causes of rebalances before which an owner had stopped to work, nobody knows when."""
@@ -256,9 +258,19 @@ def _read_after_commit(one: HandOver) -> int:
 
     A step that took less than half of the usual time tells no rate.
     """
-    took, read = intervals(one.recent), [after - before for (_, before), (_, after) in pairwise(one.recent)]
+    steps = _apart(one.recent)
+    took, read = intervals(steps), [after - before for (_, before), (_, after) in pairwise(steps)]
     fastest = max(records / max(took_ms, 1) for took_ms, records in zip(took, read, strict=True) if 2 * took_ms >= median(took))
     return ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
+
+
+def _apart(commits: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Commits that are as far apart as two answers may be. What one answer brought may be committed record by record in a moment."""
+    kept = [commits[-1]]
+    for commit in reversed(commits[:-1]):
+        if commit[0] <= kept[-1][0] - FETCHED_MS or (commit is commits[0] and len(kept) == 1):
+            kept.append(commit)
+    return kept[::-1]
 
 
 def _close(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Row]:

@@ -164,6 +164,7 @@ class Partition(Struct, array_like=True):
     told: int = -1  # the committed offset of which it was told that it stands
     runs: list[Run] = []  # what was read, the last one that began last
     read_ms: int = -1  # when a position was a new one last
+    back_ms: int = -1  # when a connection went back last
     begun: int = -1  # the position at which a client began that had no place
     topic_id: str = ""  # if that was told
 
@@ -183,6 +184,8 @@ class Partition(Struct, array_like=True):
         if run is None or not read.follows(run.last_ms, run.position):
             began = read.connection, read.client, read.first_ms, read.position, read.first_ms, read.position, read.position, read.sign
             known = () if run is None else (run.end, run.step, run.is_ahead)
+            if run is not None and read.position < run.position:
+                self.back_ms = read.first_ms
             run = Run(*began, *known)
             self.runs = sorted([*self.runs, run], key=attrgetter("first_ms", "connection"))[-_RUNS:]
             if self.lost >= 0 > self.begun:

@@ -21,6 +21,8 @@ MANY: Final = 100
 """Records: fewer than that are soon read again."""
 PATIENCE: Final = 3
 """Of a client that commits seldom, so many intervals pass before its commits are missed."""
+ONCE_MS: Final = 300_000
+"""After so long the next commit of a group is missed that has committed once: nothing shows how often it does."""
 ADMINISTRATOR: Final = "an administrator, or a client that takes no part in the group"
 
 
@@ -37,7 +39,8 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     if passed_ms is None:
         return []
     since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
-    usual_ms = max(intervals(partition.recent), default=0)
+    took = [ms for other in ledger.partitions.values() for ms in intervals(other.recent)]
+    usual_ms = max(intervals(partition.recent) or took, default=ONCE_MS // PATIENCE)
     came, then = partition.ends.offsets[-1] - last.last, partition.ends.at(since_ms)
     if at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
         return []
@@ -49,12 +52,18 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     partition.told = last.last
     lasts = [other.last for other in ledger.partitions.values()]
     commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
-    is_read = partition.read_ms > since_ms
+    is_read = _is_read(partition, since_ms, at_ms - not_read_ms // 2)
     text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
     since = at_ms - partition.moved_ms
     words = {"partition": name, "silence": seconds(since)}
     signs = [last.sign, sign]
     return [_row(text, at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
+
+
+def _is_read(partition: Partition, since_ms: int, lately_ms: int) -> bool:
+    """Whether a client reads on: not one that goes back again and again, nor one that has read on for a moment and paused then."""
+    goes_on = partition.read_ms > lately_ms or partition.runs[-1].position >= partition.ends.offsets[-1] if partition.runs else False
+    return goes_on and partition.read_ms > since_ms and partition.back_ms <= max(since_ms, lately_ms)
 
 
 def _owner(ledger: Ledger, name: str) -> Client | None:

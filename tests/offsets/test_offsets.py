@@ -157,6 +157,27 @@ def test_a_healthy_group_and_an_idle_topic_have_no_findings():
     assert table(story.rows(), FINDINGS) == []
 
 
+@pytest.mark.parametrize(("silence", "told"), [(72_000, []), (400_000, ["COMMITS_STOPPED"])])
+def test_a_group_that_has_committed_once_may_do_it_seldom(silence, told):
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 30_000 + silence).polls(30_000 + silence, step=10_000)
+    for member, partition in ((A, P0), (B, P1)):
+        for ms in (28_000, 28_000 + silence):
+            story.at(ms).commit(member, 1, offsets=Offsets((partition,), (end(ms),)))
+    assert sorted({row["code"] for row in table(story.rows(), FINDINGS)}) == told
+
+
+def test_records_that_are_committed_one_by_one_show_no_rate():
+    """Each answer brings five records; their commits are a millisecond apart."""
+    story = OffsetStory().begin().second_dies()
+    story.events = [event for event in story.events if (event.kind, event.member_id) != (kinds.OFFSET_COMMIT, B)]
+    for ms in range(500, 20_500, 500):
+        for number in range(5):
+            story.at(ms + number).commit(B, 1, offsets=Offsets((P1,), (end(ms) + number - 4,)))
+    story.beats([A], 2, 35_000, 60_000).commits(A, 2, P1, 38_000, 60_000)
+    row = next(row for row in table(story.rows(), REBALANCE_OFFSETS) if row["partition"] == P1)
+    assert 0 == row["reread_min"] < row["reread_max"] <= 10
+
+
 def test_an_administrator_sets_an_offset_back():
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 30_000)
     story.at(31_000).commit("", -1, client_id="adminclient-1", offsets=Offsets((P0,), (100,)))

@@ -130,6 +130,23 @@ def test_a_client_that_reads_on_but_commits_nothing_has_stopped_to_commit():
     assert [(row["code"], row["client_id"]) for row in found] == [("COMMITS_STOPPED", "b")]
 
 
+def loop(ms: int) -> list[Asked]:
+    """B reads on from 250 and goes back to it, every second from a time on, each time a little further."""
+    return [asked for at_ms in range(30_000, ms, 1_000) for asked in reading("b", P1, at_ms - 10, at_ms + 1_000, begin=250)]
+
+
+@pytest.mark.parametrize(
+    "asked", [[*reading("b", P1, 200, 25_000), *loop(120_000)], reading("b", P1, 200, 27_000)], ids=["goes back each time", "pauses"]
+)
+def test_a_client_that_does_not_get_on_does_not_read(asked):
+    """It commits the offset at which it stands again and again, so it has not stopped to commit."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
+    for ms in range(30_000, 120_000, INTERVAL):
+        story.at(ms).commit(B, 1, offsets=offsets_of(250, P1))
+    found = rows(story.polls(120_000), [*reading("a", P0, 200, 120_000), *asked], FINDINGS)
+    assert [(row["code"], row["client_id"]) for row in found] == [("PARTITION_NOT_READ", "b")]
+
+
 def test_answers_to_fetch_tell_the_lag_where_nobody_polls():
     row = of(rows(killed(), [*OF_A, *OF_B, *HEIR]), P1)
     assert row["lag_added"] == pytest.approx(135, abs=8)
