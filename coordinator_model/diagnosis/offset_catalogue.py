@@ -47,15 +47,17 @@ OFFSETS_EXPIRED: Final = Text(
 OFFSET_RESET: Final = Text(
     "OFFSET_RESET",
     "ERROR",
-    "The client had no committed offset of {partition} to begin at, so it began where auto.offset.reset says. The lost one was "
-    "{from_offset}, its first commit is {to_offset}: {what}.",
-    "{advice}, or none: then the client stops, and the place can be set (kafka-consumer-groups --reset-offsets --to-offset {from_offset}).",
-    row="A client began where auto.offset.reset says, since its committed offset was gone. Where FETCH is logged, its position tells how "
-    "many records were read again or skipped; else its first commit tells how many were read again at least, or skipped at most. One row "
-    "for each partition",
+    "{why}, so it began where auto.offset.reset says. Its first commit is {to_offset}: {what}.",
+    "{advice}. With auto.offset.reset=none the client stops instead, and the place can be set (kafka-consumer-groups --reset-offsets "
+    "--to-offset).",
+    row="A client began where auto.offset.reset says, since its committed offset, or the records there, were gone. Where FETCH is logged, "
+    "its position tells how many records were read again or skipped; else its first commit tells how many were read again at least, or "
+    "skipped at most. One row for each partition",
     evidence="R, or records of `__consumer_offsets`",
     figures=("partition", "from_offset", "to_offset", "begun_offset", "skipped_max", "reread_min"),
 )
+NONE_COMMITTED: Final = "The client had no committed offset of {partition} to begin at (the lost one was {from_offset})"
+NOT_IN_LOG: Final = "The client was to begin at {from_offset} of {partition}, which its log does not have (OFFSET_OUT_OF_RANGE)"
 _ONCE: Final = "Make the work idempotent, since earliest reads a topic from its beginning"
 _ALL: Final = "Use earliest where no record may be lost"
 BEGAN: Final = {
@@ -65,6 +67,11 @@ BEGAN: Final = {
     (False, False): ("with latest up to {skipped_max} records were skipped, with earliest all were read again", _ALL),
 }
 """What it means, and what to change: by whether its beginning is known, and whether that, else the first commit, is before the lost one."""
+OUT_OF_RANGE: Final = {
+    False: "Retention deleted records before they were read: keep them for longer than the group pauses (retention.ms, retention.bytes)",
+    True: "The log is shorter than what was read of it: it lost records (an unclean election of its leader), or was made anew",
+}
+"""What to change where the log does not have the committed offset: by whether the client began before it."""
 OFFSET_REWOUND: Final = Text(
     "OFFSET_REWOUND",
     "WARNING",

@@ -95,7 +95,7 @@ def _position(ledger: Ledger, read: Read, topics: Topics) -> None:
     if name not in ledger.partitions:
         return  # of another group
     if read.end == OUT_OF_RANGE:
-        partition.lose()
+        partition.lose(out_of_range=True)
         partition.runs = [run for run in partition.runs if run.connection != read.connection]  # it begins anew
         return
     partition.read(read)
@@ -112,9 +112,11 @@ def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Ro
 
 def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
     rows: list[Row] = []
-    last = partition.last
-    if last is not None and (offset < last.last or partition.lost >= 0):
+    last, lost = partition.last, partition.lost >= 0
+    if last is not None and (offset < last.last or lost):
         rows = troubles.moved(partition, name, offset, seen)
+    if lost:
+        handovers.begin_elsewhere(ledger, name, seen)
     partition.commit(seen.at_ms, offset, seen)
     return rows + handovers.commit(ledger, name, seen.at_ms, offset, seen) if ledger.open else rows
 

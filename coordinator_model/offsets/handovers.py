@@ -57,6 +57,9 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
     ledger.members = -1 if rebalance["members_after"] is None else rebalance["members_after"]
     if ledger.members == 0:
         return rows  # who comes next takes the partitions over
+    for name, one in list(ledger.open.items()):
+        if one.kept_alone and not one.left and one.before.client[0] in rebalance["left"]:
+            del ledger.open[name]  # its owner had kept it, and leaves now
     for name, partition in sorted(ledger.partitions.items()):
         before = _before(partition, rebalance)
         if before is not None and name not in ledger.open:
@@ -68,6 +71,7 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
 
 def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, Any]) -> list[Row]:
     partition, started_ms = ledger.partitions[name], rebalance["started_at"]
+    left = rebalance["cause"] if before.client[0] in rebalance["left"] else ""
     one = HandOver(
         name,
         -1 if rebalance["generation"] is None else rebalance["generation"],
@@ -75,8 +79,8 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
         started_ms,
         rebalance["ended_at"],
         rebalance["group_protocol"] == _CONSUMER or "cooperative" in (rebalance["protocol"] or ""),
-        before.client[0] in rebalance["left"] and rebalance["cause"] in _SILENT,
-        before.client[0] in rebalance["left"] and rebalance["cause"] == reasons.POLL_TIMEOUT,
+        left,
+        left in _SILENT or rebalance["members_before"] == 0,
         replace(before),  # the stretch may grow
         max(partition.reached, before.last),
         [commit for commit in partition.recent if commit[0] <= before.last_ms],
@@ -85,7 +89,7 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
     later = (s for s in partition.stretches if s.first_ms > before.last_ms)
     after = next((s for s in later if _is_after(one, s.generation, s.client, s.first_ms)), None)
     latest_ms = after.first_ms if after is not None else NEVER
-    if partition.start is not None and max(started_ms, before.last_ms) <= partition.start.at_ms <= latest_ms:
+    if partition.start is not None and max(started_ms, before.last_ms, partition.handed_ms + 1) <= partition.start.at_ms <= latest_ms:
         _resume(one, partition, partition.start)
     return _follow(ledger, one, after.first_ms, after.first, after.client) if after is not None else []
 
@@ -121,8 +125,15 @@ def start(ledger: Ledger, name: str) -> None:
         _resume(one, ledger.partitions[name], begun)
 
 
+def begin_elsewhere(ledger: Ledger, name: str, commit: Seen) -> None:
+    """The first commit of a client that had no place to begin, of which nothing else shows where it began."""
+    one = ledger.open.get(name)
+    if one is not None and one.resumed_ms < 0:
+        one.start = Start(commit.at_ms, -1, commit.client, commit.sign)
+
+
 def _resume(one: HandOver, partition: Partition, start: Start) -> None:
-    one.start, partition.reached = start, start.offset
+    one.start, partition.reached, partition.handed_ms = start, start.offset, start.at_ms
     _note_reader(one, partition, start.client)
 
 
@@ -131,14 +142,19 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     client = client_key(*heir[1:])
     runs = [run for run in partition.runs if run.first_ms < one.resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
     one.reader, one.read_least, one.read_most = -1, -1, -1
-    if not runs or one.stalled:
+    if not runs or one.left == reasons.POLL_TIMEOUT:  # its application had stopped, but perhaps not its requests for records
         return
     last = max(runs, key=attrgetter("first_ms"))
+    one.read_ms = last.last_ms
+    if any(run.client == last.client and last.last_ms < run.first_ms < one.resumed_ms for run in partition.runs):
+        return  # it read on after a pause, and nothing shows what was between
     if last.has_more or any(run.connection != last.connection and run.last_ms > last.first_ms for run in runs):
         return  # of two clients that read at the same time, one may be of another group
-    one.reads_on = last.client == client
+    one.reads_on = last.client == client and not one.gone  # else it is another process of the same name
     one.reader, one.read_more, one.read_least = last.connection, -1 if last.is_ahead else last.step, last.position
-    one.read_most = last.position if last.position >= one.reached else max(last.end, one.reached)  # it commits what the last answer brought
+    # Its last answer brought it more: it commits that, or lives on and reads it before it hears of the rebalance.
+    has_all = last.position >= one.reached and not one.reads_on
+    one.read_most = last.position if has_all else max(last.end, last.position, one.reached)
     if one.before.last_ms > last.last_ms - ANSWERED_MS:
         one.read_least = one.reached  # it asked before it committed: it may have given up what it had in hand
 
@@ -237,9 +253,8 @@ def reread(one: HandOver) -> tuple[int | None, int | None]:
     processed = reached if one.read_more < 0 else reached + (one.read_more if usual is None else usual)
     if 0 <= one.read_least <= one.read_most <= processed:  # else it may have asked for more than it processes
         return max(one.read_least, reached) - begins, max(one.read_most, reached) - begins
-    if one.end_stopped >= 0:
-        return reached - begins, max(one.end_stopped, reached) - begins
-    return reached - begins, None if usual is None else reached + usual - begins
+    most = one.end_stopped if one.end_stopped >= 0 or usual is None else reached + usual
+    return reached - begins, max(most, reached, one.read_most) - begins if most >= 0 else None
 
 
 def _begins(one: HandOver) -> int:
@@ -296,7 +311,7 @@ def _row(one: HandOver) -> Row:
     before, start, resumed_ms = one.before, one.start, one.resumed_ms
     least, most = reread(one)
     heir = one.heir or (start.client if start is not None else ("", "", ""))
-    stopped_ms = before.last_ms if one.silent else max(before.last_ms, one.started_ms)
+    stopped_ms = max(before.last_ms, one.read_ms if one.gone else one.started_ms)
     return Row(
         REBALANCE_OFFSETS,
         {

@@ -160,7 +160,9 @@ class Partition(Struct, array_like=True):
     reached: int = -1  # the highest offset that was committed since it was handed over
     moved_ms: int = -1  # the last commit that was not where the one before was
     lost: int = -1  # what was committed before none was: the client that begins next has no place
+    out_of_range: bool = False  # it was still committed, but is none of the log
     told_lost: bool = False  # whether that was told
+    handed_ms: int = -1  # the answer with which it was handed over last
     told: int = -1  # the committed offset of which it was told that it stands
     runs: list[Run] = []  # what was read, the last one that began last
     read_ms: int = -1  # when a position was a new one last
@@ -173,15 +175,15 @@ class Partition(Struct, array_like=True):
         """The stretch with the last commit."""
         return self.stretches[-1] if self.stretches else None
 
-    def lose(self) -> None:
-        """No offset is committed any more."""
+    def lose(self, *, out_of_range: bool = False) -> None:
+        """No offset is committed any more, or the log does not have it."""
         if self.last is not None and self.lost < 0:
-            self.lost, self.begun = self.last.last, -1
+            self.lost, self.begun, self.out_of_range = self.last.last, -1, out_of_range
 
     def read(self, read: Read) -> None:
         """Takes what was read in a span."""
         run = next((run for run in reversed(self.runs) if run.connection == read.connection), None)
-        if run is None or not read.follows(run.last_ms, run.position):
+        if run is None or not (read.follows(run.last_ms, run.position) or self._is_after_pause(run, read)):
             began = read.connection, read.client, read.first_ms, read.position, read.first_ms, read.position, read.position, read.sign
             known = () if run is None else (run.end, run.step, run.is_ahead)
             if run is not None and read.position < run.position:
@@ -195,6 +197,14 @@ class Partition(Struct, array_like=True):
         run.step = max(run.step, read.reached - run.position)
         run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, read.sign
         run.end = max(run.end, read.end)
+
+    def _is_after_pause(self, run: Run, read: Read) -> bool:
+        """Whether a connection goes on after a pause. Within a fetch session it asks for no partition of which nothing new came (KIP-227).
+
+        Nobody else read meanwhile, or asked for the committed offset, and one answer may have brought what is between.
+        """
+        is_owner = self.start is not None and self.start.at_ms <= run.last_ms
+        return is_owner and 0 <= read.position - run.position <= run.step and all(other.last_ms <= run.last_ms for other in self.runs)
 
     def commit(self, at_ms: int, offset: int, of: Seen) -> None:
         """Takes a commit that is not before the last one."""
@@ -226,8 +236,8 @@ class HandOver(Struct, array_like=True):
     started_ms: int  # of the rebalance
     ended_ms: int
     kept_alone: bool  # members keep their partitions: who commits on is no new owner
-    silent: bool  # its owner had stopped before the rebalance began, and was removed
-    stalled: bool  # its application had stopped, but perhaps not its requests for records
+    left: str  # the cause of the rebalance, if its owner left with it
+    gone: bool  # its owner had stopped before the rebalance began
     before: Stretch
     reached: int  # the highest offset that was committed before
     recent: list[tuple[int, int]]  # the last commits before
@@ -242,6 +252,7 @@ class HandOver(Struct, array_like=True):
     unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
     caught_up_ms: int = -1
     reader: int = -1  # the connection on which its owner had read
+    read_ms: int = -1  # when that asked for records last
     reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most

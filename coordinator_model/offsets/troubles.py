@@ -103,13 +103,16 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
     partition.lost, partition.told_lost, partition.begun = -1, False, -1
     if last is None or (offset if begun < 0 else begun) == last.last:
         return []
-    words: dict[str, Any] = {"partition": name, "last": last.last, "offset": offset}
+    words: dict[str, Any] = {"partition": name, "last": last.last}
     if lost_at >= 0:
         where = offset if begun < 0 else begun
         details = {"from_offset": last.last, "to_offset": offset, "begun_offset": or_none(begun)}
         details |= {"skipped_max": max(where - last.last, 0), "reread_min": max(last.last - where, 0)}
         what, advice = offset_catalogue.BEGAN[begun >= 0, where < last.last]
-        words |= {"what": what.format(**details), "advice": advice}
+        why = offset_catalogue.NONE_COMMITTED
+        if partition.out_of_range:
+            why, advice = offset_catalogue.NOT_IN_LOG, offset_catalogue.OUT_OF_RANGE[where < last.last]
+        words |= {"what": what.format(**details), "advice": advice, "why": why.format(**details, **words)}
         text, signs = offset_catalogue.OFFSET_RESET, [last.sign, seen.sign]
         return [_row(text, seen.at_ms, seen.client, signs, words, seen.generation, **details)]
     # An aborted transaction leaves what was committed before, and the clocks of two brokers give no order.
@@ -120,7 +123,7 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         return []
     who = f"member {seen.client[1] or seen.client[0]}" if is_member else ADMINISTRATOR
     again = last.last - offset
-    words |= {"who": who, "again": again}
+    words |= {"who": who, "again": again, "offset": offset}
     details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
 

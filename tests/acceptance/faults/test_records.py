@@ -1,0 +1,74 @@
+"""What rebalances cost in records, and what is wrong with committed offsets: each group noted which records it processed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def reread(told, cluster: str, **values: object) -> dict[str, tuple]:
+    """How many records were read twice, by partition."""
+    rows = told.rows("rebalance_offsets", cluster, **values)
+    assert len({(row["partition"], row["generation"]) for row in rows}) == len(rows)
+    return {row["partition"]: (row["reread_min"], row["reread_max"]) for row in rows}
+
+
+def findings(told, cluster: str) -> list[tuple[str, str]]:
+    return [(row["code"], row["message"]) for row in told.rows("findings", cluster)]
+
+
+def test_a_member_that_fails_on_a_record_and_goes_back_to_it_has_not_stopped_to_commit(told):
+    ((code, message),) = findings(told, "poison-loop-in")
+    assert code == "PARTITION_NOT_READ"
+    assert message.startswith("Nobody reads orders-enrich-1: its committed offset has been 76 for")
+
+
+def test_a_member_that_commits_each_record_has_read_little_more(told):
+    """25 records came in each partition until it was read again."""
+    assert all(0 == least <= most <= 25 for least, most in reread(told, "commit-per-record-in", generation=2).values())
+
+
+def test_a_partition_that_pauses_in_a_fetch_session_was_read_on(told):
+    assert reread(told, "pause-in-session-in", generation=2) == {"etl-2": (26, 26), "etl-3": (26, 26)}
+
+
+def test_an_owner_reads_on_until_it_hears_of_the_rebalance(told):
+    assert reread(told, "zombie-kept-partition-in", generation=3)["stock-1"] == (0, 6)
+
+
+def test_a_partition_is_handed_over_once(told):
+    assert reread(told, "one-hand-over-twice-in", generation=5).keys() == {"search-index-0", "search-index-2"}
+    assert reread(told, "one-hand-over-twice-in", generation=6).keys() == {"search-index-4", "search-index-5"}
+
+
+def test_a_partition_that_was_kept_belongs_to_the_rebalance_in_which_its_owner_dies(told):
+    assert reread(told, "dies-before-first-commit-in", generation=3).keys() == {"quotes-2"}
+    found = reread(told, "dies-before-first-commit-in", generation=4)
+    assert {name: least <= read <= most for (name, (least, most)), read in zip(sorted(found.items()), (20, 19), strict=True)} == {
+        "quotes-0": True, "quotes-1": True,
+    }  # fmt: skip
+
+
+def test_who_comes_into_an_empty_group_ends_the_time_in_which_nobody_read(told):
+    rows = told.rows("rebalance_offsets", "outage-without-cost-in", generation=3)
+    assert all(23_500 <= row["unread_ms"] <= 25_000 for row in rows)
+
+
+def test_records_that_retention_deleted_are_not_offsets_that_were_lost(told):
+    ((code, message),) = findings(told, "deleted-records-in")
+    assert code == "OFFSET_RESET"
+    assert "to begin at 177 of clicks-0, which its log does not have (OFFSET_OUT_OF_RANGE)" in message
+    (row,) = told.rows("findings", "deleted-records-in")
+    assert json.loads(row["details"])["skipped_max"] == 101
+    assert row["advice"].startswith("Retention deleted records before they were read")
+    assert {row["partition"]: abs(row["unread_ms"] - 16_250) < 500 for row in told.rows("rebalance_offsets", "deleted-records-in")} == {
+        "clicks-0": True, "clicks-1": True,
+    }  # fmt: skip
+
+
+def test_a_client_whose_offset_was_deleted_began_where_no_line_shows(told):
+    """It read 147 records of loyalty-1 again."""
+    assert reread(told, "offset-deleted-records-in", generation=3)["loyalty-1"] == (None, None)
