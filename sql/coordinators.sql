@@ -4,9 +4,9 @@
 -- group: since the last request that was served, or since the old coordinator gave the group up; null where no line shows
 -- either. `refused` counts the requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
 -- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log. `rebalances` counts those that
--- began within a minute. A move alone needs no rebalance: members continue with their ids. `away_at` is when the first line
--- within a minute before the move said that the former broker went away, `away_by` which one; `clean` says whether it had been
--- shut down cleanly, and `back_at` when it was back. They are null where no line says so.
+-- began within a minute and are blamed on the move. A move alone needs no rebalance: members continue with their ids.
+-- `away_at` is when the first line within a minute before the move said that the former broker went away, `away_by` which one;
+-- `clean` says whether it had been shut down cleanly, and `back_at` when it was back. They are null where no line says so.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -84,8 +84,8 @@ after AS (
     CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
     min_by(r.id, r.started_at) AS first_id
   FROM moves AS m
-  JOIN rebalances_with_id AS r
-    ON r.cluster = m.cluster AND r.group_id = m.group_id
+  JOIN rebalances_with_culprit AS r
+    ON r.cluster = m.cluster AND r.group_id = m.group_id AND r.blamed = 'COORDINATOR_MOVED'
       AND r.ended_at >= m.last_at AND r.started_at <= m.moved_at + INTERVAL 60 SECONDS
   GROUP BY m.cluster, m.group_id, m.moved_at
 )

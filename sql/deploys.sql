@@ -2,7 +2,8 @@
 --
 -- One row per wave of restarts in a group, rolling ones first, then the newest. ROLLING: a finding ROLLING_RESTART, with its
 -- figures, or two clients or more that left and came back under new member ids, each within `gap_ms` of the one before.
--- ONE_CLIENT: one client, twice or more. What is a storm, or followed when a broker was lost, is no deployment: see `storms` and
+-- TOGETHER: all of them were away at once. ONE_CLIENT: one client, twice or more. Whose old member id was used again later had
+-- only stood still, and was not restarted. What is a storm, or followed when a broker was lost, is no deployment: see `storms` and
 -- `incidents`. `clean` members left by themselves, or came back as the same static member. `expired` members were removed when
 -- their session ran out. `rebalances` counts those that began in the wave, without start-ups. Consumers of Connect's sink tasks
 -- are left out: workers start and stop them whenever they share out tasks.
@@ -14,13 +15,25 @@
 -- :gap_ms = 60000  longest pause within a wave, ms
 -- :limit = 20      rows at most
 
-WITH ends AS (
+WITH refused AS (
+  SELECT e.cluster, e.group_id, e.member_id, max(e.received_at) AS last_at
+  FROM group_events AS e
+  WHERE e.source = 'request' AND e.member_id <> '' AND e.error_code IN (22, 25, 82, 110)
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND (:group IS NULL OR e.group_id = :group)
+  GROUP BY e.cluster, e.group_id, e.member_id
+),
+ends AS (
   SELECT s.cluster, s.group_id, s.client_id, s.member_id, s.end_kind, s.ended_at,
     timestamp_millis(
-      unix_millis(s.ended_at) - CASE s.end_kind WHEN 'SESSION_TIMEOUT' THEN coalesce(s.session_timeout_ms, 0) ELSE 1000 END
+      unix_millis(s.ended_at) - CASE s.end_kind WHEN 'SESSION_TIMEOUT' THEN coalesce(s.session_timeout_ms, 0) ELSE 0 END
     ) AS gone_at
   FROM member_sessions AS s
+  LEFT JOIN refused AS p
+    ON p.cluster = s.cluster AND p.group_id = s.group_id AND p.member_id = s.member_id AND p.last_at > s.ended_at
+      AND s.end_kind = 'SESSION_TIMEOUT'
   WHERE s.end_kind IN ('LEFT', 'SESSION_TIMEOUT', 'REPLACED')
+    AND p.member_id IS NULL
     AND s.client_id IS NOT NULL
     AND s.client_id NOT LIKE 'connector-consumer-%'
     AND (:cluster IS NULL OR s.cluster = :cluster)
@@ -33,7 +46,7 @@ restarts AS (
   FROM ends AS x
   JOIN arrivals AS a
     ON a.cluster = x.cluster AND a.group_id = x.group_id AND a.client_id = x.client_id AND a.member_id <> x.member_id
-      AND a.came_at >= x.gone_at AND unix_millis(a.came_at) <= unix_millis(x.ended_at) + :gap_ms
+      AND a.came_at >= x.gone_at - INTERVAL 1 SECOND AND unix_millis(a.came_at) <= unix_millis(x.ended_at) + :gap_ms
   GROUP BY x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at
 ),
 moves AS (
@@ -73,6 +86,7 @@ waves AS (
     count(*) AS restarts,
     count(*) FILTER (WHERE n.end_kind <> 'SESSION_TIMEOUT') AS clean,
     count(*) FILTER (WHERE n.end_kind = 'SESSION_TIMEOUT') AS expired,
+    max(n.gone_at) <= min(n.back_at) AS together,
     count(*) FILTER (WHERE n.end_kind <> 'LEFT' AND EXISTS (
       SELECT 1 FROM moves AS m
       WHERE m.cluster = n.cluster AND m.group_id = n.group_id
@@ -84,7 +98,7 @@ waves AS (
 ),
 told AS (
   SELECT
-    f.cluster, f.group_id, 'ROLLING' AS verdict, f.started_at, f.last_at AS ended_at,
+    f.cluster, f.group_id, f.started_at, f.last_at AS ended_at, 'ROLLING' AS verdict,
     count(DISTINCT x.client_id) AS clients,
     count(x.member_id) AS restarts,
     count(x.member_id) FILTER (WHERE x.end_kind <> 'SESSION_TIMEOUT') AS clean,
@@ -101,7 +115,8 @@ told AS (
 ),
 others AS (
   SELECT
-    w.cluster, w.group_id, CASE WHEN w.clients > 1 THEN 'ROLLING' ELSE 'ONE_CLIENT' END AS verdict, w.started_at, w.ended_at,
+    w.cluster, w.group_id, w.started_at, w.ended_at,
+    CASE WHEN w.clients = 1 THEN 'ONE_CLIENT' WHEN w.together THEN 'TOGETHER' ELSE 'ROLLING' END AS verdict,
     w.clients, w.restarts, w.clean, w.expired,
     count(r.started_at) AS rebalances,
     CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
@@ -115,7 +130,7 @@ others AS (
       SELECT 1 FROM bursts AS f
       WHERE f.cluster = w.cluster AND f.group_id = w.group_id AND f.started_at <= w.ended_at AND f.last_at >= w.started_at
     )
-  GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired
+  GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired, w.together
 )
 SELECT
   d.cluster, d.group_id, d.verdict, d.started_at, d.ended_at, d.clients, d.restarts, d.clean, d.expired, d.rebalances, d.total_ms,

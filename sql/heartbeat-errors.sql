@@ -2,8 +2,8 @@
 --
 -- No: members learn of a rebalance in this way. What matters is how fast they join again. One row per group and
 -- generation that ended so, the slowest first: how many members were told, how often, and the time from the first such
--- answer to the JoinGroup of the slowest member. SLOW means `slow_ms` or more: that member's poll loop was busy, or its
--- process stood still. `never` counts members that did not join again. Needs kafka-request.log.
+-- answer to the JoinGroup of the slowest member, none if that was on its way already. SLOW means `slow_ms` or more: that
+-- member's poll loop was busy, or its process stood still. `never` counts members that did not join again. Needs kafka-request.log.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -31,11 +31,11 @@ WITH told AS (
 answered AS (
   SELECT
     t.cluster, t.group_id, t.generation, t.member_id, t.client_id, t.client_host, t.told_at, t.times,
-    unix_millis(min(j.received_at)) - unix_millis(t.told_at) AS reaction_ms
+    greatest(unix_millis(min(j.received_at)) - unix_millis(t.told_at), 0) AS reaction_ms
   FROM told AS t
   LEFT JOIN group_events AS j
     ON j.cluster = t.cluster AND j.group_id = t.group_id AND j.member_id = t.member_id
-      AND j.kind = 'JOIN_GROUP' AND j.received_at >= t.told_at
+      AND j.kind = 'JOIN_GROUP' AND j.occurred_at >= t.told_at
   GROUP BY t.cluster, t.group_id, t.generation, t.member_id, t.client_id, t.client_host, t.told_at, t.times
 ),
 ranked AS (

@@ -71,7 +71,7 @@ heard AS (
   JOIN group_events AS e
     ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
       AND e.source = 'request' AND e.received_at > x.ended_at
-  WHERE e.error_code IN (22, 25, 82)
+  WHERE e.error_code IN (22, 25, 82, 110) OR e.kind = 'CONSUMER_GROUP_HEARTBEAT'
   UNION ALL
   SELECT c.id, e.received_at
   FROM connections AS c
@@ -103,7 +103,7 @@ SELECT
   x.client_host,
   x.member_id,
   x.session_timeout_ms,
-  coalesce(p.back_at, r.back_at) AS back_at,
+  least(p.back_at, r.back_at) AS back_at,
   x.id
 FROM expired AS x
 LEFT JOIN unheard AS u ON u.id = x.id

@@ -27,7 +27,9 @@ assigned AS (
     max(size(s.own.partitions)) AS partitions,
     max(s.occurred_at) AS occurred_at
   FROM synced AS s
-  WHERE s.own.partitions IS NOT NULL
+  LEFT JOIN member_sessions AS r  -- a static member that came back within the generation
+    ON r.cluster = s.cluster AND r.group_id = s.group_id AND r.member_id = s.own.member_id AND r.end_kind = 'REPLACED'
+  WHERE s.own.partitions IS NOT NULL AND r.member_id IS NULL
   GROUP BY s.cluster, s.group_id, s.generation, s.own.member_id
 ),
 newest AS (

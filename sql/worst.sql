@@ -58,5 +58,5 @@ SELECT
 FROM summed AS s
 JOIN by_cause AS c ON c.cluster = s.cluster AND c.group_id = s.group_id AND c.place = 1
 LEFT JOIN errors AS e ON e.cluster = s.cluster AND e.group_id = s.group_id
-ORDER BY s.unavailable_partition_ms DESC NULLS LAST, s.total_ms DESC, s.cluster, s.group_id
+ORDER BY s.unavailable_partition_ms DESC NULLS LAST, coalesce(s.total_ms, 0) DESC, s.cluster, s.group_id
 LIMIT :limit

@@ -1,9 +1,9 @@
 -- Rebalances for which a finding blames somebody: a row for each, with that finding, and the client that it names or the broker that the group
--- left. Members that departed because of a broker come first, then that the coordinator moved, then another client that timed out or joined
--- late while all waited for it, which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
+-- left. Members that departed because of a broker come first, then that the coordinator moved, then another member that timed out or joined
+-- late while all waited for it (of the same client, too: that which it was before it died), which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
 -- had changed may have been unable to: one was deleted.
 WITH rebalances_named AS (
-  SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.left
+  SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.member_id, r.left
   FROM rebalances_with_id AS r
 ),
 moves AS (
@@ -28,18 +28,19 @@ waits AS (
 told AS (
   SELECT
     w.cluster, w.group_id, w.occurred_at AS told_at, w.occurred_at AS found_at, 0 AS is_rebalance, CAST(NULL AS STRING) AS id,
-    w.occurred_at AS started_at, CAST(NULL AS STRING) AS cause, CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host
+    w.occurred_at AS started_at, CAST(NULL AS STRING) AS cause, CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host,
+    CAST(NULL AS STRING) AS member_id
   FROM waits AS w
   UNION ALL
   SELECT
     r.cluster, r.group_id, CASE WHEN r.outcome = 'SUPERSEDED' THEN r.ended_at + INTERVAL 1 SECOND ELSE r.ended_at END, NULL, 1,
-    r.id, r.started_at, r.cause, r.client_id, r.client_host
+    r.id, r.started_at, r.cause, r.client_id, r.client_host, r.member_id
   FROM rebalances_named AS r
   WHERE r.cause NOT IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'COORDINATOR_MOVED')
 ),
 latest AS (
   SELECT
-    t.cluster, t.group_id, t.is_rebalance, t.id, t.started_at, t.cause, t.client_id, t.client_host,
+    t.cluster, t.group_id, t.is_rebalance, t.id, t.started_at, t.cause, t.client_id, t.client_host, t.member_id,
     max(t.found_at) OVER (PARTITION BY t.cluster, t.group_id ORDER BY t.told_at, t.is_rebalance ROWS UNBOUNDED PRECEDING) AS found_at
   FROM told AS t
 ),
@@ -62,7 +63,10 @@ blamed AS (
   WHERE n.is_rebalance = 1
     AND n.found_at > n.started_at
     AND NOT (w.code = 'REBALANCE_TIMEOUT' AND n.cause IN ('METADATA_CHANGED', 'REGEX_RESOLVED'))
-    AND (coalesce(w.client_id, '') <> coalesce(n.client_id, '') OR coalesce(w.client_host, '') <> coalesce(n.client_host, ''))
+    AND (
+      coalesce(w.client_id, '') <> coalesce(n.client_id, '') OR coalesce(w.client_host, '') <> coalesce(n.client_host, '')
+      OR w.member_id <> n.member_id
+    )
 ),
 placed AS (
   SELECT

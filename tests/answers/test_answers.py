@@ -367,7 +367,7 @@ def test_a_wave_of_restarts_is_no_deployment_where_this_group_moved_and_its_memb
     elected = line(at=44_000, group_id="", kind="COORDINATOR_ELECTED", source="coordinator")
     write(lakehouse, *told, *moves, elected, line(at=90_000))
     found = {wave["group_id"]: wave["verdict"] for wave in asked(lakehouse, "deploys")}
-    assert found == {"closed": "ROLLING", "elsewhere": "ROLLING"}
+    assert found == {"closed": "TOGETHER", "elsewhere": "TOGETHER"}
 
 
 def test_a_group_with_a_second_round_is_cooperative_whatever_its_protocol_is_called(lakehouse):

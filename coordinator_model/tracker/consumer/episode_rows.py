@@ -29,6 +29,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     owners_known = episode.partitions >= 0 and not episode.unheard and episode.members_before >= 0
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
     waited_ms = _interval_wait_ms(episode)
+    is_priced = owners_known and episode.end_seen and not episode.polled and not episode.is_empty
     # Else the line about the computed target is the first about its epoch: it was raised at some time before.
     start_seen = not episode.polled and (first.logged or first.stored or view.heard or bool(first.cause))
     g.emit(
@@ -52,7 +53,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         protocol=episode.assignor or None,
         partitions=or_none(episode.partitions),
         partitions_moved=moved if owners_known else None,
-        unavailable_partition_ms=episode.unavailable_ms if owners_known and episode.end_seen and not episode.polled else None,
+        unavailable_partition_ms=episode.unavailable_ms if is_priced else None,
         evidence=evidence_json(sign for one in episode.rounds for sign in one.signs),
         assignment_ms=None,
         first_fetch_ms=None,
