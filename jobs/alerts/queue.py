@@ -128,7 +128,7 @@ class Queue:
         """
         newest_ms = self._progress.newest_ms
         if not self._is_noted:
-            last = opening.last_version(self._folder, TRACK)
+            last = opening.opened(self._folder).transaction_version(TRACK)
             self._note(Progress(table_id, Position(0 if last is None else last + 1)))
         elif self._progress.table != table_id:
             self._note(Progress(table_id, Position(0), newest_ms=newest_ms, told_until_ms=newest_ms))

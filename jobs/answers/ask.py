@@ -16,7 +16,7 @@ from jobs.common.errors import QuestionError
 from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import printable
-from jobs.common.times import EPOCH, SPAN, epoch_ms, instant, milliseconds, parse_span
+from jobs.common.times import EPOCH, SPAN, milliseconds, parse_span, second
 
 MOST_ROWS: Final = 1_000_000
 
@@ -83,7 +83,7 @@ def outside_of(first: datetime, last: datetime, asked: Mapping[str, datetime]) -
     for name, time in asked.items():
         side = "after" if time > last and name != "until" else "before" if time < first and name != "since" else ""
         if side:
-            return f"The data is from {_shown(first)} to {_shown(last)} UTC; --{name} {_shown(time)} is {side} that."
+            return f"The data is from {second(first)} to {second(last)} UTC; --{name} {second(time)} is {side} that."
     return ""
 
 
@@ -104,14 +104,10 @@ def _names(reader: QuestionReader, column: str) -> list[str]:
     return [str(name) for (name,) in reader.ask(text, {}).rows]
 
 
-def _shown(time: datetime) -> str:
-    return instant(epoch_ms(time))[:19]
-
-
 def check_order(since: datetime | None, until: datetime | None) -> None:
     """QuestionError: there is no time between them."""
     if since is not None and until is not None and since > until:
-        raise QuestionError(f"--since {_shown(since)} is after --until {_shown(until)}: there is no time between them")
+        raise QuestionError(f"--since {second(since)} is after --until {second(until)}: there is no time between them")
 
 
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:

@@ -132,8 +132,8 @@ def places_of(
     """Where lines are now, and what they say, by origin and number. Lines that are gone are left out."""
     places: dict[tuple[str, int], tuple[Path, bytes]] = {}
     for origin, wanted in groupby(sorted(set(refs)), key=itemgetter(0)):
-        times = line_times(reader, [origin])
-        found = find_lines(origin, {position: times.get((origin, position)) for _, position in wanted}, files)
+        times = line_times(reader, origin)
+        found = find_lines(origin, {position: times.get(position) for _, position in wanted}, files)
         places |= {(origin, number): place for number, place in found.items()}
     return places
 
@@ -177,13 +177,10 @@ def _times_of(line: bytes) -> Iterator[int]:
         yield int(second) * 1_000 + int(millis)
 
 
-def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], LineTime]:
-    """The times of all lines that became events."""
-    times: dict[tuple[str, int], LineTime] = {}
-    for origin in origins:
-        rows = reader.ask(own_query("line_times"), {"origin": origin, "later_ms": PROMPT_MS + 1}).rows
-        times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS, later_ms) for position, ms, later_ms, _ in rows}
-    return times
+def line_times(reader: QuestionReader, origin: str) -> dict[int, LineTime]:
+    """The times of all lines of a log that became events, by number."""
+    rows = reader.ask(own_query("line_times"), {"origin": origin, "later_ms": PROMPT_MS + 1}).rows
+    return {int(position): LineTime(int(ms) % _MINUTE_MS, later_ms) for position, ms, later_ms, _ in rows}
 
 
 def files_of(inputs: Sequence[Path]) -> list[LogFile]:

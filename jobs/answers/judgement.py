@@ -28,7 +28,7 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.common.places import own_query
 from jobs.common.text import many, printable
-from jobs.common.times import epoch_ms, instant, milliseconds
+from jobs.common.times import epoch_ms, instant, milliseconds, second
 from jobs.common.trouble import NO_ERROR, OVERTAKEN, ROUTINE, UNREACHED, WORDS
 from jobs.lakehouse.folder import is_followed
 
@@ -130,7 +130,7 @@ def _outages(entries: Iterable[AttentionEntry]) -> Iterator[dict[str, Any]]:
 
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
     if not row["told"]:
-        first, last = _second(row["first_at"]), _second(row["last_at"])
+        first, last = second(row["first_at"]), second(row["last_at"])
         span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
         tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
         yield ONLY_CLIENTS, f"{_of_coordinator(row)} {span}: {tell}"
@@ -148,7 +148,7 @@ def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
 def _without_track(own: datetime | None, first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
     """Why a group cannot be judged of which no rows were made yet since a time; `first_at`: the first of these times in its cluster."""
     if own is not None and first_at is not None and own < until - _LATE:
-        why = f"lines since {_second(first_at)} UTC were read, and are not tracked yet"
+        why = f"lines since {second(first_at)} UTC were read, and are not tracked yet"
         yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 
@@ -162,7 +162,7 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
             "Get the client's own log of that time.",
         )
     if causes is not None and causes["abandoned"]:
-        after = f"{_of_coordinator(row)} after {_second(causes['abandoned_at'])} UTC."
+        after = f"{_of_coordinator(row)} after {second(causes['abandoned_at'])} UTC."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
     if state == _MOVED:
         yield "the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."
@@ -177,7 +177,7 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
         line = f"with `[GroupId {group}]`" if causes["by_epoch"] else f"`Preparing to rebalance group {group}`"
         yield (
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
-            f"Get the line {line} of {_second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
+            f"Get the line {line} of {second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
         )
 
 
@@ -194,7 +194,7 @@ def _of_end(row: Row, ends: Mapping[Key, datetime], until: datetime) -> Iterator
     end = ends.get((row["cluster"], row["coordinator"]))
     if end is not None and end < until - _LATE:
         broker = printable(row["coordinator"], 30)
-        yield f"the log of its coordinator, {broker}, ends at {_second(end)} UTC", f"Get the log of {broker} after {_second(end)} UTC."
+        yield f"the log of its coordinator, {broker}, ends at {second(end)} UTC", f"Get the log of {broker} after {second(end)} UTC."
 
 
 def _untold(row: Row) -> tuple[str, str]:
@@ -207,10 +207,6 @@ def _untold(row: Row) -> tuple[str, str]:
         f"{many(row['lines'], 'line')} {tell} of trouble that no entry explains: {' '.join(said)} ({place}{more})",
         f"Read the other lines of the broker and of the client at {instant(first['a'])[:19]} UTC.",
     )
-
-
-def _second(at: datetime) -> str:
-    return instant(epoch_ms(at))[:19]
 
 
 def _folded(found: Sequence[tuple[str, str, str, str]]) -> list[Gap]:

@@ -20,7 +20,7 @@ from jobs.common import exit_codes
 from jobs.common.disks import is_full
 from jobs.common.errors import DiskFullError, QueryFailedError, UserError
 from jobs.common.options import CONTEXT
-from jobs.common.places import version
+from jobs.common.places import PACKAGE
 
 _MODULES = (
     *("explain", "run", "inspect", "report", "watch", "dashboard", "ask", "evidence", "health", "alert", "upkeep", "capture", "demo"),
@@ -50,18 +50,12 @@ class _Commands(click.Group):
             return _no_output(error)
 
 
-def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - Click's signature
-    if wanted:
-        click.echo(f"rebalance, version {version()}")
-        context.exit()
-
-
 @click.group(
     cls=_Commands,
     context_settings=CONTEXT,
     epilog="Start with `rebalance explain LOG`, or with `rebalance demo`, which needs no log.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version and exit.")
+@click.version_option(package_name=PACKAGE, prog_name="rebalance")
 def cli() -> None:
     """Explains why a Kafka consumer group rebalanced, which client caused it and what it cost.
 

@@ -140,13 +140,11 @@ def _why_empty(lakehouse: Place, rows: Report, *, kept: bool) -> str:
     if not lines:
         return "Nothing to report: no line was read yet. `rebalance run --input LOGS --lakehouse LAKE --once` reads a folder of logs."
     bad = f"; {unreadable:,} could not be read{' (`rebalance ask quarantine` says why)' if kept else ''}" if unreadable else ""
-    needed = f"Take more lines: {WHAT_IS_READ}."
     if kept:
         needed = "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
-    if not kept:  # an excerpt, in which nothing is no all-clear
-        were = f"{many(lines, 'line')} {'was' if lines == 1 else 'were'} read"
-        return f"No answer: {were}, and none that says something of a consumer group names it{bad}. {needed}"
-    return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
+        return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
+    were = f"{many(lines, 'line')} {'was' if lines == 1 else 'were'} read"  # of an excerpt, in which nothing is no all-clear
+    return f"No answer: {were}, and none that says something of a consumer group names it{bad}. Take more lines: {WHAT_IS_READ}."
 
 
 def _work_under_way(lakehouse: Place) -> str:

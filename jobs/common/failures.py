@@ -9,6 +9,8 @@ from typing import Any, Final
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.text import printable
 
+_PYTHON_ERROR: Final = re.compile(r"^[\w.]+(Error|Exception|Interrupt|Exit)\b")
+
 
 def root_cause(error: BaseException) -> str:
     """The innermost reason of an error, in one line: Java wraps Python's errors, Spark wraps Java's."""
@@ -25,9 +27,10 @@ def root_cause(error: BaseException) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    if "Traceback (most recent call last):" in text:
-        return printable(_last_python_error(lines), 500)
-    return printable(lines[0], 500)
+    if "Traceback (most recent call last):" not in text:
+        return printable(lines[0], 500)
+    errors = [line for line in lines if _PYTHON_ERROR.match(line)]  # the last traceback counts, which may be followed by Java's
+    return printable((errors or lines)[-1], 500)
 
 
 def raise_failed(error: BaseException | None, stage: str, log: Path) -> None:
@@ -36,12 +39,3 @@ def raise_failed(error: BaseException | None, stage: str, log: Path) -> None:
         raise error
     if error is not None:
         raise QueryFailedError(stage, root_cause(error), log if log.exists() else None)
-
-
-_PYTHON_ERROR: Final = re.compile(r"^[\w.]+(Error|Exception|Interrupt|Exit)\b")
-
-
-def _last_python_error(lines: list[str]) -> str:
-    """The last line of the (last) traceback, which may be followed by Java's."""
-    errors = [line for line in lines if _PYTHON_ERROR.match(line)]
-    return errors[-1] if errors else lines[-1]

@@ -58,7 +58,7 @@ OTHER_KAFKA: Final = {other: (f"org.apache.kafka:kafka_2.13:{other}", *_LOG4J) f
 PROJECT: Final = Path(__file__).resolve().parents[2]
 """The checkout; of an installed wheel, the folder of its packages."""
 
-_NAME: Final = "kafka-rebalance"
+PACKAGE: Final = "kafka-rebalance"
 
 
 def data_folder(name: str, holding: str) -> Path:
@@ -70,7 +70,7 @@ def _places(name: str) -> Iterator[Path]:
     yield PROJECT / name
     # A virtual environment; `pip install --user`; Debian's own pip; `pip install --target`.
     for base in (sys.prefix, site.getuserbase(), sysconfig.get_path("data"), PROJECT):
-        yield Path(base) / "share" / _NAME / name
+        yield Path(base) / "share" / PACKAGE / name
 
 
 def as_typed(path: Path) -> str:
@@ -95,7 +95,7 @@ def kept_folder(name: str) -> Path:
         return PROJECT / f".{name}"
     import platformdirs
 
-    return platformdirs.user_cache_path(_NAME, appauthor=False, version=version()) / name
+    return platformdirs.user_cache_path(PACKAGE, appauthor=False, version=version()) / name
 
 
 def version() -> str:
@@ -103,7 +103,7 @@ def version() -> str:
     from importlib import metadata  # 20 ms that only this needs
 
     try:
-        return metadata.version(_NAME)
+        return metadata.version(PACKAGE)
     except metadata.PackageNotFoundError:
         return "unknown"
 

@@ -54,6 +54,11 @@ def instant(at_ms: int | None) -> str:
     return (EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=" ", timespec="milliseconds")[:23]
 
 
+def second(time: datetime) -> str:
+    """The same of an aware time, to the second."""
+    return instant(epoch_ms(time))[:19]
+
+
 def iso(time: datetime) -> str:
     """An aware time as ISO 8601 in UTC, to the millisecond, for programs: 2026-11-21T17:27:33.641Z."""
     return instant(epoch_ms(time)).replace(" ", "T") + "Z"

@@ -87,16 +87,13 @@ class Store:
         LakehouseError: there is no lakehouse, or a table is missing. BusyError: files vanish as they are read.
         """
         with self._lock:
-            return self._kept_reply(key, compute)
-
-    def _kept_reply(self, key: tuple[Any, ...], compute: Callable[[QuestionReader], Any]) -> Reply:
-        self._opened()
-        if (reply := self._replies.get(key)) is not None:
-            self._replies.move_to_end(key)
+            self._opened()
+            if (reply := self._replies.get(key)) is not None:
+                self._replies.move_to_end(key)
+                return reply
+            reply = self._tried(lambda reader: Reply(for_browser(compute(reader))))
+            self._keep(key, reply)
             return reply
-        reply = self._tried(lambda reader: Reply(for_browser(compute(reader))))
-        self._keep(key, reply)
-        return reply
 
     def _tried(self, compute: Callable[[QuestionReader], _Made]) -> _Made:
         for _ in range(_TRIES):

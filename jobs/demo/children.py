@@ -6,19 +6,17 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobs.common.places import PROJECT
 from jobs.demo.bound import bound
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 STOP_SECONDS: Final = 300
 
 
-class RebalanceCommand:
+class RebalanceCommand(AbstractContextManager["RebalanceCommand"]):
     """A command of `rebalance` that is started at once. Use it as a context, whose end kills the process unless it has ended."""
 
     def __init__(self, *arguments: str, log: Path) -> None:
@@ -36,9 +34,6 @@ class RebalanceCommand:
                 cwd=PROJECT,
                 start_new_session=True,  # Ctrl-C reaches the demo alone
             )
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()

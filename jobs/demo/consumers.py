@@ -16,13 +16,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobs.common.places import PROJECT
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 LIBRDKAFKA: Final = "librdkafka"
 JAVA: Final = "java"
@@ -127,7 +125,7 @@ class ConsumerProcess:
             self.lines.append(line.strip())
 
 
-class Consumers:
+class Consumers(AbstractContextManager["Consumers"]):
     """The consumers of one cluster, all that were `started`. Use it as a context, whose end kills those that still run."""
 
     kinds: Mapping[str, str] = KINDS
@@ -139,9 +137,6 @@ class Consumers:
         self.started: list[ConsumerProcess] = []
         if logs is not None:
             logs.mkdir(parents=True, exist_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.kill_all()

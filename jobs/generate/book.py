@@ -12,6 +12,10 @@ from jobs.generate.request_text import Api, Times, metadata_api, pieces, tail
 from jobs.generate.sentences import Words
 
 PORT: Final = 9_092
+RING: Final = 8_192  # milliseconds, more than any interval; a power of two
+MASK: Final = RING - 1
+DRIFTS: Final = (0, 1, 1, 1, 2, 2, 3, 5)
+POOL: Final = 8_179
 _EPHEMERAL: Final = range(32_768, 60_999)  # ports of clients, as Linux gives them out
 
 

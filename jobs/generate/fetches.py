@@ -11,20 +11,16 @@ import random
 from itertools import cycle
 from typing import Any, Final
 
-from jobs.generate.book import PORT, Book
+from jobs.generate.book import DRIFTS, MASK, POOL, PORT, RING, Book
 from jobs.generate.groups import COMMIT_EVERY_MS, IDLE_EVERY_MS, Group, Member, Session, Topic
 from jobs.generate.request_text import BLANK, fetch_api, filled, pieces
 
 _FETCH_MS: Final = 300
 """`fetch.max.wait.ms`. With a large `fetch.min.bytes` each fetch takes so long, whether it finds records or not."""
 _RECORD_BYTES: Final = 71
-_RING: Final = 8_192  # milliseconds, a power of two
-_MASK: Final = _RING - 1
 _LONGEST_MS: Final = 6_000  # between two fetches of a session, less than the ring
 _REFRESH: Final = 1_000  # fetches between two looks at the metadata: `metadata.max.age.ms` is five minutes
-_POOL: Final = 8_179
 _OTHER_POOL: Final = 8_171
-_DRIFTS: Final = (0, 1, 1, 1, 2, 2, 3, 5)
 _RATES: Final = (5, 10, 10, 20, 40)
 _REPLICAS: Final = 3
 
@@ -54,9 +50,9 @@ class Fetching:
         self._topics: dict[str, Topic] = {}
         self._cluster_id = self._new_id()
         self._api = fetch_api(book.release)
-        self._waited = cycle([book.times.waited(_FETCH_MS) for _ in range(_POOL)]).__next__
-        self._drift = cycle([chance.choice(_DRIFTS) for _ in range(_OTHER_POOL)]).__next__
-        self._ring: list[list[Session]] = [[] for _ in range(_RING)]
+        self._waited = cycle([book.times.waited(_FETCH_MS) for _ in range(POOL)]).__next__
+        self._drift = cycle([chance.choice(DRIFTS) for _ in range(_OTHER_POOL)]).__next__
+        self._ring: list[list[Session]] = [[] for _ in range(RING)]
 
     def begin(self, group: Group) -> None:
         """The members of a group have fetched for a while when the log begins."""
@@ -136,14 +132,14 @@ class Fetching:
 
     def _later(self, session: Session, due_ms: int) -> None:
         session.due_ms = due_ms
-        self._ring[due_ms & _MASK].append(session)
+        self._ring[due_ms & MASK].append(session)
 
     def write(self, at_ms: int) -> None:
         """Write the requests that are answered in a millisecond."""
-        due = self._ring[at_ms & _MASK]
+        due = self._ring[at_ms & MASK]
         if not due:
             return
-        self._ring[at_ms & _MASK] = []
+        self._ring[at_ms & MASK] = []
         book, waited, drift = self._book, self._waited, self._drift
         head, tail, logs, ring = book.stamp(at_ms) + self._api.header, book.tail, book.requests, self._ring
         ends = {topic.topic_id: topic.end(at_ms) for topic in self._topics.values()}
@@ -171,4 +167,4 @@ class Fetching:
             if session.epoch % _REFRESH == 0:
                 book.ask(at_ms, member, book.metadata_api, session.topic.metadata)
             session.due_ms = due_ms = at_ms + session.every_ms + drift()
-            ring[due_ms & _MASK].append(session)
+            ring[due_ms & MASK].append(session)

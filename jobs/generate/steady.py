@@ -9,16 +9,12 @@ import random
 from itertools import cycle
 from typing import Final
 
-from jobs.generate.book import Book
+from jobs.generate.book import DRIFTS, MASK, POOL, RING, Book
 from jobs.generate.fetches import Fetching
 from jobs.generate.groups import COMMIT_EVERY_MS, Group, Member
 from jobs.generate.request_text import HEARTBEAT, OFFSET_COMMIT, filled
 
 HEARTBEAT_MS: Final = 3_000
-_RING: Final = 8_192  # milliseconds, more than any interval; a power of two
-_MASK: Final = _RING - 1
-_DRIFTS: Final = (0, 1, 1, 1, 2, 2, 3, 5)
-_POOL: Final = 8_179
 
 
 class Steady:
@@ -27,19 +23,19 @@ class Steady:
     def __init__(self, book: Book, chance: random.Random, fetching: Fetching | None = None) -> None:
         self._book = book
         self._fetching = fetching
-        self._drift = cycle([chance.choice(_DRIFTS) for _ in range(_POOL)]).__next__
-        self._beats: list[list[Member]] = [[] for _ in range(_RING)]
-        self._commits: list[list[Member]] = [[] for _ in range(_RING)]
+        self._drift = cycle([chance.choice(DRIFTS) for _ in range(POOL)]).__next__
+        self._beats: list[list[Member]] = [[] for _ in range(RING)]
+        self._commits: list[list[Member]] = [[] for _ in range(RING)]
 
     def add(self, group: Group, now_ms: int) -> None:
         """The members of a group are steady from now on. `last_ms` says when each was heard."""
         group.settle()
         for member in group.members:
             member.due_ms = max(member.last_ms + HEARTBEAT_MS + self._drift(), now_ms)
-            self._beats[member.due_ms & _MASK].append(member)
+            self._beats[member.due_ms & MASK].append(member)
             if member.commit:
                 member.commit_due_ms = max(member.commit_due_ms, now_ms)
-                self._commits[member.commit_due_ms & _MASK].append(member)
+                self._commits[member.commit_due_ms & MASK].append(member)
 
     def remove(self, group: Group) -> None:
         """Something happens to a group."""
@@ -51,7 +47,7 @@ class Steady:
         all_beats, all_commits, others, write_others = self._beats, self._commits, self._book.later, self._book.write
         fetching = self._fetching
         for at_ms in range(begin_ms, end_ms):
-            slot = at_ms & _MASK
+            slot = at_ms & MASK
             if beats := all_beats[slot]:
                 all_beats[slot] = []
                 self._write_beats(at_ms, beats)
@@ -74,7 +70,7 @@ class Steady:
             logs[member.broker].append(f"{head}{number}{member.beat}{prompt()}{tail}")
             member.last_ms = at_ms
             member.due_ms = due_ms = next_ms + drift()
-            ring[due_ms & _MASK].append(member)
+            ring[due_ms & MASK].append(member)
 
     def _write_commits(self, at_ms: int, due: list[Member]) -> None:
         book = self._book
@@ -86,4 +82,4 @@ class Steady:
             told = filled(member.commit, member.commits().values())
             book.requests[member.broker].append(f"{head}{member.correlation_id}{told}{book.times.prompt()}{book.tail}")
             member.commit_due_ms = at_ms + COMMIT_EVERY_MS + self._drift()
-            self._commits[member.commit_due_ms & _MASK].append(member)
+            self._commits[member.commit_due_ms & MASK].append(member)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+import psutil
+
 from jobs.common.times import epoch_ms
-from jobs.health.memory import Memory
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes; None: not known."""
+
+    driver: int | None = None
+    jvm: int | None = None
+    workers: int | None = None  # all Python processes that the JVM started; a page that they share counts for each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +91,23 @@ def batch_health(
         jvm_memory_bytes=memory.jvm,
         worker_memory_bytes=memory.workers,
     )
+
+
+def measured(jvm: int | None) -> Memory:
+    """The memory of this process, of the JVM with that process id, and of the processes that the JVM started."""
+    driver = resident(os.getpid())
+    if jvm is None:
+        return Memory(driver)
+    try:
+        started = psutil.Process(jvm).children(recursive=True)
+    except psutil.Error:
+        started = []
+    return Memory(driver, resident(jvm), sum(resident(process.pid) or 0 for process in started))
+
+
+def resident(pid: int) -> int | None:
+    """Resident bytes of a process; None: it has ended, or this user may not read it."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return None

@@ -23,11 +23,10 @@ from jobs.common.failures import root_cause
 from jobs.common.places import version
 from jobs.common.text import printable
 from jobs.health import status
-from jobs.health.batch_health import batch_health
+from jobs.health.batch_health import Memory, batch_health, measured
 from jobs.health.group_tally import GroupTally
 from jobs.health.health_table import HealthTable
 from jobs.health.lag import Backlog
-from jobs.health.memory import Memory, measured
 from jobs.health.metrics import families
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import TRACK, Tally

@@ -167,7 +167,8 @@ class _Dump:
         consumer = self._cluster.consumer()
         try:
             if self._after is None:
-                self._write(_json({"format": FORMAT, "from": self._cluster.bootstrap, "began": _now()}))
+                began = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+                self._write(_json({"format": FORMAT, "from": self._cluster.bootstrap, "began": began}))
             # Where an offset is out of range, because the topic was made again, the consumer begins at the first record.
             offsets = self._after.offsets if self._after else {}
             consumer.assign([TopicPartition(_TOPIC, number, offsets.get(number, -1) + 1) for number in partitions])
@@ -236,10 +237,6 @@ class _Dump:
             if self._clock.now_ms() >= 0 and time.monotonic() - signed_at >= alive_seconds:
                 signed_at = time.monotonic()
                 self._write(_json({"timestamp": self._clock.now_ms(), "read": self._counts.read}))
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 def _line(message: Message) -> str:

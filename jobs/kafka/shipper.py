@@ -14,16 +14,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from jobs.common.errors import UserError
+from jobs.common.settings import Settings
 from jobs.kafka.folding import FoldedBeats, Senders
 from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
 from jobs.kafka.topic_records import bundle_headers, clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
 from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
-from jobs.logs.envelopes.patterns import AUTO
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
 from jobs.logs.mark import KeptLines
@@ -120,21 +119,16 @@ class Shipper(Slicer):
             self._pause(self.settings.poll_seconds)
             if self.is_stopped():
                 break
-        self._close_logs()
+        self.close_logs()
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self.is_stopped() and (left := until - time.monotonic()) > 0:
             time.sleep(min(_STEP_SECONDS, left))
 
-    def _close_logs(self) -> None:
-        for stream in self.streams:
-            if stream.reader:
-                stream.reader.close()
-
     def _begin_again(self) -> None:
         """Returns to the saved state, which holds what has arrived."""
-        self._close_logs()
+        self.close_logs()
         self._outbox.renew()
         self.streams = self._state.load()
         self.looks.clear()
@@ -292,8 +286,5 @@ def settings_of(zone: str, log_format: str | None = None, *, fold: bool = True) 
 
     `fold`: heartbeats go into bundles.
     """
-    try:
-        ZoneInfo(zone)
-    except (OSError, ValueError, KeyError):
-        raise UserError(f"--timezone {zone}: no such time zone; write one as Europe/Berlin") from None
-    return ShipSettings(timezone=zone, fold=fold, unwrap=Unwrapper(layouts_named(log_format or AUTO, ())))
+    given = Settings(timezone=zone)
+    return ShipSettings(timezone=zone, fold=fold, unwrap=Unwrapper(layouts_named(log_format or given.log_format, ())))

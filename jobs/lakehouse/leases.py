@@ -54,13 +54,13 @@ class Lease:
 
     def look(self) -> None:
         """Sees who holds the lease, so that the time in which it runs out begins now, not with `take`."""
-        self._seen, self._since = self._read()[1], _boottime()
+        self._seen, self._since = read(self._place)[1], _boottime()
 
     def take(self, tell: Callable[[str], None] = lambda _: None) -> bool:
         """Takes the lease, if it is free or runs out; waits for that. False: its holder renews it."""
         told = False
         while not self._write(None):
-            entry, tag = self._read()
+            entry, tag = read(self._place)
             if tag is None:
                 continue
             has_run_out = tag == self._seen and _boottime() - self._since > float(str(entry.get("seconds", self._seconds)))
@@ -123,7 +123,7 @@ class Lease:
             entry = {"id": self._id, "holder": holder, "seconds": self._seconds, "at": time.time()}
             written = self._put(entry, tag)
             if written is None:
-                found, tag = self._read()
+                found, tag = read(self._place)
                 if found.get("id") != self._id:
                     return False
                 if found != entry:
@@ -140,9 +140,6 @@ class Lease:
         with told(self._place), suppress(AlreadyExistsError, PreconditionError, FileNotFoundError):
             return self._place.client().put(self._place.key, json.dumps(entry).encode(), mode=mode)["e_tag"]  # type: ignore[arg-type]
         return None
-
-    def _read(self) -> tuple[dict[str, object], str | None]:
-        return read(self._place)
 
 
 def read(place: StorePath) -> tuple[dict[str, object], str | None]:

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from jobs.common.errors import UserError
 from jobs.common.stores import Place
+from jobs.common.times import epoch_ms
 from jobs.lakehouse import delta_files, followers, locks, opening, tables
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.event_copy import EXPIRED_UNTIL
@@ -156,7 +157,7 @@ class _Table:
         if self._dry_run:
             return removed + sum(counts.values())
         if self._name == GROUP_EVENTS and (whole or counts):
-            tables.commit(self._folder, opening.opened(self._folder), [], {EXPIRED_UNTIL: _ms(oldest)})
+            tables.commit(self._folder, opening.opened(self._folder), [], {EXPIRED_UNTIL: epoch_ms(oldest)})
         if whole:
             delta_files.replace(self._folder, whole, [], changes=True)
         for portion in _portions(list(counts)):
@@ -217,10 +218,6 @@ def _newest(events: Place) -> datetime | None:
     table = opening.opened(events)
     bounds = [file.newest for file in delta_files.data_files(table, TIME) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
-
-
-def _ms(time_: datetime) -> int:
-    return int(time_.timestamp() * 1_000)
 
 
 def _hours(span: timedelta) -> int:

@@ -114,8 +114,3 @@ def version_of(path: Place) -> tuple[str, int] | None:
             return str(table.metadata().id), table.version()
     except TableNotFoundError:
         return None
-
-
-def last_version(path: Place, app_id: str) -> int | None:
-    """The last version that the application wrote to the table."""
-    return opened(path).transaction_version(app_id)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,8 +133,6 @@ def resume(old: Place, new: Place) -> Place | None:
 
 def exchange(one: Path, other: Path) -> bool:
     """Swaps the names of two folders in one step. False: this system cannot; nothing was done."""
-    if sys.platform != "linux":
-        return False
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):

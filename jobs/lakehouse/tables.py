@@ -37,11 +37,6 @@ _CONFIGURATION: Final = {
 }
 
 
-def table_path(lakehouse: Place, name: str) -> Place:
-    """The folder of a table."""
-    return lakehouse / name
-
-
 def arrow_schema(table: DeltaTable) -> pa.Schema:
     """The columns of a table."""
     return pa.schema(table.schema().to_arrow())
@@ -57,7 +52,7 @@ def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration:
 
     `configuration`: Delta's properties of a new table.
     """
-    path = table_path(lakehouse, name)
+    path = lakehouse / name
     wanted = Schema.from_json(schema.json())
     try:
         table = opening.opened(path)

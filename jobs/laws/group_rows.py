@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from schemas.names import (
@@ -26,7 +26,8 @@ LINES: Final = "lines"
 SIGNS: Final = "signs"
 REPORTED: Final = "reported"
 """What is read beside the tables: the lines of their evidence, the requests of members that findings call silent, the report's groups."""
-
+_READ: Final = (*TABLES, REBALANCES_PROVISIONAL, REBALANCE_ROUNDS, REBALANCE_OFFSETS, LINES, SIGNS, REPORTED)
+"""In the order of the lists of GroupRows."""
 
 _TIMES: Final = ("started_at", "occurred_at", "ended_at")
 """The time of a row: the first of these that it has."""
@@ -70,31 +71,16 @@ class GroupRows:
 def by_group(tables: Mapping[str, Iterable[Row]]) -> list[GroupRows]:
     """The rows of the tables by group, in the order of cluster and group."""
     groups: dict[tuple[str, str], GroupRows] = {}
-    for name in _LISTS:
+    for name, own in zip(_READ, fields(GroupRows)[2:], strict=True):
         for row in tables.get(name, ()):
             key = (row.get("cluster") or "", row["group_id"])
-            group = groups.setdefault(key, GroupRows(*key))
-            _LISTS[name](group).append(row)
+            getattr(groups.setdefault(key, GroupRows(*key)), own.name).append(row)
     for group in groups.values():
         group.rebalances.sort(key=lambda row: (row["started_at"], row["ended_at"], _number(row["generation"])))
         group.transitions.sort(key=lambda row: (row["occurred_at"], _number(row["generation"]), _step(row)))
         group.sessions.sort(key=lambda row: (row["ended_at"], row["member_id"]))
         group.findings.sort(key=lambda row: (row["occurred_at"], row["code"], row["message"]))
     return [groups[key] for key in sorted(groups)]
-
-
-_LISTS: Final = {
-    REBALANCES: lambda group: group.rebalances,
-    GROUP_TRANSITIONS: lambda group: group.transitions,
-    MEMBER_SESSIONS: lambda group: group.sessions,
-    FINDINGS: lambda group: group.findings,
-    REBALANCES_PROVISIONAL: lambda group: group.provisional,
-    REBALANCE_ROUNDS: lambda group: group.rounds,
-    REBALANCE_OFFSETS: lambda group: group.offsets,
-    LINES: lambda group: group.lines,
-    SIGNS: lambda group: group.signs,
-    REPORTED: lambda group: group.reported,
-}
 
 
 def _number(value: int | None) -> int:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
 from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
@@ -49,7 +47,7 @@ _MEMBERS: Final[dict[Path, tuple[tuple[int, int, int], int]]] = {}
 """Sizes of members of archives that were opened, each with what the archive was: many archives cannot stay open."""
 
 
-class LogBytes:
+class LogBytes(AbstractContextManager["LogBytes"]):
     """The uncompressed bytes of one file, from the start.
 
     An object of the base class has none: it stands for a file that does not exist, or cannot be read, whose damage says why.
@@ -92,9 +90,6 @@ class LogBytes:
     def close(self) -> None:
         """Closes the file."""
         self._close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -63,6 +63,12 @@ class Slicer:
         """Whether the caller asked to stop."""
         return self.stop is not None and self.stop()
 
+    def close_logs(self) -> None:
+        """Closes all files."""
+        for stream in self.streams:
+            if stream.reader:
+                stream.reader.close()
+
     # Which logs there are.
 
     def scan(self) -> None:

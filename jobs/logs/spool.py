@@ -122,9 +122,7 @@ class Spool(SurveyedSlicer):
                 break
             time.sleep(self.settings.poll_seconds)
             self.scan()
-        for stream in self.streams:
-            if stream.reader:
-                stream.reader.close()
+        self.close_logs()
 
     def _write_available(self) -> Iterator[SliceReport]:
         next_lines = _FIRST_LINES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
@@ -21,6 +21,7 @@ from coordinator_model.specification.consumer.consumer_protocol import (
 from jobs.parsing.rows import PARSED
 
 _DIGEST_CHARACTERS: Final = 16
+_Found = TypeVar("_Found")
 
 
 def _digest(data: bytes) -> str:
@@ -30,21 +31,13 @@ def _digest(data: bytes) -> str:
 
 def subscription(data: bytes | None, protocol_type: str | None) -> tuple[list[str] | None, list[str] | None]:
     """Topics and owned partitions; None where the bytes are not a consumer's, or unknown. Without a protocol type, the bytes decide."""
-    if data is None or protocol_type not in (PROTOCOL_TYPE, None):
-        return None, None
-    try:
-        read = read_subscription(data)
-    except UnreadableError:
-        return None, None
-    return list(read.topics), _named(read.owned)
+    found = _read(read_subscription, data, protocol_type)
+    return (None, None) if found is None else (list(found.topics), _named(found.owned))
 
 
-def _assigned(data: bytes | None, protocol_type: str | None) -> list[str] | None:
-    """The same of the partitions of an assignment."""
-    if data is None or protocol_type not in (PROTOCOL_TYPE, None):
-        return None
+def _read(read: Callable[[bytes], _Found], data: bytes | None, protocol_type: str | None) -> _Found | None:
     try:
-        return _named(read_assignment(data).partitions)
+        return None if data is None or protocol_type not in (PROTOCOL_TYPE, None) else read(data)
     except UnreadableError:
         return None
 
@@ -60,7 +53,9 @@ def member_entry(member_id: str, instance_id: str | None, topics: list[str] | No
 
 def assignment_entry(member_id: str, data: bytes | None, protocol_type: str | None) -> dict[str, Any]:
     """An entry of the column `assignments`, without partitions where the bytes are not a consumer's, or unknown."""
-    return {"member_id": member_id, "partitions": _assigned(data, protocol_type), "digest": None if data is None else _digest(data)}
+    found = _read(read_assignment, data, protocol_type)
+    partitions = None if found is None else _named(found.partitions)
+    return {"member_id": member_id, "partitions": partitions, "digest": None if data is None else _digest(data)}
 
 
 def partitions_entry(member_id: str, partitions: Sequence[str]) -> dict[str, Any]:

@@ -5,13 +5,14 @@ It reads the files as a run does and looks at every line that a run would keep.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from coordinator_model.events import BROKER_SOURCE, REQUEST_SOURCE
+from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.answers.coverage import BROKER_SOURCES, missing
 from jobs.logs.faults import as_written
 from jobs.logs.fetches.rows import Fetches
@@ -21,10 +22,13 @@ from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
-from jobs.parsing.recognition import recognise
+from jobs.parsing.broker_log import is_api_versions
+from jobs.parsing.kinds import row_of, source_of
+from jobs.parsing.rows import SKIPPED, UNKNOWN_SOURCE
 
 _SAMPLES: Final = 3  # of each reason
 _SAMPLE_CHARACTERS: Final = 300
+_API: Final = re.compile(r'(?a)"requestApiKeyName":"([A-Z_]+)"|RequestHeader\(apiKey=([A-Z_0-9]+)')
 
 
 @dataclass
@@ -186,3 +190,26 @@ class Inspector(SurveyedSlicer):
             if self._sampled[unknown] <= _SAMPLES:
                 shown = as_written(text, kept.around.get(index, b"").decode())
                 self.result.samples.append(Sample(unknown, stream.origin, kept.positions[index], shown[:_SAMPLE_CHARACTERS]))
+
+
+class Recognised(NamedTuple):
+    """What a line is."""
+
+    source: str  # of evidence, as in group_events; empty if the line is of no known kind
+    kind: str = ""  # as in group_events, or the name of the request's API; empty if it concerns no group
+    unknown: str = ""  # why the line is not understood
+    client: str = ""  # name and version of the client's software
+
+
+def recognise(line: str, broker: str, context: str = "") -> Recognised:
+    """What a kept line without a fault is. `broker`: whose log it is in. `context`: what earlier lines say about it."""
+    if broker in PSEUDO_BROKERS:
+        return Recognised(broker, broker)
+    source = source_of(broker, line)
+    row = row_of(source, line, 0, context)
+    source, refusal = row["source"], (row.get("refusal") or "").partition(":")[0]
+    if row["verdict"] == SKIPPED and (source in (BROKER_SOURCE, UNKNOWN_SOURCE) or is_api_versions(line)):
+        return Recognised("")
+    api = _API.search(line) if source == REQUEST_SOURCE else None
+    kind = CLIENT_SOURCE if source == CLIENT_SOURCE else row.get("kind") or ("" if api is None else api[api.lastindex or 0])
+    return Recognised(source, kind, refusal, (row.get("software") or "") if source == REQUEST_SOURCE else "")

@@ -22,7 +22,7 @@ from jobs.common.stores import Place, readable, remove_tree
 from jobs.lakehouse import opening, reader
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.followers import files_after
-from jobs.lakehouse.tables import ensure_table, table_path
+from jobs.lakehouse.tables import ensure_table
 from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
@@ -93,7 +93,7 @@ def _track(folder: Place, settings: Settings) -> None:
     """Tracks all events as one micro-batch."""
     tracker = shards.tracker_settings(settings)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
-    table = table_path(folder, names.GROUP_EVENTS)
+    table = folder / names.GROUP_EVENTS
     files = (table / new.path for new in files_after(opening.opened(table), {}))
     packets = packets_by_shard(settings.shards, files)
     for key, own in sorted(packets.items()):

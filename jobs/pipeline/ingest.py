@@ -64,7 +64,7 @@ def write_batch(
     files = {name: [task.files[name] for task in more if name in task.files] for name in (*written, names.QUARANTINE)}
     if files[names.QUARANTINE]:
         written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
-    side_by_side(lambda name: tables.append(tables.table_path(lakehouse, name), written[name], app_id, batch_id, files[name]), written)
+    side_by_side(lambda name: tables.append(lakehouse / name, written[name], app_id, batch_id, files[name]), written)
     if observer is not None:
         account = written[names.INPUT_LINES]
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -66,9 +66,11 @@ def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, once
     try:
         yield session
     finally:
-        _quietly(lock.close)
+        with suppress(Exception):  # the JVM may have gone
+            lock.close()
         if given is None:
-            _quietly(session.stop)
+            with suppress(Exception):
+                session.stop()
 
 
 def _log_to(log: Path, *, once: bool) -> dict[str, str]:
@@ -131,14 +133,6 @@ def jvm_end(session: SparkSession) -> str:
     if code != -signal.SIGKILL:
         return f"its JVM ended, {f'exit code {code}' if code >= 0 else f'signal {-code}'}; the next run resumes where this one stopped"
     return "its JVM was killed, perhaps because memory ran out; the next run resumes where this one stopped"
-
-
-def _quietly(close: Any) -> None:
-    """Closes an object of a JVM that may have gone."""
-    try:
-        close()
-    except Exception:  # noqa: BLE001
-        return
 
 
 def hold_in_jvm(spark: SparkSession, lakehouse: Lakehouse) -> Any:

@@ -109,7 +109,7 @@ def ensure_tables(lakehouse: Place, schemas: Mapping[str, StructType], checkpoin
 
     def ensure(name: str) -> None:
         path = tables.ensure_table(lakehouse, name, schemas[name])
-        if not has_checkpoint and opening.last_version(path, app_id) is not None:
+        if not has_checkpoint and opening.opened(path).transaction_version(app_id) is not None:
             raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
 
     side_by_side(ensure, schemas)

@@ -18,9 +18,8 @@ from jobs.cli import health as health_command
 from jobs.common.errors import LakehouseError
 from jobs.common.settings import Settings
 from jobs.health import reading, status
-from jobs.health.batch_health import BatchCounts, BatchHealth, batch_health
+from jobs.health.batch_health import BatchCounts, BatchHealth, Memory, batch_health, measured
 from jobs.health.health_table import COMMIT_MS, HealthTable, HealthTableSettings
-from jobs.health.memory import Memory, measured
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import Tally
 from jobs.health.verdict import Limits

@@ -171,7 +171,7 @@ def test_commands_that_cannot_work(tmp_path, capsys):
     for arguments, said in (
         ([*base, "--cluster", "a/b", "--broker", "b"], "--cluster a/b"),
         ([*base, "--cluster", "a", "--broker", "b/c"], "--broker b/c"),
-        ([*base, "--cluster", "a", "--broker", "b", "--timezone", "Berlin"], "--timezone Berlin"),
+        ([*base, "--cluster", "a", "--broker", "b", "--timezone", "Berlin"], "unknown time zone 'Berlin'"),
         ([*base, "--cluster", "a", "--broker", "b", "--input", str(tmp_path / "none")], "no such file or folder"),
         ([*base, "--cluster", "a", "--broker", "b", "--config", str(secret)], "can be read by any user"),
         (["broker", "--topic", "x:0"], "--topic x:0"),

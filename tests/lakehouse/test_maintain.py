@@ -174,7 +174,7 @@ def test_a_table_that_only_others_know_is_maintained_too(lake):
 
 def test_what_was_written_last_is_known_afterwards(lake):
     work(lake)
-    assert opening.last_version(lake / "rebalances", "test") == 19
+    assert opening.opened(lake / "rebalances").transaction_version("test") == 19
     before = rows(lake, "rebalances")
     write(lake, rebalance(), batch=19)
     assert rows(lake, "rebalances") == before

@@ -11,7 +11,7 @@ from coordinator_model.events import BROKER_SOURCE, COORDINATOR_SOURCE, Event
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.mark import Mark
 from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
-from jobs.parsing.recognition import recognise
+from jobs.parsing.inspection import recognise
 
 FOLDER = Path(__file__).parents[1] / "data" / "old"
 RELEASES = sorted((path.name.removeprefix("kafka-") for path in FOLDER.glob("kafka-*")), key=lambda name: [int(n) for n in name.split(".")])

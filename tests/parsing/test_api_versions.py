@@ -10,7 +10,7 @@ import pytest
 from coordinator_model.events import BROKER_RELEASE, BROKER_SOURCE
 from coordinator_model.specification.releases import release_numbers
 from jobs.parsing.broker_log import LEVELS
-from jobs.parsing.recognition import Recognised, recognise
+from jobs.parsing.inspection import Recognised, recognise
 from tests.parsing.test_lines_to_events import parsed
 
 DATA = Path(__file__).parents[1] / "data"

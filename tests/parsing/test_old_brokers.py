@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_model import events as e
 from jobs.parsing import batch
-from jobs.parsing.recognition import recognise
+from jobs.parsing.inspection import recognise
 from jobs.parsing.request_text import as_json
 from jobs.parsing.rows import Refusal
 from jobs.pipeline.tracking.packets import packed

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.logs.envelopes import unwrapped
 from jobs.parsing import batch
-from jobs.parsing.recognition import recognise
+from jobs.parsing.inspection import recognise
 from tests.parsing.reading import read_lines
 from tests.parsing.test_lines_to_events import records
 

@@ -67,7 +67,7 @@ def run(spark, source, lake):
 def last_batches(lake):
     """What each application wrote last, by table."""
     apps = (INGEST, INGEST_TOPIC, TRACK)
-    return {name: {app: opening.last_version(lake / name, app) for app in apps} for name in present(lake)}
+    return {name: {app: opening.opened(lake / name).transaction_version(app) for app in apps} for name in present(lake)}
 
 
 @contextmanager

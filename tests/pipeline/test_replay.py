@@ -117,7 +117,7 @@ def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path
     batches = [batch for file in copied(new) for batch in sorted({row["batch_id"] for row in file})]
     assert batches == list(range(32))
     assert DeltaTable(str(new)).count() == 32 * 6
-    assert opening.last_version(new, "rebalance-ingest") == 31
+    assert opening.opened(new).transaction_version("rebalance-ingest") == 31
     before = copied(new)
     assert list(copy_of(lake, tmp_path / "new")[0].run()) == []
     assert copied(new) == before
@@ -170,7 +170,7 @@ def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path, monke
         pass
     told = [(row["origin"], row["batch_id"]) for file in copied(new) for row in file]
     assert list(dict.fromkeys(told)) == [("server.log", n) for n in range(5)] + [(SHIPPED, n) for n in range(5)]
-    assert opening.last_version(new, "rebalance-ingest-topic") == 4
+    assert opening.opened(new).transaction_version("rebalance-ingest-topic") == 4
 
 
 def test_events_of_another_lakehouse_are_not_mixed_in(lake, tmp_path):

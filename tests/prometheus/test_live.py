@@ -12,10 +12,9 @@ import pytest
 
 from jobs.alerts.sender import alerting
 from jobs.common.alert_settings import AlertSettings, ReceiverSettings
-from jobs.health.batch_health import BatchHealth
+from jobs.health.batch_health import BatchHealth, measured
 from jobs.health.batches import IngestedBatch, TrackedBatch
 from jobs.health.group_tally import GroupTally
-from jobs.health.memory import measured
 from jobs.health.metrics import serving
 from jobs.health.watch import Watch, _QueryState
 from jobs.lakehouse.folder import Lakehouse

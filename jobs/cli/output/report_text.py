@@ -23,7 +23,7 @@ from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable, some
-from jobs.common.times import duration, epoch_ms, instant
+from jobs.common.times import duration, epoch_ms, instant, second
 
 LIMIT: Final = 20
 """Rows of each list that a person is shown."""
@@ -112,8 +112,8 @@ class _View:
         since, until = self.report.since, self.report.until
         if since is None and until is None:
             return
-        begin = f"from {instant(epoch_ms(since))[:19]} UTC" if since is not None else "from the beginning"
-        end = f"to {instant(epoch_ms(until))[:19]} UTC" if until is not None else "to the end"
+        begin = f"from {second(since)} UTC" if since is not None else "from the beginning"
+        end = f"to {second(until)} UTC" if until is not None else "to the end"
         early = since is not None and all(row["first_at"] > since for row in self.report.clusters)
         write(self.console, f"Shown: {begin} {end}{' (the data begin later)' if early else ''}\n", "bold")
 

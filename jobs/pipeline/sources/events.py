@@ -69,11 +69,14 @@ class EventReader(DataSourceStreamReader):
 
     def latestOffset(self) -> Reached:  # noqa: N802
         """The place after the next files."""
-        from jobs.lakehouse.followers import behind
+        from jobs.lakehouse import opening
+        from jobs.lakehouse.followers import behind, files_after
 
         taken: list[NewFile] = []
         size = 0
-        for new in self._after(self._reached):
+        with opening.kept(self._table).current() as table:
+            files = files_after(table, self._reached)
+        for new in files:
             if taken and (len(taken) >= self._most or size + new.size > BYTES_PER_BATCH):
                 break
             taken.append(new)
@@ -93,13 +96,6 @@ class EventReader(DataSourceStreamReader):
         from jobs.pipeline.tracking.packets import packets_of  # a process that plans does without
 
         return packets_of(self._spread, map(place_of, partition.files))
-
-    def _after(self, place: Reached) -> list[NewFile]:
-        from jobs.lakehouse import opening
-        from jobs.lakehouse.followers import files_after
-
-        with opening.kept(self._table).current() as table:
-            return files_after(table, place)
 
     def _between(self, start: Reached, end: Reached) -> list[NewFile]:
         """The files up to an offset: mostly the one that `latestOffset` has just given, so the table need not be looked at again."""

@@ -18,7 +18,7 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.incidents.rows import incidents
 from jobs.common.stores import Place, check_guards
 from jobs.common.times import epoch_ms
-from jobs.lakehouse import opening, tables
+from jobs.lakehouse import opening
 from jobs.lakehouse.reader import table_rows
 from schemas import incidents as schema
 from schemas import names
@@ -34,7 +34,7 @@ class IncidentTable:
 
     def __init__(self, lakehouse: Place) -> None:
         self._lakehouse = lakehouse
-        self._path = tables.table_path(lakehouse, names.INCIDENTS)
+        self._path = lakehouse / names.INCIDENTS
         self._until_ms: dict[str, int] = {}  # by cluster: rebalances that start until then may belong to an incident
 
     def refresh(self) -> None:

@@ -111,7 +111,7 @@ def _batch_writer(lakehouse: Place, incidents: IncidentTable | None, observer: O
 def write_rows(lakehouse: Place, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int) -> None:
     """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds."""
     typed = {name: to_arrow(rows[name], schema, batch_id) for name, schema in WRITTEN.items() if rows[name]}
-    side_by_side(lambda name: tables.append(tables.table_path(lakehouse, name), typed[name], names.TRACK, batch_id), typed)
+    side_by_side(lambda name: tables.append(lakehouse / name, typed[name], names.TRACK, batch_id), typed)
 
 
 def to_arrow(rows: Iterable[Mapping[str, Any]], schema: StructType, batch_id: int) -> pa.Table:
