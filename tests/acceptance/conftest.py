@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
 def lakehouse(recorded_lakehouse: Callable[[str], Path]) -> Path:
     """Its folder. Nothing writes to it."""
     return recorded_lakehouse("recordings/kafka-4.2.0")
+
+
+@pytest.fixture(scope="module")
+def in_spark(spark: SparkSession, lakehouse: Path) -> Iterator[SparkSession]:
+    """Spark with its tables and views."""
+    from tests.acceptance.in_spark import views_in_memory  # some tests load no Spark
+
+    with views_in_memory(spark, lakehouse):
+        yield spark

@@ -66,7 +66,7 @@ def _cuts(number: int) -> Iterator[Cut]:
         yield Cut(place, lines[max(middle - before, 0) : middle + after + 1])
 
 
-@pytest.fixture(scope="module", params=[60, long(600)])
+@pytest.fixture(scope="module", params=[30, long(600)])
 def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> list[tuple[Cut, Overview]]:
     folder = tmp_path_factory.mktemp("cuts")
     cuts = {f"cut-{number:04}": cut for number, cut in enumerate(_cuts(request.param))}

@@ -11,7 +11,6 @@ from chispa import assert_df_equality
 from PIL import Image
 
 from jobs.answers import questions
-from jobs.answers.spark_views import create_views
 from jobs.common.places import PROJECT
 from jobs.health.batch_health import BatchHealth
 from jobs.health.health_table import HealthTable
@@ -27,7 +26,7 @@ from tests.lakehouse.rows import empty_lakehouse
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("name", every(2, questions.names()))
+@pytest.mark.parametrize("name", every(4, questions.names()))
 def test_the_example_of_a_question_is_true(lakehouse, name):
     assert questions.example_file(name).read_text(encoding="utf-8") == page.example(name, lakehouse), "run `make docs`"
 
@@ -62,19 +61,17 @@ def with_health(folder):
 
 
 @pytest.mark.parametrize("statement", [text for _, text in SNIPPETS], ids=[f"{n} {path}" for n, (path, _) in enumerate(SNIPPETS)])
-def test_sql_of_the_pages_runs_in_duckdb_and_spark(spark, lakehouse, tmp_path, statement):
+def test_sql_of_the_pages_runs_in_duckdb_and_spark(in_spark, lakehouse, tmp_path, statement):
     """`delta_scan` is DuckDB's own reader of Delta, an extension that it downloads; the tables stand here under their names."""
     text = re.sub(r"delta_scan\('LAKE/(\w+)'\)", r"\1", statement)
     is_of_health = PIPELINE_HEALTH in text
     reader = TableReader(with_health(tmp_path) if is_of_health else lakehouse)
     if is_of_health:
         reader.add_view(PIPELINE_HEALTH)
-        spark.read.format("delta").load(str(tmp_path / PIPELINE_HEALTH)).createOrReplaceTempView(PIPELINE_HEALTH)
-    else:
-        create_views(spark, lakehouse)
+        in_spark.read.format("delta").load(str(tmp_path / PIPELINE_HEALTH)).createOrReplaceTempView(PIPELINE_HEALTH)
     ours = reader.rows(text)
     assert ours
-    theirs = spark.sql(text)
+    theirs = in_spark.sql(text)
     assert_df_equality(theirs, expected(theirs, [tuple(row.values()) for row in ours]), ignore_row_order=True)
 
 

@@ -49,7 +49,7 @@ def plain(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("form", every(3, WRAPS))
+@pytest.mark.parametrize("form", every(4, WRAPS))
 def test_the_tables_are_those_of_the_plain_recording(plain, tmp_path, form):
     found = tables(tmp_path, form)
     assert found - plain == plain - found == Counter()

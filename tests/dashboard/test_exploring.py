@@ -63,7 +63,7 @@ def addresses(served):
     return [*((page.path, few) for page in PAGES), *deep, *((path, few | values) for path, values in states)]
 
 
-@pytest.mark.parametrize(("limit", "least"), [("5", 12), long("12", 30)])
+@pytest.mark.parametrize(("limit", "least"), [("3", 7), long("12", 30)])
 def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded, limit, least):
     its = reader(recorded)
     labels = 0
@@ -81,11 +81,11 @@ def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded, limi
     assert labels > least
 
 
-@pytest.mark.parametrize("share", every(3, range(3)))
+@pytest.mark.parametrize("share", every(6, range(6)))
 def test_every_page_shows_a_recording_to_everybody(reader, recorded, share):
     """By day on a wide screen, and by night on a phone."""
     its = reader(recorded, bypass_csp=True)  # axe is put into the page
-    for path, values in addresses(recorded)[share::3]:
+    for path, values in addresses(recorded)[share::6]:
         its.page.set_viewport_size(WIDE)
         its.page.emulate_media(color_scheme="light")
         its.open(path, **values)

@@ -154,13 +154,24 @@ def recorded(broker, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def by_records(spark, recorded, tmp_path_factory):
-    return tables(spark, recorded / "offsets", tmp_path_factory.mktemp("by-records") / "lake")
+def by_records(recorded, tmp_path_factory):
+    return tables(recorded / "offsets", tmp_path_factory.mktemp("by-records") / "lake")
 
 
-def tables(spark, source, lakehouse, group=GROUP, **settings):
-    outcome = pipeline.run(source, lakehouse, settings=Settings(shards=8, **settings), once=True, spark=spark)
-    assert outcome.late_events == 0
+@pytest.fixture(scope="module")
+def polled(recorded, tmp_path_factory):
+    """The lakehouse of what was polled."""
+    lakehouse = tmp_path_factory.mktemp("by-polls") / "lake"
+    assert process(recorded / "poll", lakehouse, settings=Settings(shards=8), most_lines=50_000)
+    return lakehouse
+
+
+def tables(source, lakehouse, group=GROUP):
+    assert process(source, lakehouse, settings=Settings(shards=8), most_lines=50_000)
+    return of_group(lakehouse, group)
+
+
+def of_group(lakehouse, group=GROUP):
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
     found = {name: table_rows(lakehouse / name) for name in names}
     assert found["quarantine"] == []
@@ -203,22 +214,20 @@ def test_records_alone(recorded, by_records):
     assert counted["skipped"] == 1  # its first line
 
 
-def test_offsets_that_groups_committed(recorded, tmp_path):
+def test_offsets_that_groups_committed(recorded, polled, tmp_path):
     """By records and by polls, of a classic group, of one of the consumer protocol, and of one without members."""
-    events = {}
-    for source in ("offsets", "poll"):
-        assert process(recorded / source, tmp_path / source, settings=Settings(shards=8), most_lines=50_000) is not None
-        events[source] = table_rows(tmp_path / source / "group_events")
+    assert process(recorded / "offsets", tmp_path / "offsets", settings=Settings(shards=8), most_lines=50_000)
+    events = {name: table_rows(lake / "group_events") for name, lake in (("offsets", tmp_path / "offsets"), ("poll", polled))}
     (topic_id,) = {ids["orders"] for group in (GROUP, NEW_GROUP, SIMPLE) for ids in told(recorded / "poll", group, "ids")}
     for group, committed in ((SIMPLE, {5, 8}), (GROUP, {0, -1}), (NEW_GROUP, {0})):
         stored = offsets_in(events["offsets"], "OFFSETS_STORED", group)
         assert {row["offset"] for row in stored if row["partition"] == "orders-0"} >= committed, group
         assert {row["topic_id"] for row in stored if row["offset"] >= 0} <= {topic_id, None}, group
-        polled = offsets_in(events["poll"], "OFFSETS_POLLED", group)
-        assert {row["offset"] for row in polled if row["partition"] == "orders-0"} >= committed - {-1}, group
-        assert all(row["offset"] <= row["end"] <= 8 for row in polled), group
-        assert 8 in {row["end"] for row in polled if row["partition"] == "orders-0"}, group
-        assert {row["topic_id"] for row in polled} - {None} == {topic_id}, group
+        seen = offsets_in(events["poll"], "OFFSETS_POLLED", group)
+        assert {row["offset"] for row in seen if row["partition"] == "orders-0"} >= committed - {-1}, group
+        assert all(row["offset"] <= row["end"] <= 8 for row in seen), group
+        assert 8 in {row["end"] for row in seen if row["partition"] == "orders-0"}, group
+        assert {row["topic_id"] for row in seen} - {None} == {topic_id}, group
 
 
 def offsets_in(rows, kind, group):
@@ -226,24 +235,26 @@ def offsets_in(rows, kind, group):
 
 
 def test_small_slices_of_records_give_the_same_tables(spark, recorded, by_records, tmp_path):
-    cut = tables(spark, recorded / "offsets", tmp_path / "many", slice_lines=100)
+    settings = Settings(shards=8, slice_lines=100)
+    assert pipeline.run(recorded / "offsets", tmp_path / "many", settings=settings, once=True, spark=spark).late_events == 0
+    cut = of_group(tmp_path / "many")
     for name in ("rebalances", "group_transitions", "member_sessions"):
         assert [r | {"batch_id": 0} for r in cut[name]] == [r | {"batch_id": 0} for r in by_records[name]]
 
 
-def test_polls_alone(spark, recorded, tmp_path):
-    rows = tables(spark, recorded / "poll", tmp_path / "lake")
+def test_polls_alone(polled):
+    rows = of_group(polled)
     # What was the first that a poll saw may be the first rebalance already under way.
     assert summary(rows)[-5:] == WHAT_WAS_DONE[-5:]
     assert len(rows["rebalances"]) in {5, 6}
     assert {r["generation"] for r in rows["rebalances"]} == {None}
     assert rows["group_transitions"][-1]["to_state"] == "Dead"
-    assert main(["check", "--lakehouse", str(tmp_path / "lake")]) == 0
+    assert main(["check", "--lakehouse", str(polled)]) == 0
 
 
-def test_polls_of_a_group_of_the_consumer_protocol(spark, recorded, tmp_path):
+def test_polls_of_a_group_of_the_consumer_protocol(polled):
     """Each rebalance with who came or went, and no epoch."""
-    rows = tables(spark, recorded / "poll", tmp_path / "lake", NEW_GROUP)
+    rows = of_group(polled, NEW_GROUP)
     told = [("MEMBER_JOINED", "n2", 1, 2), ("UNKNOWN", None, 2, 1), ("UNKNOWN", None, 1, 0)]
     assert summary(rows)[-3:] == told
     assert len(rows["rebalances"]) in {3, 4}  # the first poll may have seen the first rebalance under way
@@ -255,9 +266,9 @@ def test_polls_of_a_group_of_the_consumer_protocol(spark, recorded, tmp_path):
     assert rows["group_transitions"][-1]["to_state"] == "Empty"
 
 
-def test_beside_the_brokers_log_nothing_is_told_twice(spark, recorded, tmp_path):
-    log = tables(spark, recorded / "log", tmp_path / "log")
-    both = tables(spark, recorded / "both", tmp_path / "both")
+def test_beside_the_brokers_log_nothing_is_told_twice(recorded, tmp_path):
+    log = tables(recorded / "log", tmp_path / "log")
+    both = tables(recorded / "both", tmp_path / "both")
     told = ("generation", "started_at", "joined_at", "ended_at", "outcome", "cause", "reason", "client_id", "joined", "left")
     assert [[r[c] for c in told] for r in both["rebalances"]] == [[r[c] for c in told] for r in log["rebalances"]]
     causes = [r["cause"] for r in both["rebalances"]]

@@ -21,6 +21,7 @@ from jobs.common.settings import Settings
 from jobs.kafka.topic_records import line_headers, log_headers
 from jobs.lakehouse.folder import opened
 from jobs.lakehouse.reader import account, table_rows
+from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.topic_input import TopicInput, records_at_once
 from schemas.tables import TRACK_TABLES
@@ -50,8 +51,8 @@ def ship(broker, folder, cluster, name, topic, state, *more):
     assert main(["ship", *place, "--topic", topic, "--bootstrap", broker.bootstrap, "--once", *more]) == 0
 
 
-def run(spark, lakehouse, source=None, topic=None, **settings):
-    return pipeline.run(source, lakehouse, settings=Settings(shards=SHARDS, **settings), once=True, spark=spark, topic=topic)
+def run(spark, lakehouse, topic):
+    return pipeline.run(None, lakehouse, settings=Settings(shards=SHARDS), once=True, spark=spark, topic=topic)
 
 
 def tables(lakehouse, cluster):
@@ -95,10 +96,10 @@ def logs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reference(spark, logs, tmp_path_factory):
+def reference(logs, tmp_path_factory):
     """What the files give."""
     lakehouse = tmp_path_factory.mktemp("reference") / "lake"
-    outcome = run(spark, lakehouse, logs, timezone=ZONE)
+    outcome = at_once.process(logs, lakehouse, settings=Settings(shards=SHARDS, timezone=ZONE), most_lines=1 << 30)
     return tables(lakehouse, "one"), outcome.added
 
 
@@ -118,7 +119,7 @@ def shipped(broker, logs, tmp_path_factory):
 def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference, tmp_path):
     """Several clusters, every partition at a pace of its own, and half of the lines twice."""
     lakehouse = tmp_path / "lake"
-    topic = TopicInput(broker.bootstrap, shipped, max_offsets=1_500)
+    topic = TopicInput(broker.bootstrap, shipped, max_offsets=2_500)
     outcome = run(spark, lakehouse, topic=topic)
     batches = {row["batch_id"] for row in table_rows(lakehouse / "group_events")}
     assert len(batches) > 3

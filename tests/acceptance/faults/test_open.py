@@ -183,7 +183,7 @@ def test_the_same_log_in_one_run_and_in_many_batches_shows_the_same(spark, runs,
     shown = "SELECT * EXCLUDE (batch_id) FROM rebalances_open ORDER BY cluster, group_id"
     logs = runs.lakehouse.parent / "logs"
     assert at_once.process(logs, tmp_path / "once", settings=Settings(shards=2), most_lines=1 << 30)
-    run.run(logs, tmp_path / "cut", settings=Settings(shards=2, slice_lines=300), once=True, spark=spark)
+    run.run(logs, tmp_path / "cut", settings=Settings(shards=2, slice_lines=1_000), once=True, spark=spark)
     once, cut, two = (QuestionReader(folder).ask(shown, {}).rows for folder in (tmp_path / "once", tmp_path / "cut", runs.lakehouse))
     assert once == cut == two
     assert len(once) == 1

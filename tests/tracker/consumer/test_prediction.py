@@ -105,7 +105,7 @@ def test_answers_of_recorded_brokers_are_those_of_the_specification():
     assert sum(p.compared for p in found.values()) >= 0.9 * answers, found
 
 
-@pytest.mark.parametrize(("logged", "least"), [(True, 0.6), (False, 0.55)], ids=["both logs", "request log"])
+@pytest.mark.parametrize(("logged", "least"), [pytest.param(True, 0.6, id="both logs"), long(False, 0.55, id="request log")])
 def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, least):
     """Traces with topics that come and go, expressions, lost members and fail-overs. docs/consumer-protocol.md has the shares."""
     answers = agreed = 0

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.effort import long
 from tests.tracker.consumer.traced import CAUSES, LIES, LOG, RECORDS_TOPIC, REQUESTS, START_MS, rounds_of, rows_of, told, traces
 
 pytestmark = pytest.mark.slow
@@ -60,7 +61,7 @@ def test_records_alone_show_every_round_and_all_causes_but_departures():
     }
 
 
-@pytest.mark.parametrize("log", [{LOG}, {LOG, REQUESTS}], ids=["coordinator log", "both logs"])
+@pytest.mark.parametrize("log", [{LOG}, long({LOG, REQUESTS})], ids=["coordinator log", "both logs"])
 def test_beside_the_coordinators_log_every_cause_is_known(log):
     counts, wrong = compared(RECORDS | log)
     assert wrong == []
@@ -100,7 +101,7 @@ def test_records_show_how_long_partitions_had_no_owner():
         assert [row["unavailable_partition_ms"] for row in told(name, RECORDS)[0]] == waits, name
 
 
-LESS = [frozenset({LOG}), frozenset({LOG, REQUESTS})]
+LESS = [long(frozenset({LOG})), frozenset({LOG, REQUESTS})]
 
 
 @pytest.mark.parametrize("log", LESS, ids=["coordinator log", "both logs"])
