@@ -13,8 +13,9 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import Ref, or_none
-from coordinator_model.view.view import PastRebalance, Rebalance, RebalanceTrigger
+from coordinator_model.view.view import PastRebalance
 
 QUIET_MS: Final = 60_000
 """A burst is over when no rebalance has started for so long."""

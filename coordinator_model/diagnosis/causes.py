@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.diagnosis.incidents import SPAN_MS, was_heard_since
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership
-from coordinator_model.view.view import Rebalance, RebalanceTrigger
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 
 FOLLOW_UP_MS: Final = 10_000
 """From the end of one round of a cooperative rebalance to the start of the next, where a member that gave nothing up begins it."""
@@ -84,7 +86,7 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> Re
         cause = _of_rejoin(g, rebalance, culprit)
     elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
         cause = ended.kind
-    return culprit.with_cause(cause)
+    return replace(culprit, cause=cause)
 
 
 def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:

@@ -58,14 +58,14 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         text = catalogue.SESSION_TIMEOUT if is_classic else consumer_catalogue.SESSION_TIMEOUT
         details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
         details |= {"session_timeout_ms": member.session_timeout_ms} if is_classic else {}
-        told = row(g, text, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+        told = row(g, text, change.at_ms, member.client(), signs, words, generation=epoch, **details)
         incidents.hold_back(g, member.heard_ms, told)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         topics = view.episode is not None and any(one.cause in _OF_TOPICS for one in view.episode.rounds)
         remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(member, change.at_ms)
         words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": remedy}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}
-        emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+        emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, member.client(), signs, words, generation=epoch, **details)
 
 
 def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
@@ -96,7 +96,7 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     epoch = episode.rounds[-1].epoch
     details = {"waited_ms": waited_ms, "rebalance_timeout_ms": or_none(member.rebalance_timeout_ms)}
     text = consumer_catalogue.STUCK_RECONCILING
-    emit(g, text, episode.ended_ms, _client(member), signs, words, generation=epoch, **details)
+    emit(g, text, episode.ended_ms, member.client(), signs, words, generation=epoch, **details)
 
 
 def waited_for_interval(g: Emitter, episode: Episode, waited_ms: int) -> None:
@@ -221,7 +221,7 @@ def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member:
     signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
     details = {"sent_epoch": event.generation, "epoch": member.epoch, "after_ms": after_ms}
     text = consumer_catalogue.STALE_COMMIT
-    emit(g, text, event.at_ms, _client(member), signs, {"why": why, "remedy": remedy}, generation=view.epoch, **details)
+    emit(g, text, event.at_ms, member.client(), signs, {"why": why, "remedy": remedy}, generation=view.epoch, **details)
 
 
 def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client) -> None:
@@ -264,7 +264,3 @@ def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: E
     if gone is not None and gone.end_kind in _LEAVES and gone.gone_ms >= 0:
         left_ms.append(gone.gone_ms)
     return any(event.received_ms - at_ms < OWN_LEAVE_MS for at_ms in left_ms)
-
-
-def _client(member: ConsumerMember) -> Client:
-    return member.member_id, member.client_id, member.client_host

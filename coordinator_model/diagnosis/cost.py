@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_model.view.outcomes import SUPERSEDED
-from coordinator_model.view.view import Rebalance
+from coordinator_model.view.rebalance import Rebalance
 
 
 class Cost(NamedTuple):

@@ -15,7 +15,7 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, ObservedMember
-from coordinator_model.view.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
+from coordinator_model.view.rows import MEMBER_SESSIONS, Ref
 from coordinator_model.view.view import PollStall, UndecidedDeparture
 
 DECIDED_MS: Final = 30_000
@@ -31,64 +31,64 @@ def hold_back(
 
     `event`: the line that ended it. `reason`: the client's.
     """
-    kind, finding = session["end_kind"], {}
+    kind, stall = session["end_kind"], None
     is_named = member.member_id in g.view.client_names.values()
     is_followed = bool(member.connection) or is_named
     if kind == reasons.LEFT and not reason and not member.instance_id and is_followed and member.commit_ms < at_ms - CLOSING_COMMIT_MS:
-        finding = removals.poll_timeout(g, member, at_ms, signs)
+        stall = stall_of(member, at_ms, g.view.generation_at(at_ms), signs)
     waits_for_request = event is not None and event.source == COORDINATOR_SOURCE and member.sessions_seen
     is_open = (
-        bool(finding)
+        stall is not None
         or (kind == reasons.SESSION_TIMEOUT and bool(member.instance_id) and is_named)
         or (kind == reasons.LEFT and waits_for_request and reason not in reasons.CLIENT_LIBRARY_REASONS)
     )
     if is_open:
-        passed_ms = silences.limit_passed_ms(silences.quiet(member), at_ms)
-        g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, member.connection, passed_ms, session, finding))
+        g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, session, stall))
     return is_open
 
 
-def hold_back_stall(g: Emitter, at_ms: int, member: ObservedMember, finding: dict[str, Any]) -> None:
-    """Keeps the finding of a stalled poll loop until the client polls again, which shows for how long it did not."""
-    if member.connection and member.rebalance_timeout_ms >= 0:
-        passed_ms = silences.limit_passed_ms(silences.quiet(member), at_ms)
-        g.view.poll_stalls.append(PollStall(at_ms, member.connection, passed_ms, member.rebalance_timeout_ms, finding))
+def stall_of(member: ObservedMember, at_ms: int, generation: int, signs: list[Ref]) -> PollStall:
+    """The facts about a poll loop that stalled: its member left then, or fell silent."""
+    return PollStall(at_ms, silences.limit_passed_ms(silences.quiet(member), at_ms), member, generation, signs)
+
+
+def hold_back_stall(g: Emitter, stall: PollStall) -> None:
+    """Keeps what is known of a stalled poll loop until the client polls again, which shows for how long it did not."""
+    if stall.member.connection and stall.member.rebalance_timeout_ms >= 0:
+        g.view.poll_stalls.append(stall)
     else:
-        g.emit(FINDINGS, **finding)
+        removals.poll_timeout(g, stall)
 
 
 def polls_again(g: Emitter, connection: str, event: Event) -> None:
     """A line shows that the client of this connection, whose poll loop had stalled, polls again."""
-    for stall in [s for s in g.view.poll_stalls if s.connection == connection]:
+    for stall in [s for s in g.view.poll_stalls if s.member.connection == connection]:
         g.view.poll_stalls.remove(stall)
-        _emit_with_gap(g, stall.finding, stall.limit_ms, stall.passed_ms, event)
+        removals.poll_timeout(g, stall, event)
 
 
 def on_join_without_id(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that departed, it shows a stalled poll loop."""
     view, connection = g.view, event.connection
     polls_again(g, connection, event)
-    for departure in [u for u in view.undecided if u.finding and u.connection == connection != ""]:
-        _decide(g, departure, reasons.POLL_TIMEOUT)
-        _emit_with_gap(g, departure.finding, departure.session["rebalance_timeout_ms"], departure.passed_ms, event)
+    for departure in [u for u in view.undecided if u.stall is not None and u.stall.member.connection == connection != ""]:
+        _decide(g, departure, reasons.POLL_TIMEOUT, event)
     # A static member does not leave when it is not polled in time: its session ends (KIP-345). A frozen process would first be refused
     # under its old id, a restarted one has another connection.
     for ended in view.ended:
         if ended.kind != reasons.SESSION_TIMEOUT or ended.stalled or not ended.instance_id or ended.instance_id != event.instance_id:
             continue
         if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended.quiet):
-            finding = _stall_of_static(g, ended, [ended.sign] if ended.sign else [])
-            _emit_with_gap(g, finding, ended.rebalance_timeout_ms, silences.limit_passed_ms(ended.quiet, -1), event)
+            removals.poll_timeout(g, _stall_of_static(g, ended, [ended.sign] if ended.sign else []), event)
 
 
 def on_logged_stall(g: Emitter, member_id: str, signs: list[Ref]) -> None:
     """The client's log reports a stalled poll loop after the coordinator's log reported that the member departed."""
-    for departure in [u for u in g.view.undecided if u.finding and u.member_id == member_id]:
+    for departure in [u for u in g.view.undecided if u.stall is not None and u.member_id == member_id]:
         _decide(g, departure, reasons.POLL_TIMEOUT)
-        g.emit(FINDINGS, **departure.finding)
     for ended in g.view.ended:
         if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
-            g.emit(FINDINGS, **_stall_of_static(g, ended, signs))
+            removals.poll_timeout(g, _stall_of_static(g, ended, signs))
             for departure in [u for u in g.view.undecided if u.member_id == member_id]:
                 _decide(g, departure, reasons.POLL_TIMEOUT)
 
@@ -112,7 +112,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     while undecided and (flush or undecided[0].at_ms + DECIDED_MS < now_ms):
         g.emit(MEMBER_SESSIONS, **undecided.pop(0).session)
     while stalls and (flush or stalls[0].at_ms + DECIDED_MS < now_ms):
-        g.emit(FINDINGS, **stalls.pop(0).finding)
+        removals.poll_timeout(g, stalls.pop(0))
 
 
 def on_leave_request(g: Emitter, member_id: str, *, by_admin: bool) -> None:
@@ -120,30 +120,25 @@ def on_leave_request(g: Emitter, member_id: str, *, by_admin: bool) -> None:
     for departure in [u for u in g.view.undecided if u.member_id == member_id]:
         if by_admin:
             _decide(g, departure, reasons.ADMIN_REMOVED)
-        elif not departure.finding:
+        elif departure.stall is None:
             _decide(g, departure, departure.session["end_kind"])
 
 
-def _decide(g: Emitter, departure: UndecidedDeparture, kind: str) -> None:
+def _decide(g: Emitter, departure: UndecidedDeparture, kind: str, back: Event | None = None) -> None:
     """Writes how a membership ended. The cause of the rebalance that this began follows from it (causes.corrected)."""
     g.view.undecided.remove(departure)
     g.emit(MEMBER_SESSIONS, **{**departure.session, "end_kind": kind})
     for ended in g.view.ended:
         if ended.member_id == departure.member_id:
             ended.kind = kind
+    if departure.stall is not None and kind == reasons.POLL_TIMEOUT:
+        removals.poll_timeout(g, departure.stall, back)
 
 
-def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> dict[str, Any]:
-    """The finding that a static member's session ended because of its poll loop, in place of the session timeout's."""
+def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> PollStall:
+    """A static member's session ended because of its poll loop: that is told in place of the session timeout."""
     ended.stalled = True
     g.view.pending_findings = [pending for pending in g.view.pending_findings if pending.member_id != ended.member_id]
     member = ObservedMember(ended.member_id, ended.instance_id, ended.client_id, ended.client_host)
     member.rebalance_timeout_ms = ended.rebalance_timeout_ms
-    return removals.poll_timeout(g, member, ended.at_ms, signs, ended.generation)
-
-
-def _emit_with_gap(g: Emitter, finding: dict[str, Any], limit_ms: int | None, passed_ms: int, event: Event) -> None:
-    """Writes a POLL_TIMEOUT of a client that polls again: it did not poll for its limit, and since that had passed."""
-    if limit_ms is not None and limit_ms >= 0 and 0 <= passed_ms < event.received_ms:
-        finding = removals.with_poll_gap(finding, limit_ms, limit_ms + event.received_ms - passed_ms, ref(event))
-    g.emit(FINDINGS, **finding)
+    return PollStall(ended.at_ms, silences.limit_passed_ms(ended.quiet, -1), member, ended.generation, signs)

@@ -12,8 +12,8 @@ from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership
 from coordinator_model.view.quiet import Quiet
+from coordinator_model.view.rebalance import Rebalance
 from coordinator_model.view.rows import Ref, or_none
-from coordinator_model.view.view import Rebalance
 
 SLOW_MS: Final = 5_000
 """Members learn of a rebalance within a heartbeat interval, 3 s by default; a longer wait has another reason."""
@@ -44,7 +44,7 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
 def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
     """The members that the join phase waited for until its timeout, and then removed."""
     refused = not_admitted(g)
-    late = (old for old in g.view.ended if old.kind == reasons.JOIN_TIMEOUT and old.member_id in rebalance.departed)
+    late = (old for old in g.view.ended if old.kind == reasons.JOIN_TIMEOUT and rebalance.moves.has_left(old.member_id))
     return sorted((old for old in late if old.client_id not in refused), key=lambda old: old.member_id)
 
 
@@ -101,7 +101,7 @@ def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: in
 def _last_to_join(rebalance: Rebalance) -> str:
     """The member that rejoined SLOW_MS after all others; empty if there is none."""
     joins = sorted((at_ms, member_id) for member_id, at_ms in rebalance.joins.items())
-    if len(joins) < 2 or joins[-1][0] - joins[-2][0] < SLOW_MS or joins[-1][1] in rebalance.added:
+    if len(joins) < 2 or joins[-1][0] - joins[-2][0] < SLOW_MS or rebalance.moves.has_joined(joins[-1][1]):
         return ""
     return joins[-1][1]
 
@@ -111,8 +111,8 @@ def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
 
     The phase waited for one that left if it ended with its departure.
     """
-    answers = [(at_ms, m) for m, at_ms in rebalance.joins.items() if m not in rebalance.added]
-    left = (old for old in g.view.ended if old.member_id in rebalance.departed and old.kind in _BY_THE_CLIENT)
+    answers = [(at_ms, m) for m, at_ms in rebalance.joins.items() if not rebalance.moves.has_joined(m)]
+    left = (old for old in g.view.ended if rebalance.moves.has_left(old.member_id) and old.kind in _BY_THE_CLIENT)
     answers += [(old.at_ms, old.member_id) for old in left if old.at_ms + LOGGED_AFTER_MS >= rebalance.joined_ms]
     return max((answer for answer in answers if rebalance.started_ms < answer[0] <= rebalance.joined_ms), default=(0, ""))[1]
 

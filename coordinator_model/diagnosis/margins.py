@@ -11,8 +11,8 @@ from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
+from coordinator_model.view.rebalance import Rebalance
 from coordinator_model.view.rows import Ref, ref
-from coordinator_model.view.view import Rebalance
 
 NEAR_MISS: Final = 0.8
 """Share of its session timeout that a member was silent for. Healthy clients use a third of it."""
@@ -97,10 +97,9 @@ def check_silence(g: Emitter, view: ConsumerView, member: ConsumerMember, event:
         "limit": f"this group removed a member after {seconds(limit_ms)}" if is_seen else "the session timeout is 45 s by default",
     }
     signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
-    client = member.member_id, member.client_id, member.client_host
     details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms, "session_timeout_seen": is_seen}
     text = consumer_catalogue.HEARTBEAT_NEAR_MISS
-    hold_back(g, since_ms, row(g, text, event.received_ms, client, signs, words, generation=view.epoch, **details))
+    hold_back(g, since_ms, row(g, text, event.received_ms, member.client(), signs, words, generation=view.epoch, **details))
 
 
 def silent_since_ms(view: ConsumerView, member: ConsumerMember) -> int:
@@ -138,10 +137,9 @@ def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int
         "away": seconds(away_ms),
         "meanwhile": "Nobody read its partitions meanwhile." if count is None else f"Partitions that nobody read meanwhile: {count}.",
     }
-    client = member.member_id, member.client_id, member.client_host
     details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back or None}
     before = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch
-    emit(g, text, at_ms, client, signs, words, generation=view.epoch if came_back else before, **details)
+    emit(g, text, at_ms, member.client(), signs, words, generation=view.epoch if came_back else before, **details)
 
 
 def check_expressions(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import current, details_json, emit, row, seconds
+from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
-from coordinator_model.view.rows import Ref, evidence_json, or_none, refs
+from coordinator_model.view.rows import Ref, or_none, ref
+from coordinator_model.view.view import PollStall
 
 
 def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
@@ -46,36 +48,30 @@ def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, 
     }
 
 
-def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None) -> dict[str, Any]:
-    """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
-    limit_ms, quiet = member.rebalance_timeout_ms, silences.quiet(member)
+def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> None:
+    """Reports that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345).
+
+    `back`: the request that shows that the client polls again. It did not for its limit, and since that had passed.
+    """
+    member, at_ms, signs = stall.member, stall.at_ms, stall.signs
+    limit_ms, quiet, text = member.rebalance_timeout_ms, silences.quiet(member), catalogue.POLL_TIMEOUT
     why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
-    words = {
+    words: dict[str, Any] = {
         "departure": departure(is_static=bool(member.instance_id)),
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
-    text = catalogue.POLL_TIMEOUT
     if why == silences.PAUSED:
         silent_ms = at_ms - quiet.heard_ms if quiet.misses_one(at_ms) else quiet.gap_ms
         text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
         words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
-    return row(g, text, at_ms, member.client(), signs, words, generation=generation, **details)
-
-
-def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) -> dict[str, Any]:
-    """A finding of `poll_timeout` once the client polls again, with the time that it did not poll. `sign`: its new JoinGroup."""
-    words = {"departure": finding["message"].partition(" because ")[0], "gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms}
-    words["share"] = max(100 * limit_ms // gap_ms, 1)
-    return {
-        **finding,
-        "message": catalogue.WITH_POLL_GAP.message.format(**words),
-        "advice": catalogue.WITH_POLL_GAP.advice.format(**words),
-        "evidence": evidence_json([*refs(finding["evidence"]), sign]),
-        "details": details_json({**json.loads(finding["details"]), "poll_gap_ms": gap_ms}),
-    }
+    if back is not None and limit_ms >= 0 and 0 <= stall.passed_ms < back.received_ms:
+        gap_ms = details["poll_gap_ms"] = limit_ms + back.received_ms - stall.passed_ms
+        text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
+        words |= {"gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms, "share": max(100 * limit_ms // gap_ms, 1)}
+    emit(g, text, at_ms, member.client(), signs, words, generation=stall.generation, **details)
 
 
 def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], *, led: bool) -> None:

@@ -13,7 +13,7 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.tracker import membership, phases, rebalance_rows
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import COMPLETED
-from coordinator_model.view.view import Rebalance
+from coordinator_model.view.rebalance import Rebalance
 
 STORED_WITHIN_MS: Final = 5_500
 """How long a broker tries to store an assignment (offsets.commit.timeout.ms, 5 s by default), and a little more."""
@@ -68,11 +68,12 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 def write_first(g: Emitter) -> None:
     """Writes the first of the rebalances that have ended."""
     rebalance = g.view.closing[0]
-    if rebalance.missing and rebalance.named in g.view.members and (kind := phases.named_end(rebalance)):
+    if rebalance.moves.missing and rebalance.named in g.view.members and (kind := phases.named_end(rebalance)):
         membership.remove(g, rebalance.named, rebalance.started_ms, kind, rebalance.evidence[:1])
     g.view.closing.pop(0)
     phases.prove(g.view, rebalance)
-    membership.give_up_lost(g, rebalance.ended_ms)
+    for lost in [one for one in g.view.lost if one.at_ms <= rebalance.ended_ms]:  # no line has shown how they went
+        membership.remove(g, lost.member.member_id, lost.at_ms, lost.kind, lost.signs)
     rebalance_rows.write(g, rebalance)
 
 

@@ -53,9 +53,9 @@ def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED)
     phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
     for member_id in list(view.members):
         membership.remove(g, member_id, event.at_ms, reasons.GROUP_GONE, [ref(event)])
-    view.generation, view.member_count, view.stored, view.stored_generation = 0, 0, [], 0
-    view.members_are_known()
-    view.pending.clear()
+    view.generation = 0
+    view.store_empty(0)
+    view.nobody_is_there()
 
 
 def leave_group(g: Emitter, event: Event) -> None:
@@ -72,8 +72,7 @@ def leave_group(g: Emitter, event: Event) -> None:
             g.view.open.evidence.append(ref(event))  # only the request says who asked
         if not member_id:
             continue
-        if member_id in g.view.pending:
-            del g.view.pending[member_id]
+        if g.view.drop_id(member_id):
             continue
         leave(g, event, member_id, entry.reason or event.reason, by_admin=by_admin)
 

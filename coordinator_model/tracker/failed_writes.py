@@ -54,7 +54,7 @@ def take(g: Emitter, event: Event) -> None:
     """Takes a request that its coordinator handled, and answered with an error: a write timed out, or the group was unloaded meanwhile."""
     if event.kind == kinds.JOIN_GROUP and event.error_code == Error.NOT_COORDINATOR:
         if client_in(event.answer_member_id, "") in g.view.unnamed:
-            membership.add(g, event.answer_member_id, event.received_ms, event)
+            membership.learn(g.view.add(event.answer_member_id, event.received_ms), event)
         return
     if event.error_code != Error.COORDINATOR_NOT_AVAILABLE or not _timed_out(event):
         return

@@ -200,19 +200,25 @@ class GroupTracker:
         closing.close_due(self, now_ms)
         if session_is_due:
             expiry.claim_due(self, now_ms, clock)
-        prediction.advance(self, now_ms, clock)
-        incidents.close_due(self, now_ms, clock)
-        departures.close_due(self, now_ms)
-        closing.close_due(self, now_ms)
-        consumer_closing.close_due(self, now_ms)
-        consumer_prediction.advance(self, now_ms)
-        bursts.close_due(self, now_ms)
-        clients_alone.close_due(self, now_ms)
+        self._close(now_ms, clock)
         if session_is_due or self._due_times() != self._dues:
             self._note_due()  # what was done may have made other things due
         if (*self._dues, self._session_ms) == before:  # what is still due waits for something else
             self._is_new = False
             self._next_ms = self._next_look_ms()
+
+    def _close(self, now_ms: int, clock: BrokerClock | None, *, flush: bool = False) -> None:
+        """Does what has waited long enough: first what decides other things. `flush`: nothing more will come."""
+        prediction.advance(self, now_ms, clock, flush=flush)
+        departures.close_due(self, now_ms, flush=flush)
+        closing.close_due(self, now_ms, flush=flush)
+        incidents.close_due(self, now_ms, clock, flush=flush)
+        consumer_closing.close_due(self, now_ms, flush=flush)
+        consumer_prediction.advance(self, now_ms, flush=flush)
+        if flush:
+            rebalance_rows.count_open(self)
+        bursts.close_due(self, now_ms, flush=flush)
+        clients_alone.close_due(self, now_ms, flush=flush)
 
     def _look_ms(self, now_ms: int) -> int:
         """When anything is to be done next. Looks at all members only if a session may run out by then: a group may have thousands."""
@@ -242,15 +248,7 @@ class GroupTracker:
 
     def flush(self, clocks: dict[str, BrokerClock]) -> None:
         """Writes what still waits for more lines: the input ended."""
-        prediction.advance(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
-        departures.close_due(self, self.view.horizon_ms, flush=True)
-        closing.close_due(self, self.view.horizon_ms, flush=True)
-        incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
-        consumer_closing.close_due(self, self.view.horizon_ms, flush=True)
-        consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
-        rebalance_rows.count_open(self)
-        bursts.close_due(self, self.view.horizon_ms, flush=True)
-        clients_alone.close_due(self, self.view.horizon_ms, flush=True)
+        self._close(self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         self._note_due()
 
     def hear_clients(self, events: Collection[Event]) -> None:
@@ -321,7 +319,7 @@ class GroupTracker:
         if was is not None:
             phases.change_state(self, at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
         view.broker, view.since_ms, view.logged, view.unloaded_ms = event.broker, at_ms, False, -1
-        view.unclaimed, view.pending = [], {}
+        view.forget_requests()
         phases.read_back(self, at_ms, signs)
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, at_ms)

@@ -83,18 +83,11 @@ def _lose_sight(g: Emitter, event: Event, generation: int) -> None:
         phases.end_unseen(g, running, State.STABLE)
         view.state = State.STABLE
     phases.change_state(g, event.received_ms, State.STABLE, phases.LINES_MISSING, [ref(event)])
-    view.members = {m: member for m, member in view.members.items() if max(member.joined_ms, member.alive_ms) >= since_ms}
-    view.arrived = [m for m in view.arrived if m in view.members]
-    gone = {old.member_id for old in view.ended if old.at_ms >= since_ms}
-    view.gone = [m for m in view.gone if m in gone]
-    view.unclaimed = [trigger for trigger in view.unclaimed if trigger.at_ms >= since_ms]
-    view.pending = {m: at_ms for m, at_ms in view.pending.items() if at_ms >= since_ms}
+    view.lose_sight(since_ms)
     for pending in view.pending_findings:
         if pending.at_ms >= since_ms:
             pending.row["generation"] = generation
-    view.complete, view.member_count, view.untold, view.unnamed = False, -1, 0, {}
-    view.stored, view.stored_generation, view.leader_id = None, -1, ""
-    view.unowned, view.owners_lost, view.revoked = {}, True, []
+    view.leader_id, view.unowned, view.owners_lost, view.revoked = "", {}, True, []
     view.make_generation(event.received_ms, generation)
     prediction.drop(g, event.received_ms)
 
@@ -103,5 +96,6 @@ def _end_unseen(g: Emitter) -> None:
     """Ends the rebalance that runs with its last line: when it ended, no line shows."""
     running = g.view.open
     if running is not None:
-        running.end_seen, g.view.stored = False, None
+        running.end_seen = False
+        g.view.store(None)
         phases.abandon(g, running.joined_ms)

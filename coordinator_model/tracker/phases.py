@@ -12,10 +12,11 @@ from coordinator_model.states import State
 from coordinator_model.tracker import membership, rebalance_rows
 from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
-from coordinator_model.view.emit import Emitter
+from coordinator_model.view.emit import Emitter, write_transition
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED, SUPERSEDED
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import Ref
-from coordinator_model.view.view import Rebalance, RebalanceTrigger, View
+from coordinator_model.view.view import View
 
 GROUP_LOADED: Final = "GROUP_LOADED"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
@@ -70,18 +71,8 @@ def open_rebalance(
     )
     if trigger is not None:
         rebalance.triggers.insert(0, trigger)
-    for member_id in view.gone:
-        rebalance.departed.append(member_id)
-        ended = view.ended_membership(member_id)
-        if ended is not None:  # in a log with holes it may have departed long ago
-            rebalance.stopped[member_id] = ended.stopped_ms()
-    rebalance.added = [m for m in view.arrived if m in view.members]
-    if from_state is State.EMPTY:
-        rebalance.count_before, view.stored, view.stored_generation = 0, [], max(rebalance.old_generation, 0)
-    elif view.complete:
-        rebalance.count_before = view.size() - len(rebalance.added) + len(rebalance.departed)
+    view.begin(rebalance)
     _note_owners(view, rebalance)
-    view.unclaimed, view.arrived, view.gone = [], [], []
     view.open = rebalance
     view.state = State.PREPARING_REBALANCE
     rebalance_rows.write_transitions(g, rebalance)
@@ -91,7 +82,7 @@ def open_rebalance(
 def _note_owners(view: View, rebalance: Rebalance) -> None:
     """Notes who owned which partitions before a rebalance."""
     owners = {member.member_id: member.owned_since(view.assigned_ms) for member in view.members.values()}
-    gone = [ended for member_id in view.gone if (ended := view.ended_membership(member_id)) is not None]
+    gone = [ended for member_id in rebalance.moves.left() if (ended := view.ended_membership(member_id)) is not None]
     owners |= {member.member_id: member.owned_since(view.assigned_ms) for member in gone}
     rebalance.owned_before = {p: member_id for member_id, partitions in owners.items() for p in partitions or ()}
     rebalance.owners_unknown = view.converted_ms > view.completed_ms or (  # consumer groups name partitions otherwise
@@ -121,9 +112,9 @@ def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
     """Adds a trigger to the rebalance that it belongs to: the one in which the member departed, the open one, or the next."""
     view = g.view
     running = view.open
-    if running is not None and (0 <= running.joined_ms < trigger.at_ms or trigger.member_id in view.gone):
+    if running is not None and (0 <= running.joined_ms < trigger.at_ms or view.moves.has_left(trigger.member_id)):
         running = None  # after the join phase it begins the next one
-    running = next((r for r in view.unfinished() if trigger.member_id and trigger.member_id in r.departed), running)
+    running = next((r for r in view.unfinished() if r.moves.has_left(trigger.member_id)), running)
     triggers = running.triggers if running is not None else view.unclaimed
     if not any(t.member_id == trigger.member_id and t.cause == trigger.cause and trigger.member_id for t in triggers):
         triggers.append(trigger)
@@ -187,24 +178,15 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     running.generation = generation
     view.make_generation(at_ms, generation)
     running.outcome = EMPTIED
-    running.count_after = 0
     running.evidence += signs
     # Whoever the coordinator added in this millisecond was added to the empty group, and begins the next rebalance.
     since = [member_id for member_id, member in view.members.items() if member.joined_ms == at_ms] if view.logged else []
-    if since:
-        view.arrived = since
-        running.added = [member_id for member_id in running.added if member_id not in since]
     for member_id in [m for m in view.members if m not in since]:  # the coordinator may log how they left only after this
         kind = named_end(running) if member_id == running.named else ""
         membership.lose(g, member_id, at_ms, kind or reasons.UNKNOWN, signs)
     view.state = State.EMPTY
     view.open = None
-    view.stored, view.stored_generation = [], generation
-    unnamed = max(view.untold, 0) if running.count_before >= 0 else 0
-    view.members_are_known()
-    view.untold = running.missing = unnamed  # whom no line names went with the others
-    view.member_count = 0
-    view.pending.clear()
+    view.empty(running, since)
     view.closing.append(running)
     rebalance_rows.write_transitions(g, running)
 
@@ -228,7 +210,8 @@ def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:
         _end_between(g, running, State.EMPTY)
         return
     if _may_have_ended(running, at_ms):
-        running.end_seen, view.stored, at_ms = False, None, running.joined_ms
+        running.end_seen, at_ms = False, running.joined_ms
+        view.store(None)
     running.ended_ms = max(at_ms, running.started_ms)
     running.outcome = ABANDONED
     running.evidence += signs or []
@@ -274,7 +257,7 @@ def change_state(g: Emitter, at_ms: int, to: State, trigger: str, signs: list[Re
     if view.state is to:
         return
     if view.state is not None:
-        rebalance_rows.write_transition(g, at_ms, view.state, to, view.generation, trigger, signs)
+        write_transition(g, at_ms, (view.state.value, to.value), view.generation, trigger, signs)
     view.state = to
 
 
@@ -283,9 +266,8 @@ def prove(view: View, rebalance: Rebalance) -> None:
     if rebalance.outcome != COMPLETED or rebalance.proven:
         return
     rebalance.proven = True
-    since = [m for m in view.gone if (ended := view.ended_membership(m)) is not None and ended.at_ms >= rebalance.ended_ms]
-    view.stored = [*(m for m in view.members if m not in view.arrived), *since, *view.unnamed] if view.complete else None
-    view.stored_generation, view.assigned_ms = rebalance.generation, rebalance.ended_ms
+    view.assigned_ms = rebalance.ended_ms
+    view.store(rebalance)
 
 
 def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:

@@ -38,7 +38,6 @@ from coordinator_model.view.view import Prediction
 LATE_MS: Final = 1_000
 """A broker's timers fire late by this much at most, unless the broker itself stalls."""
 
-
 CROSSING_AT_MOST: Final = 16
 STALL_MS: Final = 5_000
 """A broker whose log is silent for so long, with clients that heartbeat every 3 s, had stalled."""

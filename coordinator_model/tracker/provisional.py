@@ -15,9 +15,10 @@ from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Episode
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import REBALANCES, Row
+from coordinator_model.view.rebalance import Rebalance
+from coordinator_model.view.rows import REBALANCES, REBALANCES_PROVISIONAL, Row
 from coordinator_model.view.settings import TrackerSettings
-from coordinator_model.view.view import Rebalance, View
+from coordinator_model.view.view import View
 
 _WHO: Final = ("member_id", "instance_id", "client_id", "client_host", "reason")
 _SHOWN_BY_ASSIGNMENTS: Final = frozenset(
@@ -49,31 +50,25 @@ def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
     told: list[Row] = []
     all_waits: set[str] = set()
     for rebalance, waits in waiting(g):
-        if isinstance(rebalance, Episode):
-            told.append(_episode_so_far(g, rebalance, waits))
-            continue
-        if rebalance.ended_ms < 0:
-            if len(view.unfinished()) == 1:
+        is_whose_open = False
+        if isinstance(rebalance, Episode):  # its cause is settled when it ends; lines that follow may name the client of a member
+            assert view.consumer is not None
+            episode_rows.write(g, view.consumer, rebalance)
+        else:
+            if rebalance.ended_ms < 0 and len(view.unfinished()) == 1:
                 break  # what seemed to supersede it was a damaged line
-            closing.end_with(g, rebalance, view.unfinished()[1])
-        all_waits.update(waits)
-        is_whose_open = _is_whose_open(rebalance, all_waits)
-        closing.write_first(g)
+            if rebalance.ended_ms < 0:
+                closing.end_with(g, rebalance, view.unfinished()[1])
+            all_waits.update(waits)
+            is_whose_open = _is_whose_open(rebalance, all_waits)
+            closing.write_first(g)
         values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
         if is_whose_open:
             values = {**values, **dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}
-        elif _is_why_open(values, all_waits, undecided):
+        elif isinstance(rebalance, Rebalance) and _is_why_open(values, all_waits, undecided):
             values = {**values, "cause": reasons.UNKNOWN}
-        told.append(unended.provisional(values, ", ".join(waits)))
+        told.append(Row(REBALANCES_PROVISIONAL, {"waits_for": ", ".join(waits), **unended.ONLY_OPEN, **values}))
     return told
-
-
-def _episode_so_far(g: GroupTracker, episode: Episode, waits: tuple[str, ...]) -> Row:
-    """A rebalance of the consumer protocol. Its cause is settled when it ends; lines that follow may name the client of a member."""
-    assert g.view.consumer is not None
-    episode_rows.write(g, g.view.consumer, episode)
-    values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
-    return unended.provisional(values, ", ".join(waits))
 
 
 def _is_whose_open(rebalance: Rebalance, waits: Collection[str]) -> bool:

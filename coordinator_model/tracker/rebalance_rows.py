@@ -12,10 +12,10 @@ from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
 from coordinator_model.states import State
 from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
-from coordinator_model.view.emit import Emitter
+from coordinator_model.view.emit import Emitter, write_transition
 from coordinator_model.view.outcomes import COMPLETED, EMPTIED
-from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json, or_none
-from coordinator_model.view.view import Rebalance, RebalanceTrigger
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
+from coordinator_model.view.rows import REBALANCES, evidence_json, or_none
 
 GROUP_PROTOCOL: Final = "classic"
 """The value of `rebalances.group_protocol`."""
@@ -26,7 +26,6 @@ LINES_MISSING: Final = "LINES_MISSING"
 TOGETHER_MS: Final = 5
 """Of 84 pairs of first JoinGroups in recordings, only some that arrived within this time were handled in the other order."""
 _REJOINS: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.SUBSCRIPTION_CHANGED})
-"""How the group came into its state is not in the log."""
 
 
 def write(g: Emitter, rebalance: Rebalance) -> None:
@@ -41,16 +40,14 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     causes.note_revoked(g, rebalance)
     slowest = joiners.slowest(g, rebalance)
     margins.check_assignment(g, rebalance)
-    known = g.view.identity(culprit.member_id)  # lines after the trigger may show who it is
-    culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
-    culprit.client_host = known[2] or culprit.client_host
+    culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
     open_start = rebalance.bounded and not rebalance.exact
     # Else the log begins in its middle, or its first line is not understood.
     start_seen = not (open_start or _is_unheard(rebalance)) and (rebalance.exact or rebalance.settled or culprit.cause != reasons.UNKNOWN)
     joined_ms = or_none(rebalance.joined_ms)
     if (open_start and rebalance.generation < 0) or _join_phase_ended_unseen(rebalance):
         joined_ms = None  # a poll, or an assignment, shows the end of both phases at once
-    g.view.untold -= rebalance.missing
+    g.view.settle(rebalance)
     rebalance.owners_unknown = rebalance.owners_unknown or (g.view.owners_lost and rebalance.from_state is not State.EMPTY)
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     g.view.owners_lost = cost.leaves_unknown(rebalance)
@@ -68,16 +65,11 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         sync_ms=rebalance.ended_ms - joined_ms if joined_ms is not None and rebalance.end_seen else None,
         total_ms=rebalance.ended_ms - rebalance.started_ms if (start_seen or open_start) and rebalance.end_seen else None,
         outcome=rebalance.outcome,
-        cause=culprit.cause,
-        reason=culprit.reason or None,
-        member_id=culprit.member_id or None,
-        instance_id=culprit.instance_id or None,
-        client_id=culprit.client_id or None,
-        client_host=culprit.client_host or None,
+        **culprit.columns(),
         members_before=or_none(rebalance.count_before),
         members_after=or_none(rebalance.count_after),
-        joined=sorted(rebalance.added),
-        left=sorted(rebalance.departed),
+        joined=sorted(rebalance.moves.joined()),
+        left=sorted(rebalance.moves.left()),
         slowest_member_id=slowest or None,
         leader_id=rebalance.leader_id or None,
         protocol=rebalance.protocol or None,
@@ -88,8 +80,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         assignment_ms=_assignment_ms(rebalance),
         first_fetch_ms=first_fetch_ms,
         first_fetch_member_id=first_fetch_member_id,
-        joined_unnamed=rebalance.unnamed,
-        left_unnamed=rebalance.missing,
+        joined_unnamed=rebalance.moves.unnamed,
+        left_unnamed=rebalance.moves.missing,
         start_seen=start_seen,
         group_protocol=GROUP_PROTOCOL,
         first_epoch=None,
@@ -130,34 +122,10 @@ def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) 
         steps.append((rebalance.ended_ms, steps[-1][2], State(rebalance.next_state), made, LINES_MISSING))
     for number, step in enumerate(steps):
         if number >= rebalance.transitions_written:
-            write_transition(g, *step, rebalance.evidence, culprit if number == 0 else None)
+            at_ms, old, new, generation, trigger = step
+            client = culprit.columns() if number == 0 else None
+            write_transition(g, at_ms, (old.value, new.value), generation, trigger, rebalance.evidence, client)
     rebalance.transitions_written = max(rebalance.transitions_written, len(steps))
-
-
-def write_transition(
-    g: Emitter,
-    at_ms: int,
-    from_state: State,
-    to_state: State,
-    generation: int,
-    trigger: str,
-    signs: list[Ref],
-    culprit: RebalanceTrigger | None = None,
-) -> None:
-    """Writes one change of state. `culprit`: what caused it, where that is a client."""
-    g.emit(
-        GROUP_TRANSITIONS,
-        occurred_at=at_ms,
-        from_state=from_state.value,
-        to_state=to_state.value,
-        generation=or_none(generation),
-        trigger=trigger,
-        member_id=(culprit.member_id or None) if culprit else None,
-        client_id=(culprit.client_id or None) if culprit else None,
-        client_host=(culprit.client_host or None) if culprit else None,
-        reason=(culprit.reason or None) if culprit else None,
-        evidence=evidence_json(signs),
-    )
 
 
 def started_ms(rebalance: Rebalance) -> int:

@@ -25,8 +25,8 @@ from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView, Episode
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import ENDED, OPEN
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import REBALANCES_PROVISIONAL, Row, evidence_json, or_none
-from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 TOLD_AFTER_MS: Final = SLOW_MS
 """A rebalance that is shorter than this is not told of while it runs: most are."""
@@ -47,18 +47,13 @@ WAITS: Final = {
 
 RAISED: Final = "RAISED"
 CLEARED: Final = "CLEARED"
-_ONLY_OPEN: Final = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
+ONLY_OPEN: Final = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
 _NOT_YET: Final = (
     *("joined_at", "join_ms", "sync_ms", "members_after", "slowest_member_id", "leader_id", "partitions", "partitions_moved"),
     *("unavailable_partition_ms", "assignment_ms", "first_fetch_ms", "first_fetch_member_id", "first_epoch", "rounds", "interval_wait_ms"),
     *("reason", "protocol"),
 )
 """What is known only of a rebalance that has ended, or of the other protocol alone."""
-
-
-def provisional(values: dict[str, Any], waits_for: str) -> Row:
-    """The provisional row of a rebalance that has ended."""
-    return Row(REBALANCES_PROVISIONAL, {"waits_for": waits_for, **_ONLY_OPEN, **values})
 
 
 def take_news(g: Emitter, *, input_ended: bool) -> list[Row]:
@@ -118,36 +113,27 @@ def _of_classic(g: Emitter, rebalance: Rebalance) -> dict[str, Any]:
     is_joined, is_polled = rebalance.joined_ms >= 0, rebalance.bounded and not rebalance.exact
     started_ms = rebalance_rows.started_ms(rebalance)
     culprit = rebalance.decided or RebalanceTrigger(started_ms, reasons.UNKNOWN, _named(rebalance))
-    instance_id, client_id, client_host = view.identity(culprit.member_id)
     if is_joined:
         awaited, unnamed = [rebalance.leader_id] if rebalance.leader_id else [], 0
     else:
         awaited, unnamed = _not_rejoined(g, rebalance, culprit.member_id)
-    known = {
-        "generation": or_none(rebalance.generation),
-        "joined_at": or_none(rebalance.joined_ms),
-        "join_ms": rebalance.joined_ms - started_ms if is_joined and rebalance.exact else None,
-        "reason": culprit.reason or None,
-        "leader_id": rebalance.leader_id or None,
-        "protocol": rebalance.protocol or None,
-    }
     return _values(
         g,
         started_ms,
         {
-            **known,
+            "generation": or_none(rebalance.generation),
+            "joined_at": or_none(rebalance.joined_ms),
+            "join_ms": rebalance.joined_ms - started_ms if is_joined and rebalance.exact else None,
+            "leader_id": rebalance.leader_id or None,
+            "protocol": rebalance.protocol or None,
             "waits_for": SYNC if is_joined else JOIN,
             "awaited": awaited,
             "awaited_unnamed": unnamed,
             "limit_ms": or_none(max((member.rebalance_timeout_ms for member in view.members.values()), default=-1)),
-            "cause": culprit.cause,
-            "member_id": culprit.member_id or None,
-            "instance_id": instance_id or culprit.instance_id or None,
-            "client_id": client_id or culprit.client_id or None,
-            "client_host": client_host or culprit.client_host or None,
+            **culprit.known_as(*view.identity(culprit.member_id)).columns(),
             "members_before": or_none(rebalance.count_before),
-            "joined": sorted(rebalance.added),
-            "left": sorted(rebalance.departed),
+            "joined": sorted(rebalance.moves.joined()),
+            "left": sorted(rebalance.moves.left()),
             "evidence": evidence_json(rebalance.evidence),
             "start_seen": rebalance.exact or (rebalance.decided is not None and not is_polled),
             "group_protocol": rebalance_rows.GROUP_PROTOCOL,
@@ -165,14 +151,14 @@ def _not_rejoined(g: Emitter, rebalance: Rebalance, began: str) -> tuple[list[st
     view = g.view
     if rebalance.from_state is State.EMPTY:
         return [], 0  # the broker waits for members to come, and for none of them
-    former = view.members.keys() - {*rebalance.added, began}
+    former = view.members.keys() - {*rebalance.moves.joined(), began}
     heard_ms = max(rebalance.started_ms, view.horizon_ms - _HEARD_MS)
     if alive := [m for m in former if view.members[m].called_ms >= heard_ms]:
         return sorted(alive), 0
     # Where only the line about its assignment names the leader, it is not among `members`.
-    former |= {view.leader_id} - {"", began, *rebalance.added, *(old.member_id for old in view.ended)}
-    count = (rebalance.count_before if rebalance.count_before >= 0 else view.member_count) - len(rebalance.departed)
-    rejoined = began != "" and began not in rebalance.added and began not in rebalance.departed
+    former |= {view.leader_id} - {"", began, *rebalance.moves.joined(), *(old.member_id for old in view.ended)}
+    count = (rebalance.count_before if rebalance.count_before >= 0 else view.member_count) - len(rebalance.moves.left())
+    rejoined = began != "" and began not in rebalance.moves.by_name
     return sorted(former), max(count - len(former) - rejoined, 0)
 
 

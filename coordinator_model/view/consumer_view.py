@@ -13,31 +13,20 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from coordinator_model.events import Event
+from coordinator_model.view.members import Membership
 from coordinator_model.view.rows import Ref
 
 
-class ConsumerMember(Struct, array_like=True):
+class ConsumerMember(Membership, Struct, array_like=True):
     """One member of a group of the consumer protocol."""
 
-    member_id: str
-    instance_id: str = ""
-    client_id: str = ""
-    client_host: str = ""
-    software: str = ""
-    connection: str = ""
     epoch: int = -1  # that of the last accepted answer
-    joined_ms: int = -1
     heard_ms: int = -1  # arrival of its last accepted heartbeat
-    heartbeats: int = 0
-    longest_gap_ms: int = -1  # between accepted heartbeats
-    session_timeout_ms: int = -1  # that it asked for, if it speaks the classic protocol: for others it is a setting of the group
-    rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None  # by name; None: unknown
     partitions: tuple[str, ...] | None = None  # that it may own, as topic id and number; None: unknown
     told_ms: int = -1  # when it was told to give partitions up, which it has not acknowledged
     giving: tuple[str, ...] = ()  # those partitions
     away_ms: int = -1  # when a static member left for a while
-    last_sign: Ref | None = None
     caught_up: int = 0  # `ConsumerView.frees` at its last answer
     gone_ms: int = -1  # when it departed
     end_kind: str = ""  # how
@@ -122,6 +111,11 @@ class Episode(Struct, array_like=True):
     cut_off: bool = False  # the group became classic before it ended
     polled: bool = False  # only polls show it: its one round has no epoch
 
+    def come(self, member_id: str) -> None:
+        """A member joined in this rebalance."""
+        if member_id not in self.joined:
+            self.joined.append(member_id)
+
     def depart(self, member_id: str) -> None:
         """A member is gone. One that came in this rebalance leaves no trace in its counts."""
         if member_id in self.joined:
@@ -197,6 +191,17 @@ class ConsumerView(Struct, array_like=True):
     hash_epoch: int = -1  # the epoch of `metadata_hash`
     stalls: dict[str, int] = {}  # clients whose logs said that poll() was not called in time: when they said so last
     since_4_3: int = -1  # whether first epochs showed the rules of Kafka 4.3: 0 or 1; -1: they did not
+
+    def find(self, member_id: str, instance_id: str = "") -> ConsumerMember:
+        """The member that a line names. If it was not known, the line about its coming is missing, as may be those about others."""
+        self.complete = self.complete and member_id in self.members
+        return self.members.setdefault(member_id, ConsumerMember(member_id, instance_id))
+
+    def admit(self, member: ConsumerMember, *, joins: bool) -> ConsumerMember:
+        """A member comes, or is known already. `joins`: in the rebalance that runs, if one does."""
+        if member.member_id not in self.members and joins and self.episode is not None:
+            self.episode.come(member.member_id)
+        return self.members.setdefault(member.member_id, member)
 
     def is_written(self) -> bool:
         """Whether all its rebalances so far have ended, and their rows are written."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
 
+from coordinator_model.view.rows import GROUP_TRANSITIONS, Ref, evidence_json, or_none
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
@@ -16,3 +18,28 @@ class Emitter(Protocol):
 
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""
+
+
+_WHO: Final = ("member_id", "client_id", "client_host", "reason")
+
+
+def write_transition(
+    g: Emitter,
+    at_ms: int,
+    states: tuple[str, str],
+    generation: int,
+    trigger: str,
+    signs: Iterable[Ref],
+    client: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes one change of state, from one to another. `client`: the columns of the client that caused it, if one did."""
+    g.emit(
+        GROUP_TRANSITIONS,
+        occurred_at=at_ms,
+        from_state=states[0],
+        to_state=states[1],
+        generation=or_none(generation),
+        trigger=trigger,
+        **{name: (client or {}).get(name) for name in _WHO},
+        evidence=evidence_json(signs),
+    )

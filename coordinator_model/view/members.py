@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from msgspec import Struct
 
+from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.quiet import Quiet
-from coordinator_model.view.rows import Ref
+from coordinator_model.view.rows import Ref, evidence_json, or_none
 
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -20,8 +22,8 @@ def client_in(member_id: str, instance_id: str) -> str:
     return member_id[: match.start()] if match is not None and not instance_id else ""
 
 
-class ObservedMember(Struct, array_like=True):
-    """One membership that has not ended, as far as the logs show it."""
+class Membership(Struct):
+    """What is known of a member, whatever protocol it speaks."""
 
     member_id: str
     instance_id: str = ""
@@ -29,18 +31,65 @@ class ObservedMember(Struct, array_like=True):
     client_host: str = ""
     software: str = ""
     connection: str = ""
-    session_timeout_ms: int = -1
+    session_timeout_ms: int = -1  # that it asked for: in the consumer protocol it is a setting of the group
     rebalance_timeout_ms: int = -1
     joined_ms: int = -1
+    heartbeats: int = 0
+    longest_gap_ms: int = -1  # between accepted heartbeats
+    last_sign: Ref | None = None
+
+    def learn(self, event: Event) -> None:
+        """Takes its identity and timeouts from an event."""
+        self.instance_id = event.instance_id or self.instance_id
+        self.client_id = event.client_id or self.client_id
+        self.client_host = event.client_host or self.client_host
+        self.software = event.software or self.software
+        self.connection = event.connection or self.connection
+        if event.session_timeout_ms >= 0:
+            self.session_timeout_ms = event.session_timeout_ms
+        if event.rebalance_timeout_ms >= 0:
+            self.rebalance_timeout_ms = event.rebalance_timeout_ms
+
+    def client_name(self) -> str:
+        """The client.id, as far as it is known."""
+        return self.client_id
+
+    def client(self) -> tuple[str, str, str]:
+        """Member id, client.id and host."""
+        return self.member_id, self.client_name(), self.client_host
+
+    def shared(self) -> dict[str, Any]:
+        """What stays when the group changes its protocol."""
+        return {name: getattr(self, name) for name in Membership.__struct_fields__} | {"client_id": self.client_name()}
+
+    def session(self, at_ms: int, kind: str, signs: Iterable[Ref], *, is_heard: bool, joined_ms: int) -> dict[str, Any]:
+        """The row of `member_sessions`. `is_heard`: a request log shows its heartbeats."""
+        return {
+            "member_id": self.member_id,
+            "instance_id": self.instance_id or None,
+            "client_id": self.client_name() or None,
+            "client_host": self.client_host or None,
+            "software": self.software or None,
+            "joined_at": or_none(joined_ms),
+            "ended_at": at_ms,
+            "end_kind": kind,
+            "session_timeout_ms": or_none(self.session_timeout_ms),
+            "rebalance_timeout_ms": or_none(self.rebalance_timeout_ms),
+            "heartbeats": self.heartbeats if is_heard else None,
+            "longest_gap_ms": or_none(self.longest_gap_ms),
+            "evidence": evidence_json(signs),
+        }
+
+
+class ObservedMember(Membership, Struct, array_like=True):
+    """One membership that has not ended, as far as the logs show it."""
+
     renewed_ms: int = -1  # when the session timer was last known to restart
     seen_ms: int = -1  # last accepted heartbeat or commit; an answer REBALANCE_IN_PROGRESS counts as accepted
     beat_ms: int = -1  # arrival of the last heartbeat
-    heartbeats: int = 0
-    longest_gap_ms: int = -1
     protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: Kafka compares them for equality
     topics: tuple[str, ...] = ()
     partitions: tuple[str, ...] | None = None
-    last_sign: Ref | None = None
     sessions_seen: bool = False  # whether a request log shows this member's heartbeats
     commit_ms: int = -1  # last accepted commit
     connections: list[str] = []  # the latest connections that it sent requests on
@@ -65,10 +114,6 @@ class ObservedMember(Struct, array_like=True):
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
         return self.client_id or client_in(self.member_id, self.instance_id)
-
-    def client(self) -> tuple[str, str, str]:
-        """Member id, client.id and host."""
-        return self.member_id, self.client_name(), self.client_host
 
     def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
         """The partitions that it owned when an assignment was made for the last time; None if that is not known."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.diagnosis import cost
 from coordinator_model.states import State
-from coordinator_model.view.view import Rebalance
+from coordinator_model.view.rebalance import Rebalance
 from tests.specification.choices import chosen
 from tests.tracker.story import Story, table
 

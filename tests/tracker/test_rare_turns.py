@@ -11,8 +11,9 @@ from coordinator_model.states import State
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.tracker.quiet import resting
 from coordinator_model.view.outcomes import SUPERSEDED
+from coordinator_model.view.rebalance import Rebalance
 from coordinator_model.view.settings import TrackerSettings
-from coordinator_model.view.view import Rebalance, View
+from coordinator_model.view.view import View
 from tests.tracker.quiet.test_forgetting import clock
 from tests.tracker.story import JOINED, START_MS, Story, play, table
 from tests.tracker.test_clean_up import cleaned, emptied, ends

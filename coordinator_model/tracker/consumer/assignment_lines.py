@@ -14,7 +14,7 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import episodes, heartbeats, ownership
 from coordinator_model.view import reasons
-from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
+from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.emit import Emitter
 
 _PARTITIONS: Final = re.compile(r"state=(\w+), assignedPartitions=\[([^\]]*)\](?: and revokedPartitions=\[([^\]]*)\])?\.")
@@ -32,7 +32,7 @@ def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     episodes.forget_logged(g, view)
     view.heard, at_ms, epoch = True, event.at_ms, event.generation
-    member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
+    member = view.find(event.member_id)
     partitions, revoked = (_listed(found[2]), _listed(found[3])) if view.group_type != kinds.SHARE else (None, ())
     must_give_up = found[1] in _UNREVOKED
     is_told = must_give_up and bool(set(revoked) - set(member.giving))

@@ -72,15 +72,12 @@ def explain_join(g: Emitter, view: ConsumerView, event: Event, member: ConsumerM
 
 
 def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:
-    member_id = change.member_id
-    present = view.members.get(member_id)
-    if change.comer is not None and present is None:
-        episode.joined += [member_id] if change.cause else []
-    elif present is not None and change.cause in members.END_KINDS:
+    present = view.members.get(change.member_id)
+    if present is not None and change.cause in members.END_KINDS:
         _note_wait(episode, one, present, change.cause)
         ownership.free(view, episode, present, present.partitions or (), one.at_ms)
         ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
-        episode.depart(member_id)
+        episode.depart(change.member_id)
     members.take_effect(g, view, change)
 
 

@@ -55,7 +55,7 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
     episodes.seen(g, view, event, epoch)
     if episodes.member_of(view, member_id) is None:
-        view.members[member_id] = member
+        view.admit(member, joins=False)
     members.learn(member, event)
     episode = view.episode
     if episode is not None and (epoch > member.epoch or member.caught_up < view.frees):

@@ -10,9 +10,9 @@ from coordinator_model.diagnosis import bursts, consumer_findings
 from coordinator_model.tracker.consumer import doubtful_epochs, members
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
-from coordinator_model.view.emit import Emitter
+from coordinator_model.view.emit import Emitter, write_transition
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED
-from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCE_ROUNDS, REBALANCES, Ref, evidence_json, or_none
+from coordinator_model.view.rows import REBALANCE_ROUNDS, REBALANCES, Ref, evidence_json, or_none
 from coordinator_model.view.view import PastRebalance
 
 PROTOCOL: Final = "consumer"
@@ -21,6 +21,9 @@ EMPTY, STABLE, RECONCILING, DEAD = "Empty", "Stable", "Reconciling", "Dead"
 ALL_RECONCILED: Final = "ALL_MEMBERS_RECONCILED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
+
+_OF_CLASSIC: Final = ("joined_at", "join_ms", "sync_ms", "reason", "leader_id", "assignment_ms", "first_fetch_ms", "first_fetch_member_id")
+"""Columns of `rebalances` that only a classic group has."""
 
 
 def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
@@ -36,28 +39,21 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         REBALANCES,
         generation=or_none(last.epoch),
         started_at=first.at_ms,
-        joined_at=None,
         ended_at=episode.ended_ms,
-        join_ms=None,
-        sync_ms=None,
         total_ms=episode.ended_ms - first.at_ms if episode.end_seen and (start_seen or episode.polled) else None,
         outcome=ABANDONED if episode.cut_off else EMPTIED if episode.is_empty else COMPLETED,
         **culprit_of(view, first),
-        reason=None,
+        **dict.fromkeys(_OF_CLASSIC),
         members_before=or_none(episode.members_before),
         members_after=or_none(episode.members_after),
         joined=sorted(episode.joined),
         left=sorted(episode.left),
         slowest_member_id=_slowest(episode),
-        leader_id=None,
         protocol=episode.assignor or None,
         partitions=or_none(episode.partitions),
         partitions_moved=moved if owners_known else None,
         unavailable_partition_ms=episode.unavailable_ms if is_priced else None,
         evidence=evidence_json(sign for one in episode.rounds for sign in one.signs),
-        assignment_ms=None,
-        first_fetch_ms=None,
-        first_fetch_member_id=None,
         joined_unnamed=0,
         left_unnamed=0,
         start_seen=start_seen,
@@ -193,16 +189,4 @@ def _write_transition(
 ) -> None:
     if view.group_type == events.SHARE:
         return  # it has no state Reconciling: nobody gives partitions up
-    g.emit(
-        GROUP_TRANSITIONS,
-        occurred_at=at_ms,
-        from_state=from_state,
-        to_state=to_state,
-        generation=or_none(epoch),
-        trigger=culprit["cause"],
-        member_id=culprit.get("member_id"),
-        client_id=culprit.get("client_id"),
-        client_host=culprit.get("client_host"),
-        reason=None,
-        evidence=evidence_json(signs),
-    )
+    write_transition(g, at_ms, (from_state, to_state), epoch, culprit["cause"], signs, culprit)

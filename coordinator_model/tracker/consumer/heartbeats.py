@@ -193,9 +193,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
         episodes.seen(g, view, event, epoch)
         if view.changes and view.changes[-1].comer is member:
             return member  # the target of its epoch comes later
-    if joins and view.complete and view.episode is not None and member_id not in view.members:
-        view.episode.joined.append(member_id)  # it raised no epoch itself
-    return view.members.setdefault(member_id, member)
+    return view.admit(member, joins=joins and view.complete)  # it raised no epoch itself
 
 
 def _was_removed(g: Emitter, view: ConsumerView, old: ConsumerMember, known: ConsumerMember | None, event: Event) -> bool:

@@ -42,9 +42,7 @@ def member_joins(g: Emitter, view: ConsumerView, event: Event) -> None:
 def static_member_returns(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A static member is back, under a new id. It raises the epoch only with another subscription."""
     episodes.forget_logged(g, view)
-    old = view.members.get(event.member_id)
-    if old is None:
-        old = view.members[event.member_id] = ConsumerMember(event.member_id)
+    old = view.find(event.member_id)
     old.instance_id = event.instance_id or old.instance_id
     old.classic = _CLASSIC in event.reason
     new_id = event.answer_member_id or event.member_id
@@ -55,9 +53,7 @@ def static_member_returns(g: Emitter, view: ConsumerView, event: Event) -> None:
 def static_member_away(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A static member left for a while (epoch -2): its partitions stay with it."""
     episodes.forget_logged(g, view)
-    view.complete = view.complete and event.member_id in view.members  # else the line about its coming is missing
-    member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id, event.instance_id))
-    ownership.left_for_a_while(view, member, event.at_ms)
+    ownership.left_for_a_while(view, view.find(event.member_id, event.instance_id), event.at_ms)
 
 
 def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
@@ -66,8 +62,7 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
             departed.explain(g, view, event.member_id, cause, ref(event))
             return
         episodes.forget_logged(g, view, at_ms=event.at_ms)  # it may have come without raising the epoch
-        view.complete = view.complete and event.member_id in view.members  # else the line about its coming is missing
-        member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
+        member = view.find(event.member_id)
         member.instance_id = event.instance_id or member.instance_id
         if event.rebalance_timeout_ms >= 0:
             member.rebalance_timeout_ms = event.rebalance_timeout_ms

@@ -10,7 +10,7 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none, ref
+from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, ref
 
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: reasons.LEFT,
@@ -27,15 +27,7 @@ _GONE_KEPT: Final = 64
 
 def learn(member: ConsumerMember, event: Event) -> None:
     """Takes a member's identity and settings from an event. A member that joins says all of its subscription."""
-    member.instance_id = event.instance_id or member.instance_id
-    member.client_id = event.client_id or member.client_id
-    member.client_host = event.client_host or member.client_host
-    member.software = event.software or member.software
-    member.connection = event.connection or member.connection
-    if event.rebalance_timeout_ms >= 0:
-        member.rebalance_timeout_ms = event.rebalance_timeout_ms
-    if event.session_timeout_ms >= 0:
-        member.session_timeout_ms = event.session_timeout_ms
+    member.learn(event)
     member.assignor = event.protocol or member.assignor
     joins = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and event.generation == 0
     topics = next((protocol.topics for protocol in event.protocols), () if joins else None)
@@ -66,10 +58,8 @@ def known(view: ConsumerView, member_id: str) -> ConsumerMember | None:
 
 def take_effect(g: Emitter, view: ConsumerView, change: Change) -> None:
     """A member comes, or goes."""
-    if change.comer is not None and change.member_id not in view.members:
-        view.members[change.member_id] = change.comer
-        if view.episode is not None and change.cause and change.member_id not in view.episode.joined:
-            view.episode.joined.append(change.member_id)  # it raised no epoch itself
+    if change.comer is not None:
+        view.admit(change.comer, joins=bool(change.cause))
     member = view.members.pop(change.member_id, None) if change.cause in END_KINDS else None
     if member is None:
         return
@@ -107,19 +97,6 @@ def _keep(view: ConsumerView, member: ConsumerMember) -> None:
 
 def session(g: Emitter, member: ConsumerMember, at_ms: int, kind: str, signs: list[Ref]) -> None:
     """Writes the row of a membership."""
-    g.emit(
-        MEMBER_SESSIONS,
-        member_id=member.member_id,
-        instance_id=member.instance_id or None,
-        client_id=member.client_id or None,
-        client_host=member.client_host or None,
-        software=member.software or None,
-        joined_at=or_none(member.joined_ms),
-        ended_at=max(at_ms, member.joined_ms),
-        end_kind=kind,
-        session_timeout_ms=or_none(member.session_timeout_ms),
-        rebalance_timeout_ms=or_none(member.rebalance_timeout_ms),
-        heartbeats=member.heartbeats if member.heard_ms >= 0 else None,
-        longest_gap_ms=or_none(member.longest_gap_ms),
-        evidence=evidence_json([*signs, *([member.last_sign] if member.last_sign is not None else [])]),
-    )
+    signs = [*signs, *([member.last_sign] if member.last_sign is not None else [])]
+    ended_ms, is_heard = max(at_ms, member.joined_ms), member.heard_ms >= 0
+    g.emit(MEMBER_SESSIONS, **member.session(ended_ms, kind, signs, is_heard=is_heard, joined_ms=member.joined_ms))

@@ -17,15 +17,15 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import phases
+from coordinator_model.tracker import membership, phases
 from coordinator_model.tracker.consumer import closing, members
 from coordinator_model.tracker.consumer.without_logs import silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
-from coordinator_model.view.emit import Emitter
+from coordinator_model.view.emit import Emitter, write_transition
 from coordinator_model.view.members import EndedMembership, ObservedMember
-from coordinator_model.view.rows import GROUP_TRANSITIONS, Ref, evidence_json, or_none, ref
-from coordinator_model.view.view import RebalanceTrigger, View
+from coordinator_model.view.rows import ref
+from coordinator_model.view.view import View
 
 TO_CONSUMER: Final = "CONVERTED_TO_CONSUMER"
 TO_CLASSIC: Final = "CONVERTED_TO_CLASSIC"
@@ -43,11 +43,10 @@ def become_consumer_group(g: Emitter, event: Event) -> None:
     view.consumer = _from_classic(view)
     if view.state not in (None, State.DEAD):
         to_state = State.EMPTY if view.state is State.EMPTY else State.STABLE
-        _write(g, at_ms, (view.state.value, to_state.value), view.generation, TO_CONSUMER, sign)
+        write_transition(g, at_ms, (view.state.value, to_state.value), view.generation, TO_CONSUMER, [sign])
         view.consumer.state = to_state.value
-    view.members.clear()
+    view.forget()
     view.state = None
-    view.complete = False
 
 
 def become_classic_group(g: Emitter, event: Event) -> None:
@@ -63,14 +62,13 @@ def become_classic_group(g: Emitter, event: Event) -> None:
     closing.cut_off(g, at_ms)
     view.state = State.STABLE if before or not consumer.complete else State.EMPTY
     if consumer.state:
-        _write(g, at_ms, (consumer.state, view.state.value), consumer.epoch, TO_CLASSIC, ref(event))
+        write_transition(g, at_ms, (consumer.state, view.state.value), consumer.epoch, TO_CLASSIC, [ref(event)])
     for change in leaving:
         members.take_effect(g, consumer, change)
     view.consumer_protocol, view.consumer, view.converted_ms = False, None, at_ms
-    view.members = {member.member_id: _observed(member, at_ms) for member in consumer.members.values()}
-    view.complete, view.member_count = consumer.complete, before if consumer.complete else -1
-    view.arrived, view.gone, view.lost, view.unnamed, view.pending, view.untold = [], [], [], {}, {}, 0
-    view.leader_id, view.stored = "", None
+    stay = {member.member_id: _observed(member, at_ms) for member in consumer.members.values()}
+    view.take_over(stay, before if consumer.complete else -1)
+    view.leader_id = ""
     if consumer.epoch >= 0:
         view.make_generation(at_ms, consumer.epoch)
     for change in leaving:
@@ -91,48 +89,19 @@ def proves_classic(view: View, event: Event) -> bool:
     return event.error_code == Error.NONE and event.leader_id != "" and event.answer_generation > epoch
 
 
-def _write(g: Emitter, at_ms: int, states: tuple[str, str], generation: int, trigger: str, sign: Ref) -> None:
-    g.emit(
-        GROUP_TRANSITIONS,
-        occurred_at=at_ms,
-        from_state=states[0],
-        to_state=states[1],
-        generation=or_none(generation),
-        trigger=trigger,
-        member_id=None,
-        client_id=None,
-        client_host=None,
-        reason=None,
-        evidence=evidence_json([sign]),
-    )
-
-
 def _from_classic(classic: View) -> ConsumerView:
     """The estimate of a group that begins to follow the protocol: each member has the epoch of its last classic generation."""
-    if not classic.members:
-        return ConsumerView(complete=classic.complete)
     joined = {
         member.member_id: ConsumerMember(
-            member.member_id,
-            member.instance_id,
-            member.client_name(),
-            member.client_host,
-            member.software,
-            member.connection,
+            **member.shared(),
             epoch=classic.generation,
-            joined_ms=member.joined_ms,
             heard_ms=member.seen_ms,
-            heartbeats=member.heartbeats,
-            longest_gap_ms=member.longest_gap_ms,
-            session_timeout_ms=member.session_timeout_ms,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            last_sign=member.last_sign,
             classic=True,
             synced=len(member.partitions or ()),
         )
         for member in classic.members.values()
     }
-    return ConsumerView(epoch=classic.generation, members=joined, complete=classic.complete)
+    return ConsumerView(epoch=classic.generation if joined else -1, members=joined, complete=classic.complete)
 
 
 def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
@@ -155,24 +124,9 @@ def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
 
 def _observed(member: ConsumerMember, at_ms: int) -> ObservedMember:
     """A member of the classic group, whose session begins anew."""
+    heard_ms = member.heard_ms
     return ObservedMember(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        member.software,
-        member.connection,
-        session_timeout_ms=member.session_timeout_ms,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        joined_ms=member.joined_ms,
-        renewed_ms=at_ms,
-        seen_ms=member.heard_ms,
-        beat_ms=member.heard_ms,
-        heartbeats=member.heartbeats,
-        longest_gap_ms=member.longest_gap_ms,
-        last_sign=member.last_sign,
-        sessions_seen=member.heard_ms >= 0,
-        vouched=True,
+        **member.shared(), renewed_ms=at_ms, seen_ms=heard_ms, beat_ms=heard_ms, sessions_seen=heard_ms >= 0, vouched=True
     )
 
 
@@ -181,6 +135,5 @@ def _note_departure(view: View, change: Change, gone: Sequence[ConsumerMember]) 
     member = next(one for one in reversed(gone) if one.member_id == change.member_id)
     client = member.instance_id, member.client_id, member.client_host
     ended = EndedMembership(member.member_id, *client, member.connection, change.at_ms, member.end_kind, view.generation, sign=change.sign)
-    view.ended.append(ended)
-    view.gone.append(member.member_id)
-    view.unclaimed.append(RebalanceTrigger(change.at_ms, change.cause, member.member_id, *client, sign=change.sign))
+    view.end(ended)
+    view.unclaimed.append(membership.trigger_of(ended, change.cause, "", change.at_ms))

@@ -14,8 +14,8 @@ from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import client_in
+from coordinator_model.view.rebalance import RebalanceTrigger
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import RebalanceTrigger
 
 _AT_REST: Final = frozenset({State.EMPTY.value, State.COMPLETING_REBALANCE.value, State.STABLE.value})
 """States in which a member that is added begins a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""
@@ -36,7 +36,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     if named := reasons.state_in(event.reason):
         phases.found_in(g, event.at_ms, State(named))
     cause = reasons.of_coordinator(event.reason)
-    membership.begins_the_next(g, event.member_id, cause, event.at_ms)
+    view.begin_next(event.member_id, cause, event.at_ms)
     trigger = _named_by_reason(g, event, cause)
     view.generation = max(view.generation, event.generation)
     _removed_by_reason(g, event, cause)
@@ -61,7 +61,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     if cause == reasons.ASSIGNMENT_NOT_STORED:
         rebalance_rows.count_open(g)
     if cause == reasons.MEMBER_JOINED and event.member_id:
-        member = membership.add(g, event.member_id, event.at_ms)
+        member = view.add(event.member_id, event.at_ms)
         member.instance_id = event.instance_id or member.instance_id
 
 
@@ -75,7 +75,7 @@ def _removed_by_reason(g: Emitter, event: Event, cause: str) -> None:
         )  # by the coordinator's count: another one is gone
         ended = membership.remove(g, entry.member_id, event.at_ms, cause, [ref(event)]) if entry.member_id else None
         if ended is not None and is_one_of_them:
-            view.untold, view.complete = view.untold - 1, False
+            view.miss_one()
 
 
 def _preparing_without_reason(g: Emitter, event: Event) -> None:
@@ -100,17 +100,7 @@ def stabilized(g: Emitter, event: Event) -> None:
     was_exact = running is not None and running.exact and running.joined_ms < 0
     running = phases.joined(g, event.at_ms, event.generation, exact=was_exact, signs=[ref(event)])
     running.joined_ms = event.at_ms
-    view.member_count = running.count_after = event.member_count
-    for member_id, at_ms in list(view.pending.items()):
-        # Scala brokers do not log at INFO that a pending id joined: the count shows whether one that is unused so far did.
-        if view.size() < event.member_count:
-            membership.add(g, member_id, at_ms)
-    if event.member_count >= 0:  # Kafka 0.9 to 2.7 does not give it
-        more = event.member_count - view.size()
-        running.missing = max(-more, 0)
-        view.untold += max(more, 0)
-        running.unnamed = max(more, 0) if running.count_before >= 0 else 0  # else they may have been there before
-    view.complete = event.member_count >= 0 and view.untold == running.missing == 0
+    view.count(running, event.member_count)
     rebalance_rows.write_transitions(g, running)
 
 
@@ -158,17 +148,15 @@ def leader_not_rejoined(g: Emitter, event: Event) -> None:
 def member_id_issued(g: Emitter, event: Event) -> None:
     """MEMBER_ID_REQUIRED: an id was issued; it is no member yet (KIP-394)."""
     _note_state(g, event)
-    if event.member_id not in g.view.members:
-        g.view.pending[event.member_id] = event.at_ms
+    g.view.issue(event.member_id, event.at_ms)
 
 
 def member_added(g: Emitter, event: Event) -> None:
     """A member joined; the group rebalances if it does not already."""
     view = g.view
     _note_state(g, event)
-    if view.open is None and event.member_id not in view.members:
-        membership.note_arrival(view.arrived, view.gone, event.member_id)
-    member = membership.add(g, event.member_id, event.at_ms, event, is_new=True)
+    member = view.add(event.member_id, event.at_ms, is_new=True)
+    membership.learn(member, event)
     rests = view.open is None or view.open.joined_ms >= 0
     if rests and event.state in _AT_REST:
         client = member.instance_id, member.client_name(), member.client_host
@@ -177,7 +165,7 @@ def member_added(g: Emitter, event: Event) -> None:
 
 def pending_member_gone(g: Emitter, event: Event) -> None:
     """An issued id was never used."""
-    g.view.pending.pop(event.member_id, None)
+    g.view.drop_id(event.member_id)
 
 
 def static_member_replaced(g: Emitter, event: Event) -> None:
@@ -190,8 +178,7 @@ def static_member_replaced(g: Emitter, event: Event) -> None:
         member.instance_id = event.instance_id
     else:
         membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
-        g.view.unnamed[event.instance_id] = event.at_ms
-        membership.rename_stored(g.view, event.member_id, event.instance_id)  # until a line names it
+        g.view.replace_unnamed(event.member_id, event.instance_id, event.at_ms)
 
 
 def member_loaded(g: Emitter, event: Event) -> None:
@@ -202,9 +189,9 @@ def member_loaded(g: Emitter, event: Event) -> None:
         membership.learn(member, event)
     elif view.state is None and event.generation >= view.generation:
         if event.generation > view.generation:
-            view.members.clear()
+            view.forget()
             view.generation = event.generation
-        membership.learn(membership.add(g, event.member_id, -1), event)
+        membership.learn(view.add(event.member_id, -1), event)
 
 
 def group_loaded(g: Emitter, event: Event) -> None:
@@ -220,12 +207,8 @@ def group_loaded(g: Emitter, event: Event) -> None:
     uncounted = view.state not in (None, State.EMPTY, State.DEAD) and view.generation == event.generation > 0 and unnamed
     if event.generation >= 0:
         view.generation = event.generation
-    if event.member_count >= 0:
-        view.member_count = event.member_count
-        if event.member_count == 0:
-            view.members.clear()
+    view.load(event.member_count)
     populated = view.member_count > 0 if event.member_count >= 0 else bool(view.members) or uncounted
-    view.complete = view.complete or event.member_count == 0
     phases.loaded(g, event.at_ms, [ref(event)], populated=populated)
     for member in view.members.values():
         member.renewed_ms = event.at_ms
@@ -302,7 +285,8 @@ def _note_state(g: Emitter, event: Event) -> None:
         view.named = (event.at_ms, State(event.state))
     elif view.state is None and event.state != State.COMPLETING_REBALANCE.value:
         view.state = State(event.state)
-        view.complete = view.state is State.EMPTY
+        if view.state is State.EMPTY:
+            view.members_are_known()
 
 
 def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:

@@ -9,10 +9,10 @@ from coordinator_model.states import State
 from coordinator_model.tracker import expiry, holes, membership, phases, rebalance_rows
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import ObservedMember, client_in
+from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.outcomes import SUPERSEDED
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 
 def join_group(g: Emitter, event: Event) -> None:
@@ -51,8 +51,8 @@ def join_group(g: Emitter, event: Event) -> None:
     known = view.members.get(event.answer_member_id)
     former = known is not None and not (known.found and known.alive_ms < 0)  # else only the list of all members has shown it
     came = former or _came(g, running, event, is_listed=known is not None)
-    _note_joined(g, running, event.answer_member_id)
-    member = membership.add(g, event.answer_member_id, event.received_ms, event, came=came)
+    member = view.add(event.answer_member_id, event.received_ms, came=came, of=running)
+    membership.learn(member, event)
     member.sessions_seen = member.vouched = True
     silences.note(member, event.received_ms)
     membership.note_alive(member, event.received_ms)
@@ -73,8 +73,7 @@ def _refused_join(g: Emitter, event: Event) -> None:
     if event.error_code in refusals.REFUSED_JOINS:
         refusals.refused_join(g, event)
     if event.error_code == Error.MEMBER_ID_REQUIRED:
-        if event.answer_member_id not in g.view.members:
-            g.view.pending[event.answer_member_id] = event.at_ms
+        g.view.issue(event.answer_member_id, event.at_ms)
     elif event.error_code == Error.GROUP_MAX_SIZE_REACHED and event.member_id in g.view.members:
         # A member that rejoins after others took the last seats is refused and removed (acceptJoiningMember).
         membership.remove(g, event.member_id, event.received_ms, reasons.JOIN_TIMEOUT, [ref(event)])
@@ -94,7 +93,7 @@ def _replace_static(g: Emitter, event: Event) -> str:
     if not g.view.logged and 0 <= deadline_ms < event.received_ms:
         membership.remove(g, old_id, deadline_ms, reasons.SESSION_TIMEOUT, [ref(event)])  # before it came back
         return event.leader_id
-    new = membership.replace(g, old_id, event.answer_member_id, event.received_ms, [ref(event)], event)
+    new = membership.replace(g, old_id, event.answer_member_id, event.received_ms, [ref(event)])
     new.renewed_ms = event.received_ms
     if event.leader_id != old_id:
         return event.leader_id
@@ -115,8 +114,8 @@ def _came(g: Emitter, running: Rebalance | None, event: Event, *, is_listed: boo
     if running is None or not is_listed:
         return issued or (not is_listed and (g.view.complete or (running is not None and running.old_generation == 0)))
     if issued:
-        membership.note_arrival(running.added, running.departed, event.answer_member_id)
-    return event.answer_member_id in running.added
+        running.moves.note(event.answer_member_id, came=True)
+    return running.moves.has_joined(event.answer_member_id)
 
 
 def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, cause: str) -> None:
@@ -124,7 +123,7 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
     view, member_id = g.view, member.member_id
     running.evidence.append(ref(event))
     running.joins[member_id] = event.received_ms
-    if member_id in running.added:  # the answer to the leader, which lists all, may be logged first
+    if running.moves.has_joined(member_id):  # the answer to the leader, which lists all, may be logged first
         member.joined_ms, member.found = min(member.joined_ms, event.received_ms), False
     running.protocol, running.leader_id = view.protocol, view.leader_id
     if member_id == running.leader_id:
@@ -146,18 +145,8 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
         _list_members(g, running, event)
 
 
-def _note_joined(g: Emitter, running: Rebalance | None, member_id: str) -> None:
-    """Takes a member that only the answer shows, which is logged after the assignment that ended the rebalance."""
-    view = g.view
-    if running is None or running not in view.closing or running.count_before < 0:
-        return
-    replaces = client_in(member_id, "") in view.unnamed  # a static member that came back
-    if not replaces and member_id not in view.members:
-        membership.note_arrival(running.added, running.departed, member_id)
-
-
 def _cause(running: Rebalance, event: Event, *, former: bool, resubscribed: bool) -> str:
-    if not former or event.answer_member_id in running.added:
+    if not former or running.moves.has_joined(event.answer_member_id):
         return reasons.MEMBER_JOINED
     if resubscribed and not reasons.says_why(event.reason):
         return reasons.SUBSCRIPTION_CHANGED
@@ -170,8 +159,8 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     listed = {m.member_id for m in event.members}
     instances = {m.instance_id: m.member_id for m in event.members if m.instance_id}
     unsynced_ms = _sync_expired_ms(g, running)
-    new = running.added or listed - view.members.keys()
-    later = {*view.arrived, *(view.open.added if view.open is not None and view.open is not running else ())}
+    new = running.moves.joined() or listed - view.members.keys()
+    later = {*view.moves.joined(), *(view.open.moves.joined() if view.open is not None and view.open is not running else ())}
     signs = [ref(event)]
     for member in sorted(view.members.values(), key=lambda m: m.member_id):
         if member.member_id in listed or member.member_id in later:
@@ -200,18 +189,14 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     for entry in event.members:
         if entry.member_id not in view.members and view.ended_membership(entry.member_id) is not None:
             continue  # it has left since
-        _note_joined(g, running, entry.member_id)
         came = known or entry.member_id in view.pending
         listed_first = entry.member_id not in view.members
-        member = membership.add(g, entry.member_id, running.joined_ms, came=came)
+        member = view.add(entry.member_id, running.joined_ms, came=came, of=running)
         member.found = member.found or listed_first  # its own JoinGroup shows when it came
         member.vouched = True
         member.instance_id = entry.instance_id or member.instance_id
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)
-    running.missing = running.unnamed = 0
-    running.listed = True
-    running.count_after = view.member_count = len(listed)
-    view.members_are_known()
+    view.list_members(running, len(listed))
 
 
 def _waited_for(g: Emitter, running: Rebalance, member: ObservedMember) -> bool:

@@ -20,8 +20,8 @@ from coordinator_model.tracker.lines.join_requests import join_group
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import COMPLETED
+from coordinator_model.view.rebalance import RebalanceTrigger
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import RebalanceTrigger
 
 
 def heartbeat(g: Emitter, event: Event) -> None:
@@ -31,7 +31,8 @@ def heartbeat(g: Emitter, event: Event) -> None:
         if membership.has_left(view, event.member_id, event.received_ms):
             return
         _follow_generation(g, event)
-        member = membership.add(g, event.member_id, event.received_ms, event, came=False)
+        member = view.add(event.member_id, event.received_ms, came=False)
+        membership.learn(member, event)
         margins.check_heartbeat(g, member, event)
         if view.open is not None:
             silences.note(member, event.received_ms)
@@ -100,7 +101,8 @@ def sync_group(g: Emitter, event: Event) -> None:
         phases.ended(g, event.received_ms if by_leader or event.member_id == view.leader_id else event.at_ms, signs=[ref(event)])
     if membership.has_left(view, event.member_id, event.received_ms):
         return
-    member = membership.add(g, event.member_id, event.received_ms, event, came=False)
+    member = view.add(event.member_id, event.received_ms, came=False)
+    membership.learn(member, event)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
     membership.note_alive(member, event.received_ms)
     member.sessions_seen = True
@@ -178,7 +180,7 @@ def _follow_generation(g: Emitter, event: Event) -> None:
         if running is not None:
             phases.abandon(g, event.received_ms, [ref(event)])
             phases.end_unseen(g, running, State.STABLE)
-        view.complete = False
+        view.doubt()
         view.make_generation(event.received_ms, event.generation)
         view.state = State.STABLE
 

@@ -23,8 +23,8 @@ from coordinator_model.tracker.consumer.without_logs import polled, stored_recor
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import client_in
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 COOPERATIVE: Final = "cooperative"
 """Part of the names of assignors whose members keep their partitions while they rejoin."""
@@ -179,7 +179,7 @@ def _described_stable(g: Emitter, event: Event) -> None:
     if view.state is None:
         _settle(g, State.STABLE)
         for entry in event.members:
-            membership.add(g, entry.member_id, -1).instance_id = entry.instance_id
+            view.add(entry.member_id, -1).instance_id = entry.instance_id
         _assign(g, event)
         view.protocol = event.protocol
         view.member_count = len(view.members)
@@ -202,9 +202,7 @@ def _settle(g: Emitter, state: State) -> None:
     """Takes a state without a transition: nothing shows how the group came into it."""
     view = g.view
     view.state = state
-    view.members.clear()
-    view.members_are_known()
-    view.member_count = 0
+    view.nobody_is_there()
     view.generation = -1
 
 
@@ -259,19 +257,17 @@ def _list_members(g: Emitter, running: Rebalance, event: Event, joined_ms: int, 
             running.kept[member.member_id] = member.partitions or ()
     for entry in event.members:
         new = entry.member_id not in view.members
-        member = membership.add(g, entry.member_id, joined_ms if known else -1)
+        member = view.add(entry.member_id, joined_ms if known else -1)
         member.instance_id = entry.instance_id or member.instance_id
         if new and not known:
-            running.added.remove(entry.member_id)
+            running.moves.note(entry.member_id, came=False)
         if entry.topics is not None:
             member.topics = tuple(sorted(entry.topics))
     view.protocol, view.leader_id = event.protocol, event.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
     running.protocol, running.leader_id = event.protocol, event.leader_id
-    running.listed, running.joined_ms = True, joined_ms
-    running.count_after = view.member_count = len(listed)
-    running.stored = True
-    view.complete = True
+    running.stored, running.joined_ms = True, joined_ms
+    view.list_members(running, len(listed))
     _assign(g, event)
     if all(a.partitions is not None for a in event.assignments):
         running.assigned = {a.member_id: a.partitions or () for a in event.assignments}
@@ -285,7 +281,7 @@ def _replace_static(g: Emitter, event: Event) -> None:
         new = next((e for e in event.members if e.instance_id and e.instance_id == old.instance_id), None)
         if old.member_id not in listed and new is not None:
             membership.remove(g, old.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
-            membership.add(g, new.member_id, event.at_ms).instance_id = new.instance_id
+            view.add(new.member_id, event.at_ms).instance_id = new.instance_id
     view.leader_id = event.leader_id
     _assign(g, event)
 

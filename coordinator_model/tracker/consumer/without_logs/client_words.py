@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import departures, removals
+from coordinator_model.diagnosis import departures
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -49,11 +49,13 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
         told.rebalance_timeout_ms = event.rebalance_timeout_ms
     told.connection = log + name
     if not is_told and not _was_removed(view, event):
-        departures.hold_back_stall(g, event.at_ms, told, removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
+        departures.hold_back_stall(g, departures.stall_of(told, event.at_ms, view.epoch, [ref(event)]))
     if not is_told:
         return
-    held = [one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.limit_ms]  # later it can have stalled anew
-    own = [one.connection for one in held if one.connection == told.connection or (not name and one.connection.startswith(log))]
+    held = [
+        one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.member.rebalance_timeout_ms
+    ]  # later it can have stalled anew
+    own = [one for one in (one.member.connection for one in held) if one == told.connection or (not name and one.startswith(log))]
     if len(own) == 1:
         departures.polls_again(g, own[0], event)
 

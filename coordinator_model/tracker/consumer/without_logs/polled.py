@@ -116,8 +116,7 @@ def _change(
         members.take_effect(g, view, Change(at_ms, reasons.UNKNOWN, member_id, sign, logged=False))
     for member_id, entry in listed.items():
         if member_id not in view.members:
-            view.members[member_id] = _member(entry, at_ms if view.complete else -1)
-            episode.joined += [member_id] if view.complete else []
+            view.admit(_member(entry, at_ms if view.complete else -1), joins=view.complete)
     for member in view.members.values():
         member.partitions = assigned.get(member.member_id, ())
         take_partitions(episode, member, member.partitions, at_ms)

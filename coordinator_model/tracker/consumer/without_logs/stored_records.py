@@ -128,8 +128,7 @@ def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
     member = view.members.get(event.member_id)
     if member is None:
         episodes.forget_logged(g, view)
-        view.complete = view.complete and event.member_id in view.members
-        member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
+        member = view.find(event.member_id)
     epoch, at_ms = event.answer_generation, event.at_ms
     assigned, pending = (one.partitions or () for one in event.assignments)
     lost = tuple(partition for partition in member.partitions or () if partition not in {*assigned, *pending})
@@ -139,7 +138,7 @@ def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
         one = episode.rounds[-1]
         if not one.cause and (one.member_id, event.generation) == (event.member_id, _JOINED_FROM):
             one.cause, member.joined_ms = reasons.MEMBER_JOINED, at_ms
-            episode.joined.append(event.member_id)
+            episode.come(event.member_id)
         if gave_up:
             note_share(episode, member, at_ms - max(member.told_ms, one.called_ms()))
         elif 0 <= member.epoch < one.epoch and member.told_ms < 0 and (pending or epoch >= one.epoch):
