@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.diagnosis.incidents import SPAN_MS, was_heard_since
 from coordinator_model.specification.transitions import Trigger
@@ -86,7 +84,7 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> Re
         cause = _of_rejoin(g, rebalance, culprit)
     elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
         cause = ended.kind
-    return replace(culprit, cause=cause)
+    return culprit.because(cause)
 
 
 def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:

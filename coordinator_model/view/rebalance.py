@@ -61,6 +61,10 @@ class RebalanceTrigger(Struct, array_like=True):
         told = {"cause": self.cause, "reason": self.reason, "member_id": self.member_id, "instance_id": self.instance_id}
         return {name: text or None for name, text in (told | {"client_id": self.client_id, "client_host": self.client_host}).items()}
 
+    def because(self, cause: str) -> RebalanceTrigger:
+        """The same with the cause that is known by now."""
+        return replace(self, cause=cause)
+
     def known_as(self, instance_id: str, client_id: str, client_host: str) -> RebalanceTrigger:
         """The same with what else is known of its client by now."""
         host = client_host or self.client_host
