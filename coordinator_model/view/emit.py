@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from coordinator_model.view.rows import GROUP_TRANSITIONS, Ref, evidence_json, or_none
 from coordinator_model.view.settings import TrackerSettings
@@ -18,9 +18,6 @@ class Emitter(Protocol):
 
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""
-
-
-_WHO: Final = ("member_id", "client_id", "client_host", "reason")
 
 
 def write_transition(
@@ -40,6 +37,6 @@ def write_transition(
         to_state=states[1],
         generation=or_none(generation),
         trigger=trigger,
-        **{name: (client or {}).get(name) for name in _WHO},
+        **{name: (client or {}).get(name) for name in ("member_id", "client_id", "client_host", "reason")},
         evidence=evidence_json(signs),
     )

@@ -272,8 +272,7 @@ class Roster(Struct, array_like=True):
 
     def list_members(self, running: Rebalance, members: int) -> None:
         """A list of all members ends the join phase: nobody is unknown any more."""
-        running.moves.missing = running.moves.unnamed = 0
-        running.listed = True
+        running.listed, running.moves.missing, running.moves.unnamed = True, 0, 0
         self.member_count = running.count_after = members
         self.members_are_known()
 
