@@ -36,6 +36,9 @@ untold AS (
         WHERE f.cluster = t.cluster AND ((t.member_id <> '' AND f.member_id = t.member_id) OR (
             t.kind = 'INSTANCE_FENCED' AND f.code = 'FENCED_INSTANCE'
             AND json_extract_string(f.details, '$.instance_id') = t.instance_id
+          ) OR (  -- a client says so when the time is over, and again when it polls
+            t.kind = 'CLIENT_POLL_TIMEOUT' AND f.code = 'POLL_TIMEOUT' AND f.group_id = t.group_id
+            AND contains(f.evidence, CAST(to_json(t.origin) AS VARCHAR))
           )) AND f.occurred_at BETWEEN t.occurred_at - INTERVAL 1 MINUTE AND t.occurred_at + INTERVAL 1 MINUTE
     )
     AND NOT (regexp_matches(t.reason, $unreached) AND EXISTS (
