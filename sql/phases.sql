@@ -1,8 +1,8 @@
 -- Where does the time of a rebalance go, and who was slow?
 --
 -- One row per rebalance, the longest first, from its start until the last member began to work. JOIN: the group waited
--- for its members to join again, longest for `slowest_client_id`. DELAY: the group had been empty, and the broker waited
--- for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
+-- for its members to join again, longest for `slowest_client_id`, who may never have come. DELAY: the group had been empty, and
+-- the broker waited for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
 -- answer to its SyncGroup; without a request log, `sync_ms` comes near it). INTERVAL: the coordinator had to wait before
 -- it computed the next assignment (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members
 -- had their partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and
@@ -30,7 +30,7 @@ SELECT
     ELSE 'JOIN'
   END AS longest,
   r.join_ms,
-  s.client_id AS slowest_client_id,
+  CASE WHEN r.failed AND r.blamed <> r.cause THEN r.culprit_client_id ELSE s.client_id END AS slowest_client_id,
   r.sync_ms,
   r.assignment_ms,
   l.client_id AS leader_client_id,
