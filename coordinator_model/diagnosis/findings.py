@@ -68,11 +68,15 @@ def details_json(details: Values) -> str:
 
 def first_time(g: Emitter, text: Text, member_id: str, generation: int) -> bool:
     """Whether this finding is new for the member and generation: a client repeats its requests, the fact stays one."""
-    flag = (text.code, member_id, generation)
-    if flag in g.view.flagged:
+    return is_new(g.view.flagged, (text.code, member_id, generation), FLAGS_KEPT)
+
+
+def is_new(kept: list[Any], one: object, most: int) -> bool:
+    """Whether this is none of those that are kept, the last `most`. It is one from now on."""
+    if one in kept:
         return False
-    g.view.flagged.append(flag)
-    del g.view.flagged[:-FLAGS_KEPT]
+    kept.append(one)
+    del kept[:-most]
     return True
 
 

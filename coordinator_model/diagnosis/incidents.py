@@ -312,10 +312,7 @@ def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
 def _was_fenced(g: Emitter, member_id: str) -> bool:
     """Whether a static member was refused because of another with its instance id: itself, where it joins again after a move."""
     old = g.view.ended_membership(member_id)
-    instance = f"{old.instance_id} " if old is not None and old.instance_id else None
-    return instance is not None and any(
-        code == catalogue.FENCED_INSTANCE.code and who.startswith(instance) for code, who, _ in g.view.flagged
-    )
+    return old is not None and old.instance_id in g.view.fenced
 
 
 def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
@@ -350,7 +347,7 @@ def _with_return(g: Emitter, pending: PendingFinding, now_ms: int) -> dict[str, 
 
 def not_admitted(g: Emitter) -> set[str]:
     """The clients that the coordinator refused because the group is full."""
-    return {client.split(" ")[0] for code, client, _ in g.view.flagged if code == catalogue.GROUP_TOO_LARGE.code}
+    return {client_id for client_id, _, _ in g.view.not_admitted}
 
 
 def removed(count: int, of_whom: str) -> str:

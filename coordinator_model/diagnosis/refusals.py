@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, silences
-from coordinator_model.diagnosis.findings import current, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import current, emit, first_time, is_new, seconds
 from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.errors import Error
 from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP, TXN_OFFSET_COMMIT, Event
@@ -15,6 +15,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rows import or_none, ref
 
+CLIENTS_KEPT: Final = 4_096
 OWN_LEAVE_MS: Final = 10_000
 """A client's last heartbeats and commits can cross its own LeaveGroup: that they are refused for so long after it is no finding."""
 
@@ -63,6 +64,8 @@ def fenced_instance(g: Emitter, event: Event) -> None:
     instance_id, member_id = event.instance_id, event.member_id
     if event.source == COORDINATOR_SOURCE and not member_id and any(member.sessions_seen for member in g.view.members.values()):
         return  # the answer to the request follows in the request log, and says whose it was
+    if instance_id:
+        is_new(g.view.fenced, instance_id, CLIENTS_KEPT)
     if not first_time(g, catalogue.FENCED_INSTANCE, f"{instance_id} {member_id}", -1):
         return
     owner = next((m for m in g.view.members.values() if m.instance_id == instance_id != "" and m.member_id != member_id), None)
@@ -203,7 +206,9 @@ def _silent_ms(ended: EndedMembership) -> int | None:
 def refused_join(g: Emitter, event: Event) -> None:
     """Reports a client that the group does not admit, once however often it asks (KIP-389 and others)."""
     text, words = _REFUSED_JOINS[event.error_code]
-    if first_time(g, text, f"{event.client_id} {event.client_host} {event.instance_id}", -1):
+    client = (event.client_id, event.client_host, event.instance_id)
+    is_full = event.error_code == Error.GROUP_MAX_SIZE_REACHED
+    if is_new(g.view.not_admitted, client, CLIENTS_KEPT) if is_full else first_time(g, text, " ".join(client), -1):
         details = {"session_timeout_ms": or_none(event.session_timeout_ms), "protocols": [p.name for p in event.protocols]}
         said, more = words(g, event)
         _emit(g, text, event, None, said, **details, **more)
@@ -231,7 +236,7 @@ def _session_out_of_bounds(_: Emitter, event: Event) -> tuple[dict[str, str], di
 
 def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]]:
     limit = len(g.view.members) if g.view.complete and g.view.open is None else 0  # in a join phase only those count that have rejoined
-    refused = sum(code == catalogue.GROUP_TOO_LARGE.code for code, _, _ in g.view.flagged)
+    refused = len(g.view.not_admitted)
     words = {
         "limit": f", {limit}" if limit else "",
         "asked": f" It is one of {refused} that asked and were refused." if refused > 1 else "",

@@ -112,9 +112,10 @@ def test_the_session_timeout_that_a_move_would_have_taken_is_told(evidence):
 @pytest.mark.parametrize("returns", [False, True])
 def test_where_no_client_is_heard_again_alone_under_its_name_that_is_not_known(evidence, returns):
     group = lost_in_a_move("c")
-    if returns:  # but is refused at first: the group is full
-        who = {"client_id": "c", "error": Error.GROUP_MAX_SIZE_REACHED}
-        group.at(group.now).request(kinds.JOIN_GROUP, "", took=0, client_id="c", error_code=int(who["error"]), connection="x")
+    if returns:  # but is refused at first: the group is full, and so were 300 others
+        for name in ("c", *(f"other {number}" for number in range(300))):
+            full = int(Error.GROUP_MAX_SIZE_REACHED)
+            group.at(group.now).request(kinds.JOIN_GROUP, "", took=0, client_id=name, error_code=full, connection="x")
         group.live(90_000).comes("c").live(150_000)
     told = finding(group.live(78_000).seen(evidence), "COORDINATOR_MOVED")
     assert told["advice"].endswith(" session.timeout.ms was too short for this: 10000; no line shows what it needed.")

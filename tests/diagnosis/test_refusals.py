@@ -10,7 +10,7 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Protocol
 from tests.diagnosis.narrated import BOTH, LOG, Group, finding, findings, where_requests_are_seen
-from tests.tracker.story import START_MS, play
+from tests.tracker.story import START_MS, play, table
 
 REFUSALS = {
     Error.INCONSISTENT_GROUP_PROTOCOL: "INCONSISTENT_PROTOCOL",
@@ -131,3 +131,12 @@ def test_a_static_member_may_be_fenced_without_a_second_process(evidence: str) -
     row = finding(group.live(90_000).seen(evidence), "FENCED_INSTANCE")
     assert "the client had given its id up" in row["message"]
     assert "no second process" in row["advice"]
+
+
+@where_requests_are_seen
+def test_three_hundred_refused_clients_are_told_once_each_however_often_they_ask(evidence: str) -> None:
+    names = [f"app {number}" for number in range(300)]  # a client id may have a blank
+    rows = refused(Error.GROUP_MAX_SIZE_REACHED, *names, times=2).seen(evidence)
+    found = [row for row in table(rows, "findings") if row["code"] == "GROUP_TOO_LARGE"]
+    assert [row["client_id"] for row in found] == names
+    assert found[-1]["message"].endswith("It is one of 300 that asked and were refused.")
