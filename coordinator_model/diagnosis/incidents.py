@@ -161,7 +161,7 @@ def _report(g: Emitter, incident: Incident) -> None:
     view = g.view
     lost = sorted(set(incident.lost))
     limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in lost and old.session_timeout_ms >= 0})
-    unheard_ms = _unheard_ms(g, lost, limits)
+    unheard_ms = _unheard_ms(g, incident, lost, limits)
     words = {
         "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
         if incident.to_broker
@@ -182,12 +182,15 @@ def _report(g: Emitter, incident: Incident) -> None:
     emit(g, text, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
 
 
-def _unheard_ms(g: Emitter, lost: list[str], limits: list[int]) -> int:
+def _unheard_ms(g: Emitter, incident: Incident, lost: list[str], limits: list[int]) -> int:
     """From when the coordinator last heard members that it lost to when their clients were heard again, the longest; -1: not known.
 
     A client is heard again when it is refused under its old id, or joins under a new one. Several that share a name cannot be told apart,
-    and one that may not join (GROUP_TOO_LARGE) asked before.
+    and one that may not join (GROUP_TOO_LARGE) asked before. Where one broker read the group back that it had before, and no line shows
+    another one, that may have heard them meanwhile.
     """
+    if not incident.to_broker and g.view.loaded_ms >= incident.began_ms - SPAN_MS:
+        return -1
     refused = not_admitted(g)
     ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0 and old.client_id not in refused]
     joins = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]

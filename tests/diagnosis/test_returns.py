@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from coordinator_model import events as kinds
 from tests.diagnosis.narrated import Group, finding, in_any_evidence, where_requests_are_seen
+from tests.tracker.story import START_MS, play
 
 
 def back(group: Group, client: str, ms: int, **how: Any) -> Group:
@@ -45,3 +48,16 @@ def test_where_it_is_not_known_whether_the_client_came_back_nothing_is_said(evid
     for group in (early, shared.session_ends("b").live(120_000)):
         message = finding(group.seen(evidence), "SESSION_TIMEOUT")["message"]
         assert message.endswith(("(session.timeout.ms 10000).", "within the session timeout.")), message
+
+
+@pytest.mark.parametrize("reads_back", [False, True])
+def test_where_a_broker_reads_the_group_back_another_may_have_heard_its_members(reads_back):
+    """It writes nothing for 8 s, and then ends the session of c, which it heard at 57.5 s."""
+    group = Group("a", "b", "c").live(60_000).is_at(68_000)
+    group["c"].runs = False
+    if reads_back:
+        group.moves("broker-1", 0)
+    events = group.live(68_100).expires("c").comes("c").live(150_000).evidence()
+    clock = next(event for event in events if event.kind == kinds.CLOCK)
+    rows = play([[*(event for event in events if event is not clock), clock._replace(received_ms=START_MS, beats=(0, 59, 68, 150))]])
+    assert (json.loads(finding(rows, "COORDINATOR_MOVED")["details"])["unheard_ms"] is None) == reads_back
