@@ -123,9 +123,9 @@ def test_a_rolling_restart_is_one_finding_with_its_bill_and_no_storm(lakehouse, 
 # What was staged (README.md of the recording), and what the questions say of it.
 
 
-def test_a_member_that_crashed_in_a_loop_started_the_rebalances(kept):
+def test_who_crashes_in_a_loop_is_to_blame_for_the_rebalances_that_wait_for_it(kept):
     first = asked(kept, "why", group="thumbnailer")[0]
-    assert (first["cause"], first["client_id"]) == ("MEMBER_JOINED", "thumbnailer-3")
+    assert (first["cause"], first["client_id"]) == ("SESSION_TIMEOUT", "thumbnailer-3")
     assert first["rebalances"] >= 10
 
 
