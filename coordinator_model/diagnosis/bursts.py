@@ -349,7 +349,7 @@ def _report(
         burst[0].started_ms,
         client,
         [past.sign for past in burst if past.sign is not None],
-        words | {"span": seconds(span_ms), "rows": "one rebalance" if rows == 1 else f"{rows} rebalances"} | epochs,
+        words | {"span": seconds(span_ms), "rows": "one rebalance" if rows == 1 else f"{rows} rebalances"},
         generation=burst[0].generation,
         rebalances=rows,
         **epochs,

@@ -84,7 +84,7 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> Re
         cause = _of_rejoin(g, rebalance, culprit)
     elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
         cause = ended.kind
-    return culprit.because(cause)
+    return culprit.with_cause(cause)
 
 
 def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:

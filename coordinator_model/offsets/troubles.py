@@ -39,10 +39,9 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     if passed_ms is None:
         return []
     since_ms = max(passed_ms, partition.moved_ms, ledger.rebalanced_ms)
-    took = [ms for other in ledger.partitions.values() for ms in intervals(other.recent)]
-    usual_ms = max(intervals(partition.recent) or took, default=ONCE_MS // PATIENCE)
+    is_early = at_ms < since_ms + not_read_ms or at_ms < since_ms + PATIENCE * _usual_ms(ledger, partition)
     came, then = partition.ends.offsets[-1] - last.last, partition.ends.at(since_ms)
-    if at_ms < since_ms + max(not_read_ms, PATIENCE * usual_ms) or then is None or partition.ends.offsets[-1] <= then:
+    if is_early or then is None or partition.ends.offsets[-1] <= then:
         return []
     owner = _owner(ledger, name)
     if owner is None:
@@ -60,10 +59,17 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     return [_row(text, at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
 
 
+def _usual_ms(ledger: Ledger, partition: Partition) -> int:
+    """How long it takes from one commit to the next at most: of the partition, else of any of the group."""
+    took = intervals(partition.recent) or [ms for other in ledger.partitions.values() for ms in intervals(other.recent)]
+    return max(took, default=ONCE_MS // PATIENCE)
+
+
 def _is_read(partition: Partition, since_ms: int, lately_ms: int) -> bool:
     """Whether a client reads on: not one that goes back again and again, nor one that has read on for a moment and paused then."""
-    goes_on = partition.read_ms > lately_ms or partition.runs[-1].position >= partition.ends.offsets[-1] if partition.runs else False
-    return goes_on and partition.read_ms > since_ms and partition.back_ms <= max(since_ms, lately_ms)
+    if not partition.runs or partition.read_ms <= since_ms or partition.back_ms > max(since_ms, lately_ms):
+        return False
+    return partition.read_ms > lately_ms or partition.runs[-1].position >= partition.ends.offsets[-1]
 
 
 def _owner(ledger: Ledger, name: str) -> Client | None:

@@ -61,7 +61,7 @@ class RebalanceTrigger(Struct, array_like=True):
         told = {"cause": self.cause, "reason": self.reason, "member_id": self.member_id, "instance_id": self.instance_id}
         return {name: text or None for name, text in (told | {"client_id": self.client_id, "client_host": self.client_host}).items()}
 
-    def because(self, cause: str) -> RebalanceTrigger:
+    def with_cause(self, cause: str) -> RebalanceTrigger:
         """The same with the cause that is known by now."""
         return replace(self, cause=cause)
 
