@@ -10,7 +10,7 @@ from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership
-from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
+from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger
 
 FOLLOW_UP_MS: Final = 10_000
 """From the end of one round of a cooperative rebalance to the start of the next, where a member that gave nothing up begins it."""
@@ -47,22 +47,20 @@ def specification_is_behind(g: Emitter, ended_ms: int, now_ms: int) -> bool:
     return p.group is not None and bool(p.queue) and p.handled_ms < ended_ms and now_ms <= ended_ms + PATIENCE_MS
 
 
-def settle_start(g: Emitter, rebalance: Rebalance) -> None:
-    """Takes start, cause and culprit from the specification, for a rebalance that only requests show and the specification followed."""
+def with_start(g: Emitter, rebalance: Rebalance) -> Rebalance:
+    """A rebalance with start, cause and culprit by the specification, if only requests show it and the specification followed them."""
     start = g.view.prediction.starts.get(rebalance.old_generation)
     if rebalance.exact or start is None:
-        return
+        return rebalance
     at_ms, name, member_id = start
     if any(at_ms < made_ms for made_ms, number in g.view.made if number == rebalance.old_generation):
-        return  # the broker handled requests that arrived together in another order than the specification
-    trigger = next((t for t in rebalance.triggers if t.member_id == member_id), None)
-    cause = _CAUSES.get(name) or (trigger.cause if trigger is not None else _WITHOUT_REQUEST[name])
-    if trigger is None or trigger.cause != cause:
-        trigger = _trigger(g, at_ms, cause, member_id)
-        rebalance.triggers.append(trigger)
-    trigger.at_ms = at_ms
-    rebalance.started_ms, rebalance.settled = at_ms, True
-    rebalance.cause, rebalance.named = cause, member_id
+        return rebalance  # the broker handled requests that arrived together in another order than the specification
+    known = next((t for t in rebalance.triggers if t.member_id == member_id), None)
+    cause = _CAUSES.get(name) or (known.cause if known is not None else _WITHOUT_REQUEST[name])
+    is_known = known is not None and known.cause == cause
+    trigger = known.changed(at_ms=at_ms) if known is not None and is_known else _trigger(g, at_ms, cause, member_id)
+    triggers = [*(t for t in rebalance.triggers if not (is_known and t is known)), trigger]
+    return rebalance.changed(triggers=triggers, started_ms=at_ms, settled=True, cause=cause, named=member_id)
 
 
 def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> RebalanceTrigger:
@@ -70,7 +68,7 @@ def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> RebalanceTri
     return RebalanceTrigger(at_ms, cause, member_id, *g.view.identity(member_id), "", ended.sign if ended is not None else None)
 
 
-def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> RebalanceTrigger:
+def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> RebalanceTrigger:
     """The trigger with the cause that everything read so far shows.
 
     A departure has the cause that the end of the membership has: a static member whose poll loop stalled does not leave, its session ends,
@@ -81,10 +79,10 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> Re
     if _follows_a_move(g, rebalance, culprit, ended):
         cause = reasons.COORDINATOR_MOVED
     elif _says_not_why(culprit):
-        cause = _of_rejoin(g, rebalance, culprit)
+        cause = _of_rejoin(g, rebalance, culprit, before)
     elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
         cause = ended.kind
-    return culprit.with_cause(cause)
+    return culprit.changed(cause=cause)
 
 
 def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:
@@ -95,27 +93,22 @@ def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:
     return _says_not_why(culprit)
 
 
-def note_revoked(g: Emitter, rebalance: Rebalance) -> None:
-    """Notes from which members a rebalance that ended took partitions."""
-    g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
-
-
 def _says_not_why(culprit: RebalanceTrigger) -> bool:
     """Whether the culprit was a member that joined again and gave no reason."""
     return culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(reasons.own_words(culprit.reason))
 
 
-def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> str:
+def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> str:
     """Why a member without a stated reason rejoined: from its own log, its requests or its assignment."""
     member = g.view.members.get(culprit.member_id)
     if member is not None and member.rejoins_because and abs(rebalance.started_ms - member.rejoins_ms) <= LOGGED_WITHIN_MS:
         return member.rejoins_because
     if culprit.member_id in rebalance.resubscribed:
         return reasons.SUBSCRIPTION_CHANGED
-    if g.view.revoked:
-        soon = 0 <= rebalance.started_ms - g.view.revoked_ms <= FOLLOW_UP_MS
-        return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in g.view.revoked else culprit.cause
-    known = not (rebalance.stored or rebalance.owners_unknown or g.view.owners_lost)
+    if before.revoked:
+        soon = 0 <= rebalance.started_ms - before.ended_ms <= FOLLOW_UP_MS
+        return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in before.revoked else culprit.cause
+    known = not (rebalance.stored or rebalance.owners_unknown or before.owners_lost)
     if rebalance.assigned is not None and rebalance.owned_before and known:
         topics = {partition.rpartition("-")[0] for partition in rebalance.owned_before}
         assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
@@ -124,7 +117,7 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> s
     return culprit.cause
 
 
-def _revoked(rebalance: Rebalance) -> list[str]:
+def revoked(rebalance: Rebalance) -> list[str]:
     """Members that a cooperative round took partitions from: they give them up and rejoin, so that others can get them."""
     if rebalance.assigned is None:
         return []

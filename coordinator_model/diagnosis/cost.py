@@ -16,20 +16,25 @@ class Cost(NamedTuple):
     unavailable_ms: int | None
 
 
-def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
-    """Adds the partitions that the round before left without an owner; returns those that this round leaves.
+def with_unowned(rebalance: Rebalance, unowned: dict[str, str]) -> Rebalance:
+    """A rebalance with the partitions that the round before left without an owner.
 
     A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. No member
     processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
     their owners gave up to rejoin: each rebalance pays for its own time.
     """
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
-        return {}
+        return rebalance
     kept_by = {p: member_id for member_id, partitions in rebalance.kept.items() for p in partitions}
-    rebalance.vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
-    rebalance.owned_before = unowned | kept_by | rebalance.owned_before
+    vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
+    return rebalance.changed(vacant=vacant, owned_before=unowned | kept_by | rebalance.owned_before)
+
+
+def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
+    """The partitions that a rebalance leaves without an owner, and who had them."""
     if rebalance.assigned is None:
-        return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if _given_up(rebalance, p, owner)}
+        owners = sorted(rebalance.owned_before.items()) if rebalance.outcome == SUPERSEDED else ()
+        return {p: owner for p, owner in owners if _given_up(rebalance, p, owner)}
     assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
     kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
     return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in kept and p not in assigned}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
@@ -24,21 +24,34 @@ LOGGED_AFTER_MS: Final = 100
 _BY_THE_CLIENT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
 
 
-def slowest(g: Emitter, rebalance: Rebalance) -> str:
-    """The member that the join phase of a rebalance waited for longest; reports it if that was long.
+class Awaited(NamedTuple):
+    """Whom a join phase waited for."""
 
-    A member that was dead or refused is not slow, and a group does not wait for new members. Empty: the group did not wait.
+    slowest: str  # the member that it waited for longest; empty: it did not wait
+    dropped: list[EndedMembership]  # until its timeout: they were removed
+    absent: list[str]  # until its timeout: they are static, and stay
+
+
+def awaited(g: Emitter, rebalance: Rebalance) -> Awaited | None:
+    """Whom the join phase of a rebalance waited for. None: it waited for nobody, or who was a member before is not known.
+
+    A member that was dead or refused is not slow, and a group does not wait for new members.
     """
     if rebalance.joined_ms < 0 or rebalance.from_state is State.EMPTY:
-        return ""
-    waited_ms = rebalance.joined_ms - rebalance.started_ms
+        return None
     dropped = _dropped(g, rebalance)
-    absent = [] if dropped else _absent_static(g, rebalance, waited_ms) or rebalance.absent
+    absent = [] if dropped else _absent_static(g, rebalance, rebalance.joined_ms - rebalance.started_ms) or rebalance.absent
     if not dropped and not absent and rebalance.count_before < 0:
-        return ""  # who was a member before is not known
-    if waited_ms >= SLOW_MS or ((dropped or rebalance.absent) and rebalance.unannounced):  # it waited until the rebalance timeout
-        _report(g, rebalance, dropped, absent)
-    return dropped[0].member_id if dropped else absent[0] if absent else _answered_last(g, rebalance)
+        return None
+    slowest = dropped[0].member_id if dropped else absent[0] if absent else _answered_last(g, rebalance)
+    return Awaited(slowest, dropped, absent)
+
+
+def report(g: Emitter, rebalance: Rebalance, waited: Awaited) -> None:
+    """Reports whom a join phase waited for, if that was long: until the rebalance timeout where no line shows when it began."""
+    until_timeout = (waited.dropped or rebalance.absent) and rebalance.unannounced
+    if rebalance.joined_ms - rebalance.started_ms >= SLOW_MS or until_timeout:
+        _report(g, rebalance, waited.dropped, waited.absent)
 
 
 def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:

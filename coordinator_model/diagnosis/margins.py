@@ -44,7 +44,7 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
 
 def check_assignment(g: Emitter, rebalance: Rebalance) -> None:
     """Reports how a rebalance divided the partitions: members without any, or one with many more than another."""
-    if not rebalance.assigned or not any(rebalance.assigned.values()) or g.view.revoked:
+    if not rebalance.assigned or not any(rebalance.assigned.values()) or g.view.aftermath.revoked:
         return  # unknown, nothing to share, or a cooperative round that another one follows
     shares = {member_id: len(partitions) for member_id, partitions in rebalance.assigned.items()}
     idle = sorted(member_id for member_id, count in shares.items() if count == 0)

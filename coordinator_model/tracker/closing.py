@@ -62,10 +62,10 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
             return
         if any(not flush or wait == DEPARTURE for wait in waits(g, rebalance, now_ms)):
             return
-        write_first(g)
+        _write_first(g)
 
 
-def write_first(g: Emitter) -> None:
+def _write_first(g: Emitter) -> None:
     """Writes the first of the rebalances that have ended."""
     rebalance = g.view.closing[0]
     if rebalance.moves.missing and rebalance.named in g.view.members and (kind := phases.named_end(rebalance)):
@@ -106,14 +106,13 @@ def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -
             return False
         if not follower.exact and causes.specification_is_behind(g, followed_ms, now_ms):
             return False
-    end_with(g, rebalance, follower)
+    rebalance.ended_ms = end_with(g, rebalance, follower)
     return True
 
 
-def end_with(g: Emitter, rebalance: Rebalance, follower: Rebalance) -> None:
-    """Ends a superseded rebalance with the start of the one that follows it."""
-    causes.settle_start(g, follower)
-    rebalance.ended_ms = max(rebalance_rows.started_ms(follower), rebalance.joined_ms)
+def end_with(g: Emitter, rebalance: Rebalance, follower: Rebalance) -> int:
+    """When a superseded rebalance ended: at the start of the one that follows it."""
+    return max(rebalance_rows.started_ms(causes.with_start(g, follower)), rebalance.joined_ms)
 
 
 def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:

@@ -28,6 +28,7 @@ from coordinator_model.tracker import phases, prediction
 from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import EMPTIED
+from coordinator_model.view.rebalance import Aftermath
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import View
 
@@ -87,7 +88,7 @@ def _lose_sight(g: Emitter, event: Event, generation: int) -> None:
     for pending in view.pending_findings:
         if pending.at_ms >= since_ms:
             pending.row["generation"] = generation
-    view.leader_id, view.unowned, view.owners_lost, view.revoked = "", {}, True, []
+    view.leader_id, view.aftermath = "", Aftermath(owners_lost=True)
     view.make_generation(event.received_ms, generation)
     prediction.drop(g, event.received_ms)
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from coordinator_model.tracker import closing, unended
+from coordinator_model.tracker import closing, rebalance_rows, unended
 from coordinator_model.tracker.consumer import episode_rows
-from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Episode
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rebalance import Rebalance
-from coordinator_model.view.rows import REBALANCES, REBALANCES_PROVISIONAL, Row
-from coordinator_model.view.settings import TrackerSettings
-from coordinator_model.view.view import View
+from coordinator_model.view.rows import REBALANCES_PROVISIONAL, Row
 
 _WHO: Final = ("member_id", "instance_id", "client_id", "client_host", "reason")
 _SHOWN_BY_ASSIGNMENTS: Final = frozenset(
@@ -43,32 +40,31 @@ def first_changed(before: Waiting, now: Waiting) -> int:
     return next((number for number, (rebalance, waits) in enumerate(now) if known.get(id(rebalance)) != waits), len(now))
 
 
-def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
-    """The rows of all rebalances of a group that wait, oldest first. Uses the view up."""
-    g = GroupTracker(view, settings)
+def told_so_far(g: Emitter) -> list[Row]:
+    """The rows of all rebalances of a group that wait, oldest first."""
+    view, before = g.view, g.view.aftermath
     undecided = {departure.member_id for departure in view.undecided}
-    told: list[Row] = []
+    rows: list[Row] = []
     all_waits: set[str] = set()
-    for rebalance, waits in waiting(g):
-        is_whose_open = False
-        if isinstance(rebalance, Episode):  # its cause is settled when it ends; lines that follow may name the client of a member
+    for number, (one, waits) in enumerate(waiting(g)):
+        if isinstance(one, Episode):  # its cause is settled when it ends; lines that follow may name the client of a member
             assert view.consumer is not None
-            episode_rows.write(g, view.consumer, rebalance)
+            values = episode_rows.columns(g, view.consumer, one)
         else:
-            if rebalance.ended_ms < 0 and len(view.unfinished()) == 1:
+            following = view.unfinished()[number + 1 : number + 2]
+            if one.ended_ms < 0 and not following:
                 break  # what seemed to supersede it was a damaged line
-            if rebalance.ended_ms < 0:
-                closing.end_with(g, rebalance, view.unfinished()[1])
+            ended_ms = one.ended_ms if one.ended_ms >= 0 else closing.end_with(g, one, following[0])
+            told = rebalance_rows.tell(g, one.changed(ended_ms=ended_ms), before)
+            before, values = told.aftermath, rebalance_rows.columns(told)
             all_waits.update(waits)
-            is_whose_open = _is_whose_open(rebalance, all_waits)
-            closing.write_first(g)
-        values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
-        if is_whose_open:
-            values = {**values, **dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}
-        elif isinstance(rebalance, Rebalance) and _is_why_open(values, all_waits, undecided):
-            values = {**values, "cause": reasons.UNKNOWN}
-        told.append(Row(REBALANCES_PROVISIONAL, {"waits_for": ", ".join(waits), **unended.ONLY_OPEN, **values}))
-    return told
+            if _is_whose_open(one, all_waits):
+                values |= {**dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}
+            elif _is_why_open(values, all_waits, undecided):
+                values["cause"] = reasons.UNKNOWN
+        told_of = {"group_id": view.group_id, "waits_for": ", ".join(waits), **unended.ONLY_OPEN}
+        rows.append(Row(REBALANCES_PROVISIONAL, {**told_of, **values}))
+    return rows
 
 
 def _is_whose_open(rebalance: Rebalance, waits: Collection[str]) -> bool:

@@ -6,7 +6,7 @@ hindsight, so its transitions are written together with its row.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
 from coordinator_model.states import State
@@ -14,7 +14,7 @@ from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter, write_transition
 from coordinator_model.view.outcomes import COMPLETED, EMPTIED
-from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
+from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import REBALANCES, evidence_json, or_none
 
 GROUP_PROTOCOL: Final = "classic"
@@ -28,35 +28,59 @@ TOGETHER_MS: Final = 5
 _REJOINS: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.SUBSCRIPTION_CHANGED})
 
 
+class Told(NamedTuple):
+    """What the lines so far tell of a rebalance that has ended."""
+
+    rebalance: Rebalance
+    """With the start and the end that follow from all of them."""
+    culprit: RebalanceTrigger
+    awaited: joiners.Awaited | None
+    price: cost.Cost
+    aftermath: Aftermath
+
+
+def tell(g: Emitter, rebalance: Rebalance, before: Aftermath) -> Told:
+    """What the lines so far tell. It changes nothing, so that a rebalance can be told while more lines are waited for.
+
+    `before`: of the rebalance before.
+    """
+    found = causes.with_start(g, rebalance)
+    start_ms = min([started_ms(found), *([found.joined_ms] if found.joined_ms >= 0 else [])])
+    unknown = found.owners_unknown or (before.owners_lost and found.from_state is not State.EMPTY)
+    found = found.changed(started_ms=start_ms, ended_ms=max(found.ended_ms, start_ms))
+    culprit = found.decided or _decide(g, found, before)
+    found = cost.with_unowned(found.changed(decided=culprit, owners_unknown=unknown), before.unowned)
+    aftermath = Aftermath(cost.leaves_unowned(found), cost.leaves_unknown(found), causes.revoked(found), found.ended_ms)
+    culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
+    return Told(found, culprit, joiners.awaited(g, found), cost.of(found), aftermath)
+
+
 def write(g: Emitter, rebalance: Rebalance) -> None:
     """Writes a rebalance whose last line has been read, with what it means."""
-    causes.settle_start(g, rebalance)
-    rebalance.started_ms = started_ms(rebalance)
-    if rebalance.joined_ms >= 0:
-        rebalance.started_ms = min(rebalance.started_ms, rebalance.joined_ms)
-    rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
-    write_transitions(g, rebalance, final=True)
-    culprit = _decided(g, rebalance)
-    causes.note_revoked(g, rebalance)
-    slowest = joiners.slowest(g, rebalance)
-    margins.check_assignment(g, rebalance)
-    culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
+    told = tell(g, rebalance, g.view.aftermath)
+    found, culprit = told.rebalance, told.culprit
+    write_transitions(g, found, final=True)
+    g.view.aftermath = told.aftermath
+    if told.awaited is not None:
+        joiners.report(g, found, told.awaited)
+    margins.check_assignment(g, found)
+    g.view.settle(found)
+    sign = culprit.sign or (found.evidence[0] if found.evidence else None)
+    bursts.add(g, bursts.past_of(found, culprit, sign, told.price), culprit.reason)
+    g.emit(REBALANCES, **columns(told))
+
+
+def columns(told: Told) -> dict[str, Any]:
+    """The row of `rebalances`."""
+    rebalance, culprit, awaited, price, _ = told
     open_start = rebalance.bounded and not rebalance.exact
     # Else the log begins in its middle, or its first line is not understood.
     start_seen = not (open_start or _is_unheard(rebalance)) and (rebalance.exact or rebalance.settled or culprit.cause != reasons.UNKNOWN)
     joined_ms = or_none(rebalance.joined_ms)
     if (open_start and rebalance.generation < 0) or _join_phase_ended_unseen(rebalance):
         joined_ms = None  # a poll, or an assignment, shows the end of both phases at once
-    g.view.settle(rebalance)
-    rebalance.owners_unknown = rebalance.owners_unknown or (g.view.owners_lost and rebalance.from_state is not State.EMPTY)
-    g.view.unowned = cost.carry(g.view.unowned, rebalance)
-    g.view.owners_lost = cost.leaves_unknown(rebalance)
-    price = cost.of(rebalance)
-    sign = culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None)
-    bursts.add(g, bursts.past_of(rebalance, culprit, sign, price), culprit.reason)
     first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
-    g.emit(
-        REBALANCES,
+    return dict(
         generation=or_none(rebalance.generation),
         started_at=rebalance.started_ms,
         joined_at=joined_ms,
@@ -70,7 +94,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         members_after=or_none(rebalance.count_after),
         joined=sorted(rebalance.moves.joined()),
         left=sorted(rebalance.moves.left()),
-        slowest_member_id=slowest or None,
+        slowest_member_id=(awaited.slowest or None) if awaited is not None else None,
         leader_id=rebalance.leader_id or None,
         protocol=rebalance.protocol or None,
         partitions=price.partitions,
@@ -171,8 +195,12 @@ def _last_to_start(rebalance: Rebalance) -> tuple[int, str] | tuple[None, None]:
 def _decided(g: Emitter, rebalance: Rebalance) -> RebalanceTrigger:
     """What began it. It is decided once: the transition, the rebalance and the end of the culprit's membership say the same."""
     if rebalance.decided is None:
-        rebalance.decided = causes.corrected(g, rebalance, _who_came_first(rebalance, _culprit(rebalance)))
+        rebalance.decided = _decide(g, rebalance, g.view.aftermath)
     return rebalance.decided
+
+
+def _decide(g: Emitter, rebalance: Rebalance, before: Aftermath) -> RebalanceTrigger:
+    return causes.corrected(g, rebalance, _who_came_first(rebalance, _culprit(rebalance)), before)
 
 
 def _culprit(rebalance: Rebalance) -> RebalanceTrigger:

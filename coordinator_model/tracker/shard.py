@@ -312,11 +312,9 @@ class Shard:
             self._wait(group_id, [event for event in rest if event not in later_words])
             tracker.hear_clients(later_words)
         self.provisional += unended.take_news(tracker, input_ended=ended)
+        if (first := provisional.first_changed(waited, waiting := provisional.waiting(tracker))) < len(waiting):
+            self.provisional += provisional.told_so_far(tracker)[first:]
         self._store(tracker, max(map(runs.last_ms, ready), default=due))
-        waiting = provisional.waiting(tracker)
-        if (first := provisional.first_changed(waited, waiting)) < len(waiting):
-            copy = codec.decode_view(state.views[group_id])
-            self.provisional += provisional.told_so_far(copy, self.settings)[first:]
         return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 
     def _stays_calm(self, group_id: str) -> bool:

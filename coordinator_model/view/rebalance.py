@@ -5,6 +5,8 @@ Times are epoch ms. -1 stands for an unknown number and "" for an unknown text.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -43,6 +45,15 @@ class Moves(Struct, array_like=True):
         return not self.by_name.get(member_id, True)
 
 
+class Aftermath(Struct, array_like=True):
+    """What a rebalance leaves to the next one."""
+
+    unowned: dict[str, str] = {}  # partition: the owner from which a cooperative round took it without a new one
+    owners_lost: bool = False  # partitions may be without an owner that no line shows
+    revoked: list[str] = []  # members that it took partitions from: they give them up and rejoin
+    ended_ms: int = -1
+
+
 class RebalanceTrigger(Struct, array_like=True):
     """A reason for a rebalance: it starts one, unless one is already running."""
 
@@ -61,9 +72,9 @@ class RebalanceTrigger(Struct, array_like=True):
         told = {"cause": self.cause, "reason": self.reason, "member_id": self.member_id, "instance_id": self.instance_id}
         return {name: text or None for name, text in (told | {"client_id": self.client_id, "client_host": self.client_host}).items()}
 
-    def with_cause(self, cause: str) -> RebalanceTrigger:
-        """The same with the cause that is known by now."""
-        return replace(self, cause=cause)
+    def changed(self, **fields: Any) -> RebalanceTrigger:
+        """A copy with other values in some fields."""
+        return replace(self, **fields)
 
     def known_as(self, instance_id: str, client_id: str, client_host: str) -> RebalanceTrigger:
         """The same with what else is known of its client by now."""
@@ -119,3 +130,7 @@ class Rebalance(Struct, array_like=True):
     waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
     absent: list[str] = []  # a static leader that did not join again in time, by the coordinator's word
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
+
+    def changed(self, **fields: Any) -> Rebalance:
+        """A copy with other values in some fields."""
+        return replace(self, **fields)

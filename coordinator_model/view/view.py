@@ -19,6 +19,7 @@ from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
 from coordinator_model.view.members import ObservedMember
+from coordinator_model.view.rebalance import Aftermath
 from coordinator_model.view.roster import Roster
 from coordinator_model.view.rows import Ref
 
@@ -144,11 +145,9 @@ class View(Roster, Struct, array_like=True):
     nodes: dict[str, int] = {}  # broker: its node id, -1 if that is not clear
     found_coordinator: FoundCoordinator | None = None
     suspect: Suspect | None = None
-    unowned: dict[str, str] = {}  # partition: the owner from which a cooperative round took it without a new one
+    aftermath: Aftermath = field(default_factory=Aftermath)  # of the last rebalance that was written
     burst: list[PastRebalance] = []  # rebalances that followed each other closely
     undecided: list[UndecidedDeparture] = []
-    revoked: list[str] = []  # members that the last rebalance took partitions from: they give them up and rejoin
-    revoked_ms: int = -1
     incident: Incident | None = None
     pending_findings: list[PendingFinding] = []
     moved_ms: int = -1  # when another broker became the coordinator
@@ -163,7 +162,6 @@ class View(Roster, Struct, array_like=True):
     release: str = ""  # of the broker that coordinates it, by its own lines or the settings; empty: not known
     loaded_ms: int = -1  # when its coordinator wrote that it had read the group back
     unloaded_ms: int = -1  # when its coordinator wrote that it gave the group up
-    owners_lost: bool = False  # the last rebalance may have left partitions without an owner that no line shows
     assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
     said: Said | None = None  # by clients, while no broker has spoken of the group
     told_open: dict[str, Any] | None = None  # the row that was told of the rebalance that is open

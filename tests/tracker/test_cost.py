@@ -47,7 +47,8 @@ def _rebalance(before: dict[str, str], after: dict[str, str], more: dict[str, in
 
 @given(rebalances(), shared())
 def test_it_never_costs_more_than_all_partitions_for_its_whole_length(rebalance: Rebalance, unowned: dict[str, str]) -> None:
-    left = cost.carry(unowned, rebalance)
+    rebalance = cost.with_unowned(rebalance, unowned)
+    left = cost.leaves_unowned(rebalance)
     it = cost.of(rebalance)
     assert it.unavailable_ms is not None
     assert 0 <= it.unavailable_ms <= len(rebalance.owned_before) * (rebalance.ended_ms - rebalance.started_ms)
@@ -76,18 +77,19 @@ def test_what_an_owner_keeps_while_it_rejoins_costs_nothing(rebalance: Rebalance
 def test_an_unknown_assignment_has_no_cost() -> None:
     rebalance = Rebalance(0, exact=True, from_state=State.STABLE, old_generation=1)
     assert cost.of(rebalance) == (None, None, None)
-    assert cost.carry({"t-0": "a"}, rebalance) == {}
+    assert cost.leaves_unowned(cost.with_unowned(rebalance, {"t-0": "a"})) == {}
 
 
 def test_a_cooperative_move_is_paid_by_its_second_round() -> None:
     first = Rebalance(0, exact=True, from_state=State.STABLE, old_generation=1, ended_ms=100, owned_before={"t-0": "a", "t-1": "a"})
     first.kept, first.assigned = {"a": ("t-0", "t-1")}, {"a": ("t-0",), "b": ()}
-    unowned = cost.carry({}, first)
+    unowned = cost.leaves_unowned(first)
     assert (cost.of(first).unavailable_ms, unowned) == (0, {"t-1": "a"})
     second = Rebalance(110, exact=True, from_state=State.STABLE, old_generation=2, ended_ms=2_110, owned_before={"t-0": "a"})
     second.joins, second.kept = {"a": 110, "b": 2_100}, {"a": ("t-0",)}
     second.assigned, second.synced = {"a": ("t-0",), "b": ("t-1",)}, {"a": 2_110, "b": 2_110}
-    assert cost.carry(unowned, second) == {}
+    second = cost.with_unowned(second, unowned)
+    assert cost.leaves_unowned(second) == {}
     assert cost.of(second) == (2, 1, 2_000)
 
 

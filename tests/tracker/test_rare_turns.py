@@ -214,5 +214,4 @@ def test_a_start_that_the_specification_has_too_early_is_not_taken() -> None:
     g = GroupTracker(View("orders"), TrackerSettings())
     g.view.prediction.starts, g.view.made = {1: (START_MS + 5, "NEW_MEMBER", "d-1")}, [(START_MS + 10, 1)]
     running = Rebalance(START_MS + 20, exact=False, from_state=State.STABLE, old_generation=1)
-    causes.settle_start(g, running)
-    assert (running.started_ms, running.cause, running.settled) == (START_MS + 20, "", False)
+    assert causes.with_start(g, running) == running

@@ -26,17 +26,15 @@ _OF_CLASSIC: Final = ("joined_at", "join_ms", "sync_ms", "reason", "leader_id", 
 """Columns of `rebalances` that only a classic group has."""
 
 
-def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
-    """Writes an episode that has ended."""
+def columns(g: Emitter, view: ConsumerView, episode: Episode) -> dict[str, Any]:
+    """The row of `rebalances` for an episode that has ended."""
     first, last = episode.rounds[0], episode.rounds[-1]
     owners_known = episode.partitions >= 0 and not episode.unheard and episode.members_before >= 0
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
-    waited_ms = _interval_wait_ms(episode)
     is_priced = owners_known and episode.end_seen and not episode.polled and not episode.is_empty
     # Else the line about the computed target is the first about its epoch: it was raised at some time before.
     start_seen = not episode.polled and (first.logged or first.stored or view.heard or bool(first.cause))
-    g.emit(
-        REBALANCES,
+    return dict(
         generation=or_none(last.epoch),
         started_at=first.at_ms,
         ended_at=episode.ended_ms,
@@ -61,9 +59,15 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         first_epoch=or_none(first.epoch),
         rounds=len(episode.rounds) if not episode.polled else None,
         end_seen=episode.end_seen,
-        interval_wait_ms=waited_ms if rules.since_4_3(g, view) and not episode.polled else None,
+        interval_wait_ms=_interval_wait_ms(episode) if rules.since_4_3(g, view) and not episode.polled else None,
     )
-    consumer_findings.waited_for_interval(g, episode, waited_ms)
+
+
+def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
+    """Writes an episode that has ended."""
+    last = episode.rounds[-1]
+    g.emit(REBALANCES, **columns(g, view, episode))
+    consumer_findings.waited_for_interval(g, episode, _interval_wait_ms(episode))
     slowest = _slowest(episode)
     if slowest is not None:
         consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])
