@@ -28,7 +28,7 @@ _BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms",
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
-    "The coordinator removed the member: it received no heartbeat {silence}{limit}.",
+    "The coordinator removed the member: it received no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
     row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
@@ -48,7 +48,7 @@ CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves 
 IF_RESTARTED: Final = "If it was restarted, session.timeout.ms must be longer than a restart."
 RESTARTED: Final = "It was back {away} after it was last heard: if that was a restart, session.timeout.ms must be above {away_ms}."
 STATIC_STOP: Final = (
-    f"A static member does not leave when it is closed. {IF_RESTARTED} If it is to go for good, let it leave with "
+    "A static member does not leave when it is closed. {restarted} If it is to go for good, let it leave with "
     "CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
     "(Admin.removeMembersFromConsumerGroup)."
 )

@@ -15,8 +15,8 @@ _SESSION_SETTING: Final = (
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
-    "The coordinator removed the member: it received no heartbeat {silence}{limit}.",
-    "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit).{stop} "
+    "The coordinator removed the member: it received no heartbeat {silence}{limit}.{since}",
+    "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop}"
     "To survive a pause, the member needs a session timeout above the length of the pause: set {kind}.session.timeout.ms of the group "
     "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.",
 )

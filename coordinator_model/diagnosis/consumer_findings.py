@@ -6,9 +6,8 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
-from coordinator_model.diagnosis.findings import Client, current, emit, first_time, row, seconds
+from coordinator_model.diagnosis.findings import Client, current, emit, first_time, seconds
 from coordinator_model.diagnosis.refusals import removal
-from coordinator_model.diagnosis.removals import silence
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
@@ -16,6 +15,7 @@ from coordinator_model.view.consumer_view import Change, ConsumerMember, Consume
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import or_none, ref
+from coordinator_model.view.view import Silence
 
 LONG_WAIT_MS: Final = 10_000
 """Twice a heartbeat interval: with the default of the assignment interval a target is there after one."""
@@ -40,26 +40,26 @@ OWN_LEAVE_MS: Final = 10_000
 def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Change) -> None:
     """Reports a member that the coordinator removed: it was silent, or did not give partitions up."""
     signs = [change.sign, *([member.last_sign] if member.last_sign is not None else [])]
-    limit_ms, gap_ms = member.rebalance_timeout_ms, member.longest_gap_ms
+    limit_ms = member.rebalance_timeout_ms
     epoch = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch
     if change.cause == reasons.SESSION_TIMEOUT and member.away_ms >= 0:
         margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
     elif change.cause == reasons.SESSION_TIMEOUT:
-        is_classic = member.session_timeout_ms >= 0
-        silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else None
-        limit = f" (session.timeout.ms {member.session_timeout_ms})" if is_classic else " (session timeout of the group)"
-        words = {
-            "silence": silence(silent_ms),
-            "kind": view.group_type or "consumer",
-            "stop": f" {catalogue.CALL_CLOSE}" if not member.instance_id else "",  # a static one says that it leaves for a while
-            "limit": limit if is_classic or silent_ms is not None else "",
-            "current": current(member.session_timeout_ms),
-        }
-        text = catalogue.SESSION_TIMEOUT if is_classic else consumer_catalogue.SESSION_TIMEOUT
-        details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
-        details |= {"session_timeout_ms": member.session_timeout_ms} if is_classic else {}
-        told = row(g, text, change.at_ms, member.client(), signs, words, generation=epoch, **details)
-        incidents.hold_back(g, member.heard_ms, told)
+        silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else -1
+        silence = Silence(
+            change.at_ms,
+            True,
+            member.heard_ms,
+            member.client(),
+            epoch,
+            signs,
+            silent_ms,
+            member.session_timeout_ms,
+            member.longest_gap_ms,
+            bool(member.instance_id),
+            of_group=member.session_timeout_ms < 0,
+        )
+        incidents.hold_back(g, silence)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         topics = view.episode is not None and any(one.cause in _OF_TOPICS for one in view.episode.rounds)
         remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(member, change.at_ms)

@@ -7,7 +7,7 @@ before it left has closed, since a stalled one cannot commit. The client's own l
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.diagnosis import removals, silences
 from coordinator_model.events import COORDINATOR_SOURCE, Event
@@ -24,27 +24,31 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def hold_back(
-    g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], signs: list[Ref], event: Event | None, reason: str
-) -> bool:
-    """Keeps the row of an ended membership if only later lines can show how it ended: of its client, or the LeaveGroup request.
+def departed(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], event: Event | None, reason: str) -> None:
+    """Writes the row of an ended membership, unless only later lines can show how it ended: of its client, or the LeaveGroup request.
 
     `event`: the line that ended it. `reason`: the client's.
     """
-    kind, stall = session["end_kind"], None
     is_named = member.member_id in g.view.client_names.values()
     is_followed = bool(member.connection) or is_named
-    if kind == reasons.LEFT and not reason and not member.instance_id and is_followed and member.commit_ms < at_ms - CLOSING_COMMIT_MS:
-        stall = stall_of(member, at_ms, g.view.generation_at(at_ms), signs)
+    unexplained = kind == reasons.LEFT and not reason and not member.instance_id
+    may_have_stalled = unexplained and is_followed and member.commit_ms < at_ms - CLOSING_COMMIT_MS
     waits_for_request = event is not None and event.source == COORDINATOR_SOURCE and member.sessions_seen
-    is_open = (
-        stall is not None
+    one = UndecidedDeparture(at_ms, kind, member, g.view.generation_at(at_ms), signs, may_have_stalled)
+    if (
+        may_have_stalled
         or (kind == reasons.SESSION_TIMEOUT and bool(member.instance_id) and is_named)
         or (kind == reasons.LEFT and waits_for_request and reason not in reasons.CLIENT_LIBRARY_REASONS)
-    )
-    if is_open:
-        g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, session, stall))
-    return is_open
+    ):
+        g.view.undecided.append(one)
+    else:
+        _write(g, one, kind)
+
+
+def _write(g: Emitter, one: UndecidedDeparture, kind: str) -> None:
+    member = one.member
+    joined_ms = -1 if member.found else member.joined_ms
+    g.emit(MEMBER_SESSIONS, **member.session(one.at_ms, kind, one.signs, is_heard=member.sessions_seen, joined_ms=joined_ms))
 
 
 def stall_of(member: ObservedMember, at_ms: int, generation: int, signs: list[Ref]) -> PollStall:
@@ -71,7 +75,7 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that departed, it shows a stalled poll loop."""
     view, connection = g.view, event.connection
     polls_again(g, connection, event)
-    for departure in [u for u in view.undecided if u.stall is not None and u.stall.member.connection == connection != ""]:
+    for departure in [u for u in view.undecided if u.may_have_stalled and u.member.connection == connection != ""]:
         _decide(g, departure, reasons.POLL_TIMEOUT, event)
     # A static member does not leave when it is not polled in time: its session ends (KIP-345). A frozen process would first be refused
     # under its old id, a restarted one has another connection.
@@ -84,18 +88,18 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
 
 def on_logged_stall(g: Emitter, member_id: str, signs: list[Ref]) -> None:
     """The client's log reports a stalled poll loop after the coordinator's log reported that the member departed."""
-    for departure in [u for u in g.view.undecided if u.stall is not None and u.member_id == member_id]:
+    for departure in [u for u in g.view.undecided if u.may_have_stalled and u.member.member_id == member_id]:
         _decide(g, departure, reasons.POLL_TIMEOUT)
     for ended in g.view.ended:
         if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
             removals.poll_timeout(g, _stall_of_static(g, ended, signs))
-            for departure in [u for u in g.view.undecided if u.member_id == member_id]:
+            for departure in [u for u in g.view.undecided if u.member.member_id == member_id]:
                 _decide(g, departure, reasons.POLL_TIMEOUT)
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:
     """Whether the end of one of these memberships is not decided yet."""
-    return any(departure.member_id in member_ids for departure in g.view.undecided)
+    return any(departure.member.member_id in member_ids for departure in g.view.undecided)
 
 
 def next_ms(g: Emitter) -> int:
@@ -110,35 +114,36 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Writes the rows of clients that did not come back: they had closed. `flush`: nothing more will come."""
     undecided, stalls = g.view.undecided, g.view.poll_stalls
     while undecided and (flush or undecided[0].at_ms + DECIDED_MS < now_ms):
-        g.emit(MEMBER_SESSIONS, **undecided.pop(0).session)
+        one = undecided.pop(0)
+        _write(g, one, one.kind)
     while stalls and (flush or stalls[0].at_ms + DECIDED_MS < now_ms):
         removals.poll_timeout(g, stalls.pop(0))
 
 
 def on_leave_request(g: Emitter, member_id: str, *, by_admin: bool) -> None:
     """The LeaveGroup of a departure that the coordinator's log reported first: the sender is the member itself, or another client."""
-    for departure in [u for u in g.view.undecided if u.member_id == member_id]:
+    for departure in [u for u in g.view.undecided if u.member.member_id == member_id]:
         if by_admin:
             _decide(g, departure, reasons.ADMIN_REMOVED)
-        elif departure.stall is None:
-            _decide(g, departure, departure.session["end_kind"])
+        elif not departure.may_have_stalled:
+            _decide(g, departure, departure.kind)
 
 
 def _decide(g: Emitter, departure: UndecidedDeparture, kind: str, back: Event | None = None) -> None:
     """Writes how a membership ended. The cause of the rebalance that this began follows from it (causes.corrected)."""
     g.view.undecided.remove(departure)
-    g.emit(MEMBER_SESSIONS, **{**departure.session, "end_kind": kind})
+    _write(g, departure, kind)
     for ended in g.view.ended:
-        if ended.member_id == departure.member_id:
+        if ended.member_id == departure.member.member_id:
             ended.kind = kind
-    if departure.stall is not None and kind == reasons.POLL_TIMEOUT:
-        removals.poll_timeout(g, departure.stall, back)
+    if departure.may_have_stalled and kind == reasons.POLL_TIMEOUT:
+        removals.poll_timeout(g, stall_of(departure.member, departure.at_ms, departure.generation, departure.signs), back)
 
 
 def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> PollStall:
     """A static member's session ended because of its poll loop: that is told in place of the session timeout."""
     ended.stalled = True
-    g.view.pending_findings = [pending for pending in g.view.pending_findings if pending.member_id != ended.member_id]
+    g.view.silences = [silence for silence in g.view.silences if silence.client[0] != ended.member_id]
     member = ObservedMember(ended.member_id, ended.instance_id, ended.client_id, ended.client_host)
     member.rebalance_timeout_ms = ended.rebalance_timeout_ms
     return PollStall(ended.at_ms, silences.limit_passed_ms(ended.quiet, -1), member, ended.generation, signs)

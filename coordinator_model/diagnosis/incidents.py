@@ -11,12 +11,11 @@ So heartbeats that waited behind a slow commit, or before a broker that stood st
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, details_json, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -24,8 +23,8 @@ from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, client_in
-from coordinator_model.view.rows import FINDINGS, Ref, or_none, ref, refs
-from coordinator_model.view.view import Incident, PendingFinding
+from coordinator_model.view.rows import Ref, or_none, ref
+from coordinator_model.view.view import Incident, Silence
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
@@ -81,13 +80,10 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
 
-def hold_back(g: Emitter, seen_ms: int, row: dict[str, Any], *, given_up: bool = False, held_ms: tuple[int, int] = (-1, -1)) -> None:
-    """Keeps the finding of a session timeout or of a near miss until it is known whether a broker was the reason.
-
-    `seen_ms`: when the member was heard before. `given_up`: its client has asked for another id. `held_ms`: see ObservedMember.
-    """
-    waited = held_ms[0] <= row["occurred_at"] < held_ms[1]
-    g.view.pending_findings.append(PendingFinding(row["occurred_at"], seen_ms, row["member_id"] or "", row, given_up, waited))
+def hold_back(g: Emitter, silence: Silence, held_ms: tuple[int, int] = (-1, -1)) -> None:
+    """Keeps a session timeout or a near miss until it is known whether a broker was the reason. `held_ms`: see ObservedMember."""
+    silence.waited = held_ms[0] <= silence.at_ms < held_ms[1]
+    g.view.silences.append(silence)
 
 
 def _disprove(g: Emitter, event: Event) -> None:
@@ -95,16 +91,12 @@ def _disprove(g: Emitter, event: Event) -> None:
 
     A member whose session ended while a request of it waited was not silent, either.
     """
-    for pending in [one for one in g.view.pending_findings if one.member_id == event.member_id]:
-        after_ms = event.received_ms - pending.at_ms
-        if not _is_near_miss(pending):
-            pending.waited = pending.waited or after_ms <= 0 < event.at_ms - pending.at_ms
+    for silence in [one for one in g.view.silences if one.client[0] == event.member_id]:
+        after_ms = event.received_ms - silence.at_ms
+        if silence.is_end:
+            silence.waited = silence.waited or after_ms <= 0 < event.at_ms - silence.at_ms
         elif after_ms < 0 or (after_ms and event.kind in kinds.HEARTBEATS and after_ms <= QUEUED_MS):
-            g.view.pending_findings.remove(pending)
-
-
-def _is_near_miss(pending: PendingFinding) -> bool:
-    return bool(pending.row["code"] == catalogue.HEARTBEAT_NEAR_MISS.code)
+            g.view.silences.remove(silence)
 
 
 def lost_in_a_move(g: Emitter, ended: EndedMembership) -> bool:
@@ -116,7 +108,7 @@ def lost_in_a_move(g: Emitter, ended: EndedMembership) -> bool:
 def next_ms(g: Emitter) -> int:
     """When `close_due` has work next; NEVER if it has none."""
     view = g.view
-    finding_ms = view.pending_findings[0].at_ms + HINDSIGHT_MS + 1 if view.pending_findings else NEVER
+    finding_ms = view.silences[0].at_ms + HINDSIGHT_MS + 1 if view.silences else NEVER
     return finding_ms if view.incident is None else min(finding_ms, view.incident.last_ms + OVER_MS + 1)
 
 
@@ -127,9 +119,9 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
 
 def _close(g: Emitter, now_ms: int, clock: BrokerClock | None, *, at_once: bool, is_end: bool = False) -> None:
     view = g.view
-    while view.pending_findings and (at_once or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
-        pending = view.pending_findings.pop(0)
-        _decide(g, pending, clock, now_ms, is_early=is_end and now_ms - pending.at_ms < HINDSIGHT_MS)
+    while view.silences and (at_once or view.silences[0].at_ms + HINDSIGHT_MS < now_ms):
+        silence = view.silences.pop(0)
+        _decide(g, silence, clock, now_ms, is_early=is_end and now_ms - silence.at_ms < HINDSIGHT_MS)
     running = view.incident
     if running is not None and (at_once or running.last_ms + OVER_MS < now_ms):
         view.incident = None
@@ -137,23 +129,25 @@ def _close(g: Emitter, now_ms: int, clock: BrokerClock | None, *, at_once: bool,
             _report(g, running)
 
 
-def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, now_ms: int, *, is_early: bool) -> None:
-    """Writes a finding that was held back, unless a broker was the reason: then its member was lost to that, or was no silent one."""
-    if _is_near_miss(pending):
+def _decide(g: Emitter, silence: Silence, clock: BrokerClock | None, now_ms: int, *, is_early: bool) -> None:
+    """Tells of a silence, unless a broker was the reason: then its member was lost to that, or was not silent."""
+    member_id = silence.client[0]
+    if not silence.is_end:
         running = g.view.incident
-        meanwhile = running is not None and _amid_trouble(running, pending) and pending.seen_ms <= running.last_ms
-        explained = meanwhile or _stood_still(g, pending, clock)
-        if not explained and first_time(g, catalogue.HEARTBEAT_NEAR_MISS, pending.member_id, _generation(pending)):
-            g.emit(FINDINGS, **pending.row)
+        meanwhile = running is not None and _amid_trouble(running, silence) and silence.seen_ms <= running.last_ms
+        explained = meanwhile or _stood_still(g, silence, clock)
+        if not explained and first_time(g, catalogue.HEARTBEAT_NEAR_MISS, member_id, silence.generation):
+            removals.near_miss(g, silence)
         return
-    incident = _cause_of(g, pending, clock, is_early=is_early)
+    incident = _cause_of(g, silence, clock, is_early=is_early)
     if incident is not None:
-        incident.lost.append(pending.member_id)
-        for sign in refs(pending.row["evidence"])[:1]:
+        incident.lost.append(member_id)
+        for sign in sorted(silence.signs)[:1]:
             _keep(incident, sign)
-    elif not pending.given_up:
-        pending.row = _with_return(g, pending, now_ms)
-        g.emit(FINDINGS, **_with_election(g, pending))
+    elif not silence.given_up:
+        loaded_ms = g.view.loaded_ms
+        is_new = loaded_ms >= 0 and 0 <= silence.at_ms - loaded_ms <= SPAN_MS
+        removals.session_timeout(g, silence, _came_back_ms(g, silence, now_ms), loaded_ms if is_new else -1)
 
 
 def _report(g: Emitter, incident: Incident) -> None:
@@ -234,7 +228,7 @@ def _keep(incident: Incident, sign: Ref) -> None:
 
 def undecided(g: Emitter, member_id: str) -> bool:
     """Whether it is not known yet if the session timeout of a member was a broker's doing."""
-    return any(pending.member_id == member_id and not _is_near_miss(pending) for pending in g.view.pending_findings)
+    return any(silence.client[0] == member_id and silence.is_end for silence in g.view.silences)
 
 
 def is_lost(g: Emitter, member_id: str) -> bool:
@@ -242,26 +236,26 @@ def is_lost(g: Emitter, member_id: str) -> bool:
     return g.view.incident is not None and member_id in g.view.incident.lost
 
 
-def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None, *, is_early: bool) -> Incident | None:
+def _cause_of(g: Emitter, silence: Silence, clock: BrokerClock | None, *, is_early: bool) -> Incident | None:
     """The incident that the session timeout belongs to, if any. `is_early`: the lines end before a live client need have come back."""
     running = g.view.incident
-    if pending.waited:
-        return running if running is not None and _amid_trouble(running, pending) else _sign(g, pending.at_ms, None, _generation(pending))
-    if running is not None and _amid_trouble(running, pending):
+    if silence.waited:
+        return running if running is not None and _amid_trouble(running, silence) else _sign(g, silence.at_ms, None, silence.generation)
+    if running is not None and _amid_trouble(running, silence):
         # A member that was heard after the trouble was over fell silent by itself. One that is never heard again may as well have died, or
         # have been closed while it had no coordinator.
-        moved = running.to_broker and not g.view.consumer_protocol and not was_heard_since(pending.seen_ms, pending.at_ms, running.last_ms)
-        silent_since_then = pending.seen_ms <= running.last_ms and ((moved and is_early) or _lived_on(g, pending, running.began_ms))
-        return running if pending.given_up or silent_since_then else None
-    generation = _generation(pending)  # its rebalance may be written, and forgotten, by now
-    if _stood_still(g, pending, clock) and _lived_on(g, pending, pending.at_ms):
-        return _sign(g, pending.at_ms, None, generation)
-    elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
-    if clock is None or elected_ms < 0 or not _lived_on(g, pending, elected_ms):
+        moved = running.to_broker and not g.view.consumer_protocol and not was_heard_since(silence.seen_ms, silence.at_ms, running.last_ms)
+        silent_since_then = silence.seen_ms <= running.last_ms and ((moved and is_early) or _lived_on(g, silence, running.began_ms))
+        return running if silence.given_up or silent_since_then else None
+    generation = silence.generation  # its rebalance may be written, and forgotten, by now
+    if _stood_still(g, silence, clock) and _lived_on(g, silence, silence.at_ms):
+        return _sign(g, silence.at_ms, None, generation)
+    elected_ms = clock.took_over_between(silence.at_ms - SPAN_MS, silence.at_ms + HINDSIGHT_MS) if clock is not None else -1
+    if clock is None or elected_ms < 0 or not _lived_on(g, silence, elected_ms):
         return None
-    if pending.seen_ms > elected_ms and not pending.given_up:
+    if silence.seen_ms > elected_ms and not silence.given_up:
         return None
-    return _sign(g, pending.at_ms, clock.elections.get(elected_ms), generation)
+    return _sign(g, silence.at_ms, clock.elections.get(elected_ms), generation)
 
 
 def was_heard_since(seen_ms: int, ended_ms: int, moved_ms: int) -> bool:
@@ -274,30 +268,25 @@ def was_heard_since(seen_ms: int, ended_ms: int, moved_ms: int) -> bool:
     return _TIMER_MS < (ended_ms - moved_ms) % _SECOND_MS < _SECOND_MS - _READ_MS
 
 
-def _generation(pending: PendingFinding) -> int:
-    return -1 if pending.row["generation"] is None else int(pending.row["generation"])
+def _amid_trouble(running: Incident, silence: Silence) -> bool:
+    return running.began_ms - HINDSIGHT_MS <= silence.at_ms <= running.last_ms + SPAN_MS
 
 
-def _amid_trouble(running: Incident, pending: PendingFinding) -> bool:
-    return running.began_ms - HINDSIGHT_MS <= pending.at_ms <= running.last_ms + SPAN_MS
-
-
-def _stood_still(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> bool:
+def _stood_still(g: Emitter, silence: Silence, clock: BrokerClock | None) -> bool:
     """Whether the broker wrote no line, about nobody, for half of the session or more while the member was silent.
 
     A client sends two heartbeats or more in that time, so those of the other members waited too. One that is alone proves nothing.
     """
-    limit_ms = json.loads(pending.row["details"]).get("session_timeout_ms")
-    if clock is None or limit_ms is None or pending.seen_ms < 0:
+    if clock is None or silence.limit_ms < 0 or silence.seen_ms < 0:
         return False
     others = [(one.member_id, one.joined_ms, one.alive_ms) for one in g.view.members.values()]
     others += [(old.member_id, old.alive_ms, old.at_ms) for old in g.view.ended]
-    if not any(m != pending.member_id and 0 <= since <= pending.seen_ms and until >= pending.at_ms for m, since, until in others):
+    if not any(m != silence.client[0] and 0 <= since <= silence.seen_ms and until >= silence.at_ms for m, since, until in others):
         return False
-    return 2 * clock.longest_silence_ms(pending.seen_ms, pending.at_ms) >= int(limit_ms)
+    return 2 * clock.longest_silence_ms(silence.seen_ms, silence.at_ms) >= silence.limit_ms
 
 
-def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
+def _lived_on(g: Emitter, silence: Silence, elected_ms: int) -> bool:
     """Whether the client joined under another id, as a live one does and a dead one does not. `elected_ms`: when the trouble began.
 
     librdkafka does so soon after its coordinator stops to answer, Java as soon as it is told that its session has ended.
@@ -307,9 +296,9 @@ def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
     if g.view.consumer is not None:  # a member of the consumer protocol comes back with its id
         joined += [(one.client_id or one.member_id, one.joined_ms) for one in g.view.consumer.members.values()]
     given_up = range(elected_ms - HINDSIGHT_MS, elected_ms + GIVEN_UP_MS)
-    own = (pending.row["client_id"], pending.member_id)
-    back = any(name in own and (since_ms >= pending.at_ms or since_ms in given_up) for name, since_ms in (*asked, *joined))
-    return back or own[0] in not_admitted(g) or _was_fenced(g, pending.member_id)
+    own = (silence.client[1], silence.client[0])
+    back = any(name in own and (since_ms >= silence.at_ms or since_ms in given_up) for name, since_ms in (*asked, *joined))
+    return back or own[0] in not_admitted(g) or _was_fenced(g, silence.client[0])
 
 
 def _was_fenced(g: Emitter, member_id: str) -> bool:
@@ -318,34 +307,21 @@ def _was_fenced(g: Emitter, member_id: str) -> bool:
     return old is not None and old.instance_id in g.view.fenced
 
 
-def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
-    """The finding of a session timeout, with the time since its broker became the coordinator of this group where that may matter."""
-    since_ms = pending.at_ms - g.view.loaded_ms
-    return removals.with_election(pending.row, since_ms) if g.view.loaded_ms >= 0 and 0 <= since_ms <= SPAN_MS else pending.row
+def _came_back_ms(g: Emitter, silence: Silence, now_ms: int) -> int | None:
+    """When a client whose session ended was back under a new id; NEVER: it was not. None: that is not known, or is told elsewhere.
 
-
-def _with_return(g: Emitter, pending: PendingFinding, now_ms: int) -> dict[str, Any]:
-    """The finding with whether its client came back under a new id. What one was refused under its old id tells more (refusals.py)."""
-    view, at_ms = g.view, pending.at_ms
-    old = view.ended_membership(pending.member_id)
+    What one was refused under its old id tells more (refusals.py).
+    """
+    view, at_ms = g.view, silence.at_ms
+    old = view.ended_membership(silence.client[0])
     if old is None or old.back_ms >= 0 or not (old.instance_id or old.client_id) or old.client_id in not_admitted(g):
-        return pending.row
+        return None
     own = (old.instance_id, "" if old.instance_id else old.client_id)
     known = [(one.instance_id, one.client_name(), one.joined_ms) for one in view.members.values()]
     known += [(one.instance_id, one.client_id, one.at_ms - max(one.lasted_ms, 0)) for one in view.ended if one.at_ms > at_ms]
     came_ms = min((since_ms for instance, client, since_ms in known if (instance, "" if instance else client) == own), default=NEVER)
-    if came_ms < at_ms or (came_ms == NEVER and (view.untold or view.unnamed or now_ms - at_ms < HINDSIGHT_MS)):
-        return pending.row  # several have its name, or it is too early to know
-    if came_ms == NEVER:
-        return pending.row | {"message": pending.row["message"] + catalogue.NOT_BACK}
-    is_known = pending.seen_ms > view.moved_ms  # else by another clock
-    details = {**json.loads(pending.row["details"]), "back_ms": came_ms - at_ms, "away_ms": came_ms - pending.seen_ms if is_known else None}
-    restarted = catalogue.RESTARTED.format(away=seconds(came_ms - pending.seen_ms), **details) if is_known else catalogue.IF_RESTARTED
-    return pending.row | {
-        "message": pending.row["message"] + catalogue.BACK.format(back=seconds(came_ms - at_ms)),
-        "advice": pending.row["advice"].replace(catalogue.IF_RESTARTED, restarted),
-        "details": details_json(details),
-    }
+    is_early = came_ms == NEVER and (view.untold or view.unnamed or now_ms - at_ms < HINDSIGHT_MS)
+    return None if came_ms < at_ms or is_early else came_ms  # several have its name, or it is too early to know
 
 
 def not_admitted(g: Emitter) -> set[str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import catalogue, consumer_catalogue
-from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, row, seconds
-from coordinator_model.diagnosis.incidents import hold_back
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
 from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rebalance import Rebalance
 from coordinator_model.view.rows import Ref, ref
+from coordinator_model.view.view import Silence
 
 NEAR_MISS: Final = 0.8
 """Share of its session timeout that a member was silent for. Healthy clients use a third of it."""
@@ -35,11 +35,9 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
         return
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms:
         return
-    words = {"silence": seconds(silent_ms), "limit": seconds(limit_ms)}
-    details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms}
     signs = [ref(event), *([member.last_sign] if member.last_sign else [])]
-    told = row(g, catalogue.HEARTBEAT_NEAR_MISS, event.received_ms, member.client(), signs, words, generation=g.view.generation, **details)
-    hold_back(g, member.seen_ms, told)
+    near = Silence(event.received_ms, False, member.seen_ms, member.client(), g.view.generation, signs, silent_ms, limit_ms)
+    incidents.hold_back(g, near)
 
 
 def check_assignment(g: Emitter, rebalance: Rebalance) -> None:
@@ -91,15 +89,10 @@ def check_silence(g: Emitter, view: ConsumerView, member: ConsumerMember, event:
     limit_ms = _limit_ms(view)
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms or view.survived_ms >= limit_ms:
         return
-    is_seen = view.expired_after_ms >= 0
-    words = {
-        "silence": seconds(silent_ms),
-        "limit": f"this group removed a member after {seconds(limit_ms)}" if is_seen else "the session timeout is 45 s by default",
-    }
     signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
-    details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms, "session_timeout_seen": is_seen}
-    text = consumer_catalogue.HEARTBEAT_NEAR_MISS
-    hold_back(g, since_ms, row(g, text, event.received_ms, member.client(), signs, words, generation=view.epoch, **details))
+    is_seen, client = view.expired_after_ms >= 0, member.client()
+    near = Silence(event.received_ms, False, since_ms, client, view.epoch, signs, silent_ms, limit_ms, of_group=True, limit_seen=is_seen)
+    incidents.hold_back(g, near)
 
 
 def silent_since_ms(view: ConsumerView, member: ConsumerMember) -> int:

@@ -2,50 +2,86 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from coordinator_model.diagnosis import catalogue, silences
-from coordinator_model.diagnosis.findings import current, details_json, emit, row, seconds
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
+from coordinator_model.diagnosis.findings import current, emit, seconds
 from coordinator_model.events import Event
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import Ref, or_none, ref
-from coordinator_model.view.view import PollStall
+from coordinator_model.view.view import PollStall, Silence
 
 
-def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
-    """The finding that no heartbeat came within the session timeout (onExpireHeartbeat), unless a broker turns out to be the reason."""
-    limit_ms, gap_ms = member.session_timeout_ms, member.longest_gap_ms
-    silent_ms = at_ms - member.seen_ms if member.seen_ms >= 0 and member.seen_ms > g.view.moved_ms else None  # else by another clock
+def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> Silence:
+    """No heartbeat of a member came within its session timeout (onExpireHeartbeat)."""
+    is_known = member.seen_ms >= 0 and member.seen_ms > g.view.moved_ms  # else by another clock
+    return Silence(
+        at_ms,
+        True,
+        member.seen_ms,
+        member.client(),
+        g.view.generation_at(at_ms),
+        signs,
+        at_ms - member.seen_ms if is_known else -1,
+        member.session_timeout_ms,
+        member.longest_gap_ms,
+        bool(member.instance_id),
+        given_up=member.abandoned,
+    )
+
+
+def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_ms: int) -> None:
+    """Reports that a session ended. `came_ms`: when its client was back under a new id, NEVER: it was not; None: that is not known.
+
+    `elected_ms`: when its broker had become the coordinator, at its own start or after another broker's end; -1: long before.
+    """
+    limit_ms, silent_ms = silence.limit_ms, silence.silent_ms
+    details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.gap_ms)}
+    details |= {"session_timeout_ms": or_none(limit_ms)} if not silence.of_group else {}
+    since, restarted = "", catalogue.IF_RESTARTED
+    if came_ms == NEVER:
+        since = catalogue.NOT_BACK
+    elif came_ms is not None:
+        is_known = silence.seen_ms > g.view.moved_ms  # else by another clock
+        details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
+        since = catalogue.BACK.format(back=seconds(came_ms - silence.at_ms))
+        restarted = catalogue.RESTARTED.format(away=seconds(came_ms - silence.seen_ms), **details) if is_known else restarted
+    if elected_ms >= 0:
+        details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
+        since += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
+    limit = " (session timeout of the group)" if silent_ms >= 0 else ""
+    stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
+    if silence.of_group:
+        stop = f"{stop} " if not silence.is_static else ""  # a static one says that it leaves for a while
     words = {
-        "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
+        "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
+        "limit": limit if silence.of_group else f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
-        "stop": catalogue.STATIC_STOP if member.instance_id else catalogue.CALL_CLOSE,
-        "silence": silence(silent_ms),
+        "stop": stop,
+        "since": since,
+        "kind": (g.view.consumer.group_type if g.view.consumer is not None else "") or "consumer",
     }
-    details = {"session_timeout_ms": or_none(limit_ms), "silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
-    return row(g, catalogue.SESSION_TIMEOUT, at_ms, member.client(), signs, words, **details)
+    text = consumer_catalogue.SESSION_TIMEOUT if silence.of_group else catalogue.SESSION_TIMEOUT
+    emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
 
 
-def silence(silent_ms: int | None) -> str:
-    """How long a member was silent until it was removed, in words."""
-    return f"for {seconds(silent_ms)}" if silent_ms is not None else "within the session timeout"
+def near_miss(g: Emitter, silence: Silence) -> None:
+    """Reports an accepted heartbeat that came just before the session would have ended."""
+    limit = seconds(silence.limit_ms)
+    details = {"silent_ms": silence.silent_ms, "session_timeout_ms": silence.limit_ms}
+    text = catalogue.HEARTBEAT_NEAR_MISS
+    if silence.of_group:
+        text, details["session_timeout_seen"] = consumer_catalogue.HEARTBEAT_NEAR_MISS, silence.limit_seen
+        limit = f"this group removed a member after {limit}" if silence.limit_seen else "the session timeout is 45 s by default"
+    words = {"silence": seconds(silence.silent_ms), "limit": limit}
+    emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
 
 
 def departure(*, is_static: bool) -> str:
     """What a client does whose application did not poll in time."""
     return "The client, a static member, stopped its heartbeats" if is_static else "The client left the group"
-
-
-def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, Any]:
-    """A finding of `session_timeout` whose coordinator had been elected, at its own start or after another broker's end, so long before."""
-    details = json.loads(finding["details"])
-    return {
-        **finding,
-        "message": finding["message"] + catalogue.ELECTED_BEFORE.format(elected=seconds(elected_ms_before)),
-        "details": details_json({**details, "coordinator_elected_ms_before": elected_ms_before}),
-    }
 
 
 def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> None:

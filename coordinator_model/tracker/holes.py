@@ -85,9 +85,9 @@ def _lose_sight(g: Emitter, event: Event, generation: int) -> None:
         view.state = State.STABLE
     phases.change_state(g, event.received_ms, State.STABLE, phases.LINES_MISSING, [ref(event)])
     view.lose_sight(since_ms)
-    for pending in view.pending_findings:
-        if pending.at_ms >= since_ms:
-            pending.row["generation"] = generation
+    for silence in view.silences:
+        if silence.at_ms >= since_ms:
+            silence.generation = generation
     view.leader_id, view.aftermath = "", Aftermath(owners_lost=True)
     view.make_generation(event.received_ms, generation)
     prediction.drop(g, event.received_ms)

@@ -10,7 +10,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember
 from coordinator_model.view.rebalance import RebalanceTrigger
-from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, ref
+from coordinator_model.view.rows import Ref, ref
 from coordinator_model.view.view import View
 
 CONNECTIONS_KEPT: Final = 4
@@ -101,9 +101,7 @@ def remove(
     at_ms = ended.at_ms
     if member.ghost:
         return ended
-    session = member.session(at_ms, kind, signs, is_heard=member.sessions_seen, joined_ms=-1 if member.found else member.joined_ms)
-    if not departures.hold_back(g, at_ms, member, session, signs, event, reason):
-        g.emit(MEMBER_SESSIONS, **session)
+    departures.departed(g, member, at_ms, kind, signs, event, reason)
     _report(g, member, at_ms, kind, signs, led=led)
     return ended
 
@@ -150,8 +148,7 @@ def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: lis
 def _report(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """Hands over the findings about the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
-        finding = removals.session_timeout(g, member, at_ms, signs)
-        incidents.hold_back(g, member.seen_ms, finding, given_up=member.abandoned, held_ms=member.held_ms)
+        incidents.hold_back(g, removals.silence_of(g, member, at_ms, signs), member.held_ms)
     elif kind == reasons.POLL_TIMEOUT:
         departures.hold_back_stall(g, departures.stall_of(member, at_ms, g.view.generation_at(at_ms), signs))
     elif kind == reasons.SYNC_TIMEOUT:

@@ -43,7 +43,7 @@ def first_changed(before: Waiting, now: Waiting) -> int:
 def told_so_far(g: Emitter) -> list[Row]:
     """The rows of all rebalances of a group that wait, oldest first."""
     view, before = g.view, g.view.aftermath
-    undecided = {departure.member_id for departure in view.undecided}
+    undecided = {departure.member.member_id for departure in view.undecided}
     rows: list[Row] = []
     all_waits: set[str] = set()
     for number, (one, waits) in enumerate(waiting(g)):

@@ -45,11 +45,6 @@ def evidence_json(refs: Iterable[Ref]) -> str:
     return json.dumps([r._asdict() for r in distinct], separators=(",", ":"), ensure_ascii=False)
 
 
-def refs(evidence: str) -> list[Ref]:
-    """The lines that an `evidence` column names."""
-    return [Ref(**line) for line in json.loads(evidence)]
-
-
 def or_none(value: int) -> int | None:
     """A number for a nullable column or for `details`: None where it is unknown, -1."""
     return value if value >= 0 else None

@@ -56,9 +56,11 @@ class UndecidedDeparture(Struct, array_like=True):
     """A member left without giving a reason: later lines show whether its client closed or its poll loop stalled."""
 
     at_ms: int
-    member_id: str
-    session: dict[str, Any]  # the row of member_sessions
-    stall: PollStall | None  # if the poll loop may have stalled
+    kind: str  # how its membership ended, if no line shows another way
+    member: ObservedMember
+    generation: int
+    signs: list[Ref]
+    may_have_stalled: bool  # its poll loop
 
 
 class PastRebalance(Struct, array_like=True):
@@ -82,13 +84,21 @@ class PastRebalance(Struct, array_like=True):
     row_ms: int = -1  # when its row of `rebalances` begins: an epoch of the consumer protocol may share one with others
 
 
-class PendingFinding(Struct, array_like=True):
-    """The finding of a session timeout, held back while a broker may turn out to be the reason."""
+class Silence(Struct, array_like=True):
+    """A member was silent until its session ended, or nearly did. It is not told yet, while a broker may turn out to be the reason."""
 
-    at_ms: int
-    seen_ms: int  # when the member was last heard
-    member_id: str
-    row: dict[str, Any]
+    at_ms: int  # when the session ended, or the member was heard again
+    is_end: bool  # the session ended
+    seen_ms: int  # when the member was heard before
+    client: tuple[str, str, str]  # member id, client.id and host
+    generation: int
+    signs: list[Ref]
+    silent_ms: int = -1
+    limit_ms: int = -1  # the session timeout
+    gap_ms: int = -1  # the longest silence before
+    is_static: bool = False
+    of_group: bool = False  # the session timeout is a setting of the group (KIP-848)
+    limit_seen: bool = False  # if so: the group removed a member after that time
     given_up: bool = False  # its client lives and has asked for another id: only a broker in trouble is worth a finding
     waited: bool = False  # a request of it was there before its session ended, and was handled only afterwards
 
@@ -149,7 +159,7 @@ class View(Roster, Struct, array_like=True):
     burst: list[PastRebalance] = []  # rebalances that followed each other closely
     undecided: list[UndecidedDeparture] = []
     incident: Incident | None = None
-    pending_findings: list[PendingFinding] = []
+    silences: list[Silence] = []  # that are not told yet
     moved_ms: int = -1  # when another broker became the coordinator
     moved_clients: list[str] = []  # the group's clients at that time
     completed_ms: int = -1  # end of the last rebalance that ended in Stable

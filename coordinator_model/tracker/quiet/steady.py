@@ -72,7 +72,7 @@ def is_calm(g: Emitter) -> bool:
     view = g.view
     if view.open is not None or view.closing or view.state is not State.STABLE or view.consumer_protocol or not view.broker:
         return False
-    if view.pending_findings or not is_at_home(view):  # the next heartbeat may show that one before had waited
+    if view.silences or not is_at_home(view):  # the next heartbeat may show that one before had waited
         return False
     p = view.prediction
     made = p.generations.get(view.generation)
