@@ -41,10 +41,10 @@ _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT})
 _BY_ITSELF: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED})
 
 
-def specification_is_behind(g: Emitter, ended_ms: int, now_ms: int) -> bool:
+def specification_is_behind(g: Emitter, ended_ms: int) -> bool:
     """Whether the specification has yet to handle the requests of a rebalance that ended then."""
     p = g.view.prediction
-    return p.group is not None and bool(p.queue) and p.handled_ms < ended_ms and now_ms <= ended_ms + PATIENCE_MS
+    return p.group is not None and bool(p.queue) and p.handled_ms < ended_ms
 
 
 def with_start(g: Emitter, rebalance: Rebalance) -> Rebalance:

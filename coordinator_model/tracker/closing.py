@@ -41,11 +41,6 @@ WAITS: Final = {
 """What a rebalance that has ended may wait for before its row is written, and how long after its end."""
 
 
-def _unproven(rebalance: Rebalance, now_ms: int) -> bool:
-    """Whether a line may yet come that says that the assignment was not stored."""
-    return rebalance.outcome == COMPLETED and not rebalance.proven and now_ms <= rebalance.ended_ms + STORED_WITHIN_MS
-
-
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Writes the rebalances whose last line has been read. `flush`: the input ended, nothing more will come.
 
@@ -58,11 +53,15 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         rebalance_rows.write_transitions(g, view.open, final=True)
     while view.closing:
         rebalance = view.closing[0]
-        if rebalance.ended_ms < 0 and not _settle_end(g, rebalance, now_ms, flush=flush):
-            return
+        if rebalance.ended_ms < 0:
+            if len(view.closing) == 1 or (not flush and _follower_until(g) >= now_ms):
+                break
+            rebalance.ended_ms = end_with(g, rebalance, view.closing[1])
         if any(not flush or wait == DEPARTURE for wait in waits(g, rebalance, now_ms)):
-            return
+            break
         _write_first(g)
+    if flush:
+        rebalance_rows.count_open(g)
 
 
 def _write_first(g: Emitter) -> None:
@@ -77,37 +76,38 @@ def _write_first(g: Emitter) -> None:
     rebalance_rows.write(g, rebalance)
 
 
-def waits(g: Emitter, rebalance: Rebalance, now_ms: int) -> Iterator[str]:
+def waits(g: Emitter, rebalance: Rebalance, now_ms: int) -> list[str]:
     """What has yet to be read, at a time, before a rebalance that has ended is written."""
-    if rebalance.ended_ms < 0:
-        yield NEXT_REBALANCE
-    elif rebalance.ended_ms + g.settings.settle_ms >= now_ms:
-        yield ANSWERS
-    if _unproven(rebalance, now_ms):
-        yield STORAGE
-    if _members_still_start(g, rebalance, now_ms):
-        yield MEMBERS_START
-    if not rebalance.exact and causes.specification_is_behind(g, rebalance.ended_ms, now_ms):
-        yield REQUESTS
+    return [wait for wait, until_ms in _waits(g, rebalance) if until_ms >= now_ms]
+
+
+def _waits(g: Emitter, rebalance: Rebalance) -> Iterator[tuple[str, int]]:
+    """What may have yet to be read, and until when it is waited for; NEVER: until something else is decided."""
+    ended_ms = rebalance.ended_ms
+    if ended_ms < 0:
+        yield NEXT_REBALANCE, _follower_until(g) if rebalance is g.view.closing[0] else NEVER
+    else:
+        yield ANSWERS, ended_ms + g.settings.settle_ms
+    if rebalance.outcome == COMPLETED and not rebalance.proven:
+        yield STORAGE, ended_ms + STORED_WITHIN_MS
+    if _members_still_start(g, rebalance):
+        yield MEMBERS_START, ended_ms + START_PATIENCE_MS
+    if not rebalance.exact and causes.specification_is_behind(g, ended_ms):
+        yield REQUESTS, ended_ms + causes.PATIENCE_MS
     if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
-        yield DEPARTURE
+        yield DEPARTURE, NEVER
     if causes.waits_for_return(g, rebalance):
-        yield RETURN
+        yield RETURN, NEVER
 
 
-def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -> bool:
-    """Ends a superseded rebalance as the next one starts. False: when that was may yet show."""
-    follower = g.view.closing[1] if len(g.view.closing) > 1 else None
-    if follower is None:
-        return False
-    if not flush:
-        followed_ms = follower.ended_ms if follower.ended_ms >= 0 else follower.joined_ms  # it may wait for a follower of its own
-        if followed_ms + g.settings.settle_ms >= now_ms:
-            return False
-        if not follower.exact and causes.specification_is_behind(g, followed_ms, now_ms):
-            return False
-    rebalance.ended_ms = end_with(g, rebalance, follower)
-    return True
+def _follower_until(g: Emitter) -> int:
+    """Until when the start of the second of the rebalances that have ended may yet show; NEVER: there is none."""
+    if len(g.view.closing) == 1:
+        return NEVER
+    follower = g.view.closing[1]
+    followed_ms = follower.ended_ms if follower.ended_ms >= 0 else follower.joined_ms  # it may wait for a follower of its own
+    is_behind = not follower.exact and causes.specification_is_behind(g, followed_ms)
+    return followed_ms + max(g.settings.settle_ms, causes.PATIENCE_MS if is_behind else 0)
 
 
 def end_with(g: Emitter, rebalance: Rebalance, follower: Rebalance) -> int:
@@ -115,12 +115,10 @@ def end_with(g: Emitter, rebalance: Rebalance, follower: Rebalance) -> int:
     return max(rebalance_rows.started_ms(causes.with_start(g, follower)), rebalance.joined_ms)
 
 
-def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
+def _members_still_start(g: Emitter, rebalance: Rebalance) -> bool:
     """Whether a member that got partitions has yet to ask for their offsets. The next rebalance ends the wait."""
     view = g.view
     if not view.fetches or view.open is not None or len(view.closing) > 1 or rebalance.outcome != COMPLETED:
-        return False
-    if now_ms > rebalance.ended_ms + START_PATIENCE_MS:
         return False
     idle = rebalance.synced.keys() - rebalance.fetched.keys()  # first: of thousands of members few are left
     return any(member_id in view.members and rebalance_rows.is_given_partitions(rebalance, member_id) for member_id in idle)
@@ -134,11 +132,9 @@ def _undecided_until(rebalance: Rebalance) -> int:
 
 
 def next_ms(g: Emitter) -> int:
-    """When `close_due` has work next, as far as known; NEVER if it has none."""
+    """When `close_due` has work next if no event comes; NEVER if it has none."""
     view = g.view
-    dues = [
-        r.ended_ms + max(g.settings.settle_ms, STORED_WITHIN_MS if _unproven(r, r.ended_ms) else 0) for r in view.closing if r.ended_ms >= 0
-    ]
+    dues = [max(until_ms for _, until_ms in _waits(g, view.closing[0]))] if view.closing else []
     if view.open is not None:
         dues.append(_undecided_until(view.open))
     if view.named is not None:

@@ -25,7 +25,6 @@ from coordinator_model.tracker import (
     holes,
     phases,
     prediction,
-    rebalance_rows,
     unended,
 )
 from coordinator_model.tracker.consumer import calm, following, migrations, undecided
@@ -34,7 +33,7 @@ from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import client_words, polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
-from coordinator_model.tracker.quiet import looks, runs, steady
+from coordinator_model.tracker.quiet import runs, steady
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
@@ -215,8 +214,6 @@ class GroupTracker:
         incidents.close_due(self, now_ms, clock, flush=flush)
         consumer_closing.close_due(self, now_ms, flush=flush)
         consumer_prediction.advance(self, now_ms, flush=flush)
-        if flush:
-            rebalance_rows.count_open(self)
         bursts.close_due(self, now_ms, flush=flush)
         clients_alone.close_due(self, now_ms, flush=flush)
 
@@ -231,10 +228,10 @@ class GroupTracker:
         return due_ms if due_ms > self._at_ms else min(map(self._look_at, self._dues))
 
     def _look_at(self, due_ms: int) -> int:
-        """When to look at what is due then: at that time, and again if it waits for something else."""
+        """When to look at what is due then: at that time. If it still waits for something else, when that has come."""
         if due_ms > self._at_ms:
             return due_ms
-        return self._at_ms if self._is_new else looks.again_ms(due_ms, self._at_ms)
+        return self._at_ms if self._is_new else NEVER
 
     def _note_due(self, event: Event | None = None) -> None:
         """Notes what is due next. `event`: it moved no session but that of its sender."""
@@ -259,9 +256,9 @@ class GroupTracker:
         clients_alone.close_due(self, self.view.horizon_ms, flush=True)
 
     def next_ms(self) -> int | None:
-        """When there is work next, as far as known: None if only an event can change anything."""
+        """When there is work next, if no event comes; NEVER: what waits, waits for events or their end. None: nothing waits."""
         look_ms = min(self._look_ms(NEVER), unended.next_ms(self))
-        return look_ms if look_ms < NEVER else None
+        return None if look_ms == min(*self._dues, self._session_ms) == NEVER else look_ms
 
     def _due_times(self) -> tuple[int, ...]:
         """When each kind of thing but a session is due next."""
