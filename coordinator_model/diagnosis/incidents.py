@@ -20,7 +20,6 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
-from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, client_in
 from coordinator_model.view.rows import Ref, or_none, ref
@@ -75,7 +74,7 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     """Notes that another broker coordinates the group."""
     running = g.view.incident
     if running is not None and running.to_broker:
-        _close(g, at_ms, None, at_once=True)
+        _close(g, at_ms, at_once=True)
     incident = _sign(g, at_ms, sign)
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
@@ -112,16 +111,16 @@ def next_ms(g: Emitter) -> int:
     return finding_ms if view.incident is None else min(finding_ms, view.incident.last_ms + OVER_MS + 1)
 
 
-def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flush: bool = False) -> None:
+def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Writes what has waited long enough. `flush`: nothing more will come."""
-    _close(g, now_ms, clock, at_once=flush, is_end=flush)
+    _close(g, now_ms, at_once=flush, is_end=flush)
 
 
-def _close(g: Emitter, now_ms: int, clock: BrokerClock | None, *, at_once: bool, is_end: bool = False) -> None:
+def _close(g: Emitter, now_ms: int, *, at_once: bool, is_end: bool = False) -> None:
     view = g.view
     while view.silences and (at_once or view.silences[0].at_ms + HINDSIGHT_MS < now_ms):
         silence = view.silences.pop(0)
-        _decide(g, silence, clock, now_ms, is_early=is_end and now_ms - silence.at_ms < HINDSIGHT_MS)
+        _decide(g, silence, now_ms, is_early=is_end and now_ms - silence.at_ms < HINDSIGHT_MS)
     running = view.incident
     if running is not None and (at_once or running.last_ms + OVER_MS < now_ms):
         view.incident = None
@@ -129,17 +128,17 @@ def _close(g: Emitter, now_ms: int, clock: BrokerClock | None, *, at_once: bool,
             _report(g, running)
 
 
-def _decide(g: Emitter, silence: Silence, clock: BrokerClock | None, now_ms: int, *, is_early: bool) -> None:
+def _decide(g: Emitter, silence: Silence, now_ms: int, *, is_early: bool) -> None:
     """Tells of a silence, unless a broker was the reason: then its member was lost to that, or was not silent."""
     member_id = silence.client[0]
     if not silence.is_end:
         running = g.view.incident
         meanwhile = running is not None and _amid_trouble(running, silence) and silence.seen_ms <= running.last_ms
-        explained = meanwhile or _stood_still(g, silence, clock)
+        explained = meanwhile or _stood_still(g, silence)
         if not explained and first_time(g, catalogue.HEARTBEAT_NEAR_MISS, member_id, silence.generation):
             removals.near_miss(g, silence)
         return
-    incident = _cause_of(g, silence, clock, is_early=is_early)
+    incident = _cause_of(g, silence, is_early=is_early)
     if incident is not None:
         incident.lost.append(member_id)
         for sign in sorted(silence.signs)[:1]:
@@ -236,7 +235,7 @@ def is_lost(g: Emitter, member_id: str) -> bool:
     return g.view.incident is not None and member_id in g.view.incident.lost
 
 
-def _cause_of(g: Emitter, silence: Silence, clock: BrokerClock | None, *, is_early: bool) -> Incident | None:
+def _cause_of(g: Emitter, silence: Silence, *, is_early: bool) -> Incident | None:
     """The incident that the session timeout belongs to, if any. `is_early`: the lines end before a live client need have come back."""
     running = g.view.incident
     if silence.waited:
@@ -248,14 +247,14 @@ def _cause_of(g: Emitter, silence: Silence, clock: BrokerClock | None, *, is_ear
         silent_since_then = silence.seen_ms <= running.last_ms and ((moved and is_early) or _lived_on(g, silence, running.began_ms))
         return running if silence.given_up or silent_since_then else None
     generation = silence.generation  # its rebalance may be written, and forgotten, by now
-    if _stood_still(g, silence, clock) and _lived_on(g, silence, silence.at_ms):
+    if _stood_still(g, silence) and _lived_on(g, silence, silence.at_ms):
         return _sign(g, silence.at_ms, None, generation)
-    elected_ms = clock.took_over_between(silence.at_ms - SPAN_MS, silence.at_ms + HINDSIGHT_MS) if clock is not None else -1
-    if clock is None or elected_ms < 0 or not _lived_on(g, silence, elected_ms):
+    elected_ms = g.clock.took_over_between(silence.at_ms - SPAN_MS, silence.at_ms + HINDSIGHT_MS)
+    if elected_ms < 0 or not _lived_on(g, silence, elected_ms):
         return None
     if silence.seen_ms > elected_ms and not silence.given_up:
         return None
-    return _sign(g, silence.at_ms, clock.elections.get(elected_ms), generation)
+    return _sign(g, silence.at_ms, g.clock.elections.get(elected_ms), generation)
 
 
 def was_heard_since(seen_ms: int, ended_ms: int, moved_ms: int) -> bool:
@@ -272,18 +271,18 @@ def _amid_trouble(running: Incident, silence: Silence) -> bool:
     return running.began_ms - HINDSIGHT_MS <= silence.at_ms <= running.last_ms + SPAN_MS
 
 
-def _stood_still(g: Emitter, silence: Silence, clock: BrokerClock | None) -> bool:
+def _stood_still(g: Emitter, silence: Silence) -> bool:
     """Whether the broker wrote no line, about nobody, for half of the session or more while the member was silent.
 
     A client sends two heartbeats or more in that time, so those of the other members waited too. One that is alone proves nothing.
     """
-    if clock is None or silence.limit_ms < 0 or silence.seen_ms < 0:
+    if silence.limit_ms < 0 or silence.seen_ms < 0:
         return False
     others = [(one.member_id, one.joined_ms, one.alive_ms) for one in g.view.members.values()]
     others += [(old.member_id, old.alive_ms, old.at_ms) for old in g.view.ended]
     if not any(m != silence.client[0] and 0 <= since <= silence.seen_ms and until >= silence.at_ms for m, since, until in others):
         return False
-    return 2 * clock.longest_silence_ms(silence.seen_ms, silence.at_ms) >= silence.limit_ms
+    return 2 * g.clock.longest_silence_ms(silence.seen_ms, silence.at_ms) >= silence.limit_ms
 
 
 def _lived_on(g: Emitter, silence: Silence, elected_ms: int) -> bool:

@@ -14,7 +14,6 @@ from coordinator_model.states import State
 from coordinator_model.tracker import phases
 from coordinator_model.tracker.membership import remove, trigger_of
 from coordinator_model.view import reasons
-from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
 
@@ -38,13 +37,13 @@ def next_of(g: Emitter, member_ids: Iterable[str]) -> int:
     return min(due) + g.settings.grace_ms + 1 if due else NEVER
 
 
-def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
+def claim_due(g: Emitter, now_ms: int) -> None:
     """Ends the sessions whose deadline is `grace_ms` behind, in the order of their deadlines."""
     view = g.view
     grace = g.settings.grace_ms
     overdue = [m for m in view.members.values() if 0 <= m.deadline_ms() < now_ms - grace]
     for member in sorted(overdue, key=lambda m: (m.deadline_ms(), m.member_id)):
-        _claim(g, member, clock)
+        _claim(g, member)
     running = view.open
     if running is not None and 0 <= running.vacant_ms < now_ms - grace:
         phases.emptied(g, running.vacant_ms, max(view.generation, 0) + 1, signs=[])
@@ -68,11 +67,11 @@ def claim_all(g: Emitter, now_ms: int) -> None:
     phases.emptied(g, max(emptied_ms, view.open.first_sign_ms), view.generation + 1, signs=[])
 
 
-def _claim(g: Emitter, member: ObservedMember, clock: BrokerClock | None) -> None:
+def _claim(g: Emitter, member: ObservedMember) -> None:
     view = g.view
     deadline = member.deadline_ms()
     member.renewed_ms = -1  # a deadline is judged once; the next sign of life sets a new one
-    if clock is None or not clock.lived_through(deadline, g.settings.max_silence_ms):
+    if not g.clock.lived_through(deadline, g.settings.max_silence_ms):
         return
     running = view.open
     if running is None:

@@ -7,7 +7,7 @@ concludes from silence only once the silent broker writes lines again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -63,13 +63,29 @@ _SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = 
 }
 """Lines that neither renew a session nor show which broker coordinates the group."""
 
+_WAITS: Final[tuple[tuple[Callable[[Emitter], int], Callable[..., None]], ...]] = (
+    (hindsight.next_ms, prediction.close_due),
+    (departures.next_ms, departures.close_due),
+    (closing.next_ms, closing.close_due),
+    (incidents.next_ms, incidents.close_due),
+    (consumer_closing.next_ms, consumer_closing.close_due),
+    (consumer_prediction.next_ms, consumer_prediction.close_due),
+    (bursts.next_ms, bursts.close_due),
+    (clients_alone.next_ms, clients_alone.close_due),
+)
+"""What waits for its time, but for sessions: when the next of it is due, and what does it. First comes what decides other things."""
+
+_NO_CLOCKS: Final[Mapping[str, BrokerClock]] = {}
+_UNHEARD: Final = BrokerClock()
+
 
 class GroupTracker:
     """Follows one group. `observe` must be called in the order of order.sort_key."""
 
-    def __init__(self, view: View, settings: TrackerSettings) -> None:
+    def __init__(self, view: View, settings: TrackerSettings, clocks: Mapping[str, BrokerClock] = _NO_CLOCKS) -> None:
         self.view = view
         self.settings = settings
+        self._clocks = clocks
         self.rows: list[Row] = []
         self._last: Event | None = None
         self._at_ms = view.horizon_ms  # followed up to here
@@ -78,11 +94,16 @@ class GroupTracker:
         self._next_ms = self._next_look_ms()  # when to look at anything but sessions
         self._session_ms = expiry.next_ms(self)  # no session runs out before
 
+    @property
+    def clock(self) -> BrokerClock:
+        """How far the log of the group's coordinator was read, and in which seconds it wrote lines."""
+        return self._clocks.get(self.view.broker, _UNHEARD)
+
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""
         self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
 
-    def follow(self, events: Collection[Event], clocks: dict[str, BrokerClock]) -> None:
+    def follow(self, events: Collection[Event]) -> None:
         """Takes events in the order of order.sort_key: signs of life at once where nothing happens in the group, else one by one."""
         signs, others = deque[Event](), deque[Event]()
         for event in events:
@@ -103,14 +124,14 @@ class GroupTracker:
             step_ms = min(2 * step_ms, _UNSTEADY_AT_MOST_MS)
             now, begun = runs.divided([*begun, *_before(signs, until)], until)
             for event in sorted([*runs.one_by_one(now), *_before(others, until)], key=sort_key):
-                self.observe(event, clocks)
+                self.observe(event)
 
-    def observe(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
+    def observe(self, event: Event) -> None:
         """Takes one event, after whatever was due before it."""
         if self._last is not None and same_line(self._last, event):
             return
         self._last = event
-        self.advance(event.at_ms, clocks)
+        self.advance(event.at_ms)
         view, failed, since_ms = self.view, False, self.view.since_ms
         if self._observe_others(event):
             return
@@ -128,7 +149,7 @@ class GroupTracker:
             if event.error_code in failed_writes.NOT_IN_CHARGE and not failed:
                 self._refused(event)
                 return
-        self._note_release(event, clocks)
+        self._note_release(event)
         self._note_conversion(event)
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
             polled.give_way(self)
@@ -185,37 +206,30 @@ class GroupTracker:
             self._note_due()
         return True
 
-    def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
+    def advance(self, now_ms: int) -> None:
         """Does what is due up to `now_ms`, each thing at its own time: so it does not matter how often this is called."""
         while (look_ms := self._look_ms(now_ms)) <= now_ms:
             self._at_ms = look_ms
-            self._do_due(clocks.get(self.view.broker))
+            self._do_due()
         self._at_ms = max(self._at_ms, now_ms)
 
-    def _do_due(self, clock: BrokerClock | None) -> None:
+    def _do_due(self) -> None:
         """Does what is due now."""
         now_ms, before = self._at_ms, (*self._dues, self._session_ms)
         session_is_due = self._session_ms <= now_ms
-        closing.close_due(self, now_ms)
         if session_is_due:
-            expiry.claim_due(self, now_ms, clock)
-        self._close(now_ms, clock)
+            expiry.claim_due(self, now_ms)
+        self._close(now_ms)
         if session_is_due or self._due_times() != self._dues:
             self._note_due()  # what was done may have made other things due
         if (*self._dues, self._session_ms) == before:  # what is still due waits for something else
             self._is_new = False
             self._next_ms = self._next_look_ms()
 
-    def _close(self, now_ms: int, clock: BrokerClock | None, *, flush: bool = False) -> None:
-        """Does what has waited long enough: first what decides other things. `flush`: nothing more will come."""
-        prediction.advance(self, now_ms, clock, flush=flush)
-        departures.close_due(self, now_ms, flush=flush)
-        closing.close_due(self, now_ms, flush=flush)
-        incidents.close_due(self, now_ms, clock, flush=flush)
-        consumer_closing.close_due(self, now_ms, flush=flush)
-        consumer_prediction.advance(self, now_ms, flush=flush)
-        bursts.close_due(self, now_ms, flush=flush)
-        clients_alone.close_due(self, now_ms, flush=flush)
+    def _close(self, now_ms: int, *, flush: bool = False) -> None:
+        """Does what has waited long enough. `flush`: nothing more will come."""
+        for _, close_due in _WAITS:
+            close_due(self, now_ms, flush=flush)
 
     def _look_ms(self, now_ms: int) -> int:
         """When anything is to be done next. Looks at all members only if a session may run out by then: a group may have thousands."""
@@ -243,9 +257,9 @@ class GroupTracker:
         else:
             self._session_ms = min(self._session_ms, expiry.next_of(self, (event.member_id, event.answer_member_id)))
 
-    def flush(self, clocks: dict[str, BrokerClock]) -> None:
+    def flush(self) -> None:
         """Writes what still waits for more lines: the input ended."""
-        self._close(self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
+        self._close(self.view.horizon_ms, flush=True)
         self._note_due()
 
     def hear_clients(self, events: Collection[Event]) -> None:
@@ -262,8 +276,7 @@ class GroupTracker:
 
     def _due_times(self) -> tuple[int, ...]:
         """When each kind of thing but a session is due next."""
-        classic = closing.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
-        return *classic, consumer_closing.next_ms(self), consumer_prediction.next_ms(self), clients_alone.next_ms(self)
+        return tuple(next_ms(self) for next_ms, _ in _WAITS)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""
@@ -286,10 +299,10 @@ class GroupTracker:
         self._moved(event)
         return True
 
-    def _note_release(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
+    def _note_release(self, event: Event) -> None:
         """Takes the release that the coordinator ran then. What the specification followed was by the rules of another one."""
-        view, clock = self.view, clocks.get(event.broker)
-        release = (clock.release_at(event.at_ms) if clock is not None else "") or self.settings.kafka_version
+        view = self.view
+        release = self._clocks.get(event.broker, _UNHEARD).release_at(event.at_ms) or self.settings.kafka_version
         if release == view.release:
             return
         view.release = release

@@ -31,7 +31,6 @@ from coordinator_model.specification.requests import Answer, JoinAnswer, Reply
 from coordinator_model.specification.timers import INITIAL_DELAY_KEY, NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import comparison, hindsight, rebase
-from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.view import Prediction
 
@@ -72,7 +71,7 @@ def drop(g: Emitter, at_ms: int) -> None:
     g.view.prediction = Prediction(since_ms=at_ms, release=g.view.prediction.release)
 
 
-def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool = False) -> None:
+def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Lets the specification handle what has waited long enough. `flush`: the input ended, nothing more will come."""
     p = g.view.prediction
     ready = hindsight.take_ready(g, now_ms, flush=flush)
@@ -82,7 +81,7 @@ def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool =
         if p.group is not None and _is_routine(p, p.group, event, arrival_ms):
             take_signs_of_life(p, p.group, [(event.member_id, arrival_ms)], 1)
         elif p.group is not None:
-            handle(g, ready, number, clock)
+            handle(g, ready, number)
         if g.view.prediction is not p:  # the answers differ: the next beginning includes what waits
             return
     if ready and p.group is None:
@@ -111,7 +110,7 @@ def _begin(g: Emitter, ready: Sequence[tuple[int, Event]], number: int) -> None:
         p.born = True
 
 
-def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: BrokerClock | None) -> None:
+def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int) -> None:
     """Lets the specification handle request `number` of those that are ready, and compares what it answers."""
     p = g.view.prediction
     arrival_ms, event = ready[number]
@@ -146,18 +145,18 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
         p.earlier.append((now_ms + LATE_MS if timers_due else handled_ms + hindsight.ROUNDING_MS, before))
     p.earlier = [(until, old) for until, old in p.earlier if until >= now_ms]
     _learn_initial_delay(p, group)
-    if any(not _agrees(g, reply, step, clock) for reply in outcome.replies):
+    if any(not _agrees(g, reply, step) for reply in outcome.replies):
         return
     moved = before is not group  # a sign of life gives no other request another answer
     for crossed in list(p.crossed):
         if (moved or crossed is event) and _answers_so(group, crossed, now_ms):
             p.crossed.remove(crossed)
         elif now_ms > crossed.at_ms + hindsight.ROUNDING_MS:
-            _differ(g, crossed, None, step, clock)
+            _differ(g, crossed, None, step)
             return
     overdue = next((parked for parked in p.parked.values() if now_ms > parked.at_ms + LATE_MS), None)
     if overdue is not None:
-        _differ(g, overdue, None, step, clock)
+        _differ(g, overdue, None, step)
     elif group.state is State.DEAD:
         drop(g, event.at_ms)  # it was deleted: a new group of the same name starts afresh
 
@@ -239,7 +238,7 @@ def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
         group.initial_remaining_ms = 0
 
 
-def _agrees(g: Emitter, reply: Reply, step: Step, clock: BrokerClock | None) -> bool:
+def _agrees(g: Emitter, reply: Reply, step: Step) -> bool:
     """Whether the broker gave this answer too, or can have handled the request a moment earlier or later."""
     p = g.view.prediction
     event = p.parked.pop(int(reply.ticket), None)
@@ -248,7 +247,7 @@ def _agrees(g: Emitter, reply: Reply, step: Step, clock: BrokerClock | None) -> 
     if any(_answers_so(old, event, until) for until, old in reversed(p.earlier) if until >= event.received_ms):
         return True
     if event.kind in _CHANGING:
-        _differ(g, event, reply.answer, step, clock)
+        _differ(g, event, reply.answer, step)
         return False
     p.crossed.append(event)
     return True
@@ -292,10 +291,10 @@ def _answers_after_timers(group: ClassicGroup, event: Event, now_ms: int) -> boo
     return _answers(fired, event, fired.now_ms)
 
 
-def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: BrokerClock | None) -> None:
+def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step) -> None:
     """Reports a difference unless it has a reason that no request shows. The broker is right in any case."""
     p = g.view.prediction
-    stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
+    stalled = g.clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
     held_up = p.held_ms >= 0 and event.received_ms <= p.held_ms + incidents.SPAN_MS  # which sessions it renewed in time is not known
     release = "" if is_known(g.view.release) else _release_of(p, event, step)
     unseen = stalled or held_up or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)

@@ -301,13 +301,13 @@ class Shard:
         view = View(group_id) if blob is None else codec.decode_view(blob)
         if found is not None:
             calm.catch_up(view, found)
-        tracker = GroupTracker(view, self.settings)
+        tracker = GroupTracker(view, self.settings, state.clocks)
         waited = provisional.waiting(tracker)
-        tracker.follow(ready, state.clocks)
-        tracker.advance(horizon, state.clocks)
+        tracker.follow(ready)
+        tracker.advance(horizon)
         view.horizon_ms = max(view.horizon_ms, horizon)
         if ended := self._all_ended(view.brokers):
-            tracker.flush(state.clocks)
+            tracker.flush()
         if later_words := self._after_brokers(rest, view.brokers):
             self._wait(group_id, [event for event in rest if event not in later_words])
             tracker.hear_clients(later_words)

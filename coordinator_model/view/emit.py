@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.rows import GROUP_TRANSITIONS, Ref, evidence_json, or_none
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 
 class Emitter(Protocol):
-    """One group under observation: its view, the settings, and a place for finished rows."""
+    """One group under observation: its view, the settings, the clock of its coordinator, and a place for finished rows."""
 
     view: View
     settings: TrackerSettings
+
+    @property
+    def clock(self) -> BrokerClock:
+        """How far the log of the group's coordinator was read, and in which seconds it wrote lines."""
 
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""

@@ -137,7 +137,7 @@ def next_ms(g: Emitter) -> int:
     return -(-(max(p.queue[0].at_ms, p.busy_ms) + HINDSIGHT_MS + 1) // STEP_MS) * STEP_MS
 
 
-def advance(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
+def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Lets the specification handle what has waited long enough. `flush`: the input ended, nothing more will come."""
     view = g.view.consumer
     while view is not None and view.prediction.queue and (flush or next_ms(g) <= now_ms):

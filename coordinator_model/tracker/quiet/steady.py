@@ -234,7 +234,7 @@ def _renew(member: ObservedMember, series: _Series) -> None:
 
 
 def _hand_to_specification(g: Emitter, taken: dict[str, _Series]) -> None:
-    """What `prediction.observe` and `prediction.advance` do: the specification handles signs once they have waited long enough."""
+    """What `prediction.observe` and `prediction.close_due` do: the specification handles signs once they have waited long enough."""
     p = g.view.prediction
     signs = [*p.queue, *(sign for series in taken.values() for sign in series.signs)]
     ripe_before = hindsight.step(max(series.times[-1] for series in taken.values())) - hindsight.HINDSIGHT_MS

@@ -126,7 +126,7 @@ def test_a_heartbeat_that_is_not_steady_is_looked_at(sign):
 def test_a_state_that_knows_no_consumer_group_goes_on_with_one():
     g = GroupTracker(View("orders", consumer_protocol=True, consumer=None), TrackerSettings())
     (event,) = ConsumerStory().at(0).raised(5).events
-    g.observe(event, {})
+    g.observe(event)
     assert g.view.consumer is not None
     assert g.view.consumer.epoch == 5
 
@@ -134,7 +134,7 @@ def test_a_state_that_knows_no_consumer_group_goes_on_with_one():
 def test_a_state_that_knows_no_consumer_group_goes_on_with_a_classic_one():
     g = GroupTracker(View("orders", consumer_protocol=True, consumer=None), TrackerSettings())
     (event,) = ConsumerStory().at(0).join("a-1", 5, "a-1", ("a-1",)).events
-    g.observe(event, {})
+    g.observe(event)
     assert not g.view.consumer_protocol
     assert g.rows == []
 
