@@ -48,7 +48,8 @@ _CUT: Final = re.compile(r"(?a) \((?:kafka|org\.apache\.kafka)\.coord[\w.$]*\Z")
 """A logger that a copy cuts: the sentence before it is whole."""
 _GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
 _COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
-_MEMBER_SEPARATOR: Final = re.compile(r"(?s), (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_MEMBER_SEPARATOR: Final = re.compile(r"(?<=-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}), ")
+"""Client ids may have a comma, too."""
 _WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})  # kinds whose reason is the sentence
 _NO_INSTANCE: Final = frozenset({"", "None", "null"})
 
