@@ -244,8 +244,9 @@ def _came_back(rows: list[PastRebalance], vanished: int | None) -> int:
 
 
 def _cycles(rows: list[PastRebalance], vanished: int | None) -> int:
-    """How often a client came back, went, or asked for a rebalance. It goes only if it has come: else several have its client.id."""
-    gone = min(len(_departures(rows)), len(_joins(rows)) + 1)
+    """How often a client came back, went, or asked for a rebalance. Members that went and had not come are others with its client.id."""
+    came = {past.member_id for past in _joins(rows)}
+    gone = sum(past.member_id in came for past in _departures(rows)) + (rows[0].cause in _DEPARTURES)
     return max(_came_back(rows, vanished), gone, len(rows) - len(_departures(rows)) - len(_joins(rows)))
 
 
