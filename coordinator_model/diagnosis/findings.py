@@ -16,7 +16,7 @@ Client = tuple[str, str, str]
 Values = dict[str, Any]
 
 NOBODY: Final = ("", "", "")
-FLAGS_KEPT: Final = 256
+FACTS_KEPT: Final = 4_096  # against repeats: all members of a large group may be refused at once, and ask again
 
 
 def emit(g: Emitter, text: Text, at_ms: int, client: Client, signs: Iterable[Ref], words: Values, /, **details: Any) -> None:
@@ -68,15 +68,15 @@ def details_json(details: Values) -> str:
 
 def first_time(g: Emitter, text: Text, member_id: str, generation: int) -> bool:
     """Whether this finding is new for the member and generation: a client repeats its requests, the fact stays one."""
-    return is_new(g.view.flagged, (text.code, member_id, generation), FLAGS_KEPT)
+    return is_new(g.view.flagged, (text.code, member_id, generation))
 
 
-def is_new(kept: list[Any], one: object, most: int) -> bool:
-    """Whether this is none of those that are kept, the last `most`. It is one from now on."""
+def is_new(kept: list[Any], one: object) -> bool:
+    """Whether this is none of those that are kept. It is one from now on."""
     if one in kept:
         return False
     kept.append(one)
-    del kept[:-most]
+    del kept[:-FACTS_KEPT]
     return True
 
 

@@ -15,7 +15,6 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rows import or_none, ref
 
-CLIENTS_KEPT: Final = 4_096
 OWN_LEAVE_MS: Final = 10_000
 """A client's last heartbeats and commits can cross its own LeaveGroup: that they are refused for so long after it is no finding."""
 
@@ -65,7 +64,7 @@ def fenced_instance(g: Emitter, event: Event) -> None:
     if event.source == COORDINATOR_SOURCE and not member_id and any(member.sessions_seen for member in g.view.members.values()):
         return  # the answer to the request follows in the request log, and says whose it was
     if instance_id:
-        is_new(g.view.fenced, instance_id, CLIENTS_KEPT)
+        is_new(g.view.fenced, instance_id)
     if not first_time(g, catalogue.FENCED_INSTANCE, f"{instance_id} {member_id}", -1):
         return
     owner = next((m for m in g.view.members.values() if m.instance_id == instance_id != "" and m.member_id != member_id), None)
@@ -208,7 +207,7 @@ def refused_join(g: Emitter, event: Event) -> None:
     text, words = _REFUSED_JOINS[event.error_code]
     client = (event.client_id, event.client_host, event.instance_id)
     is_full = event.error_code == Error.GROUP_MAX_SIZE_REACHED
-    if is_new(g.view.not_admitted, client, CLIENTS_KEPT) if is_full else first_time(g, text, " ".join(client), -1):
+    if is_new(g.view.not_admitted, client) if is_full else first_time(g, text, " ".join(client), -1):
         details = {"session_timeout_ms": or_none(event.session_timeout_ms), "protocols": [p.name for p in event.protocols]}
         said, more = words(g, event)
         _emit(g, text, event, None, said, **details, **more)
