@@ -161,8 +161,6 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     view.state = State.STABLE
     view.open = None
     view.last_ok_ms = view.completed_ms = at_ms
-    if running.count_after < 0:
-        running.count_after = view.member_count
     view.closing.append(running)
     rebalance_rows.write_transitions(g, running)
 
@@ -179,8 +177,8 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     view.make_generation(at_ms, generation)
     running.outcome = EMPTIED
     running.evidence += signs
-    # Whoever the coordinator added in this millisecond was added to the empty group, and begins the next rebalance.
-    since = [member_id for member_id, member in view.members.items() if member.joined_ms == at_ms] if view.logged else []
+    # Whoever the coordinator added in this millisecond or since was added to the empty group, and begins the next rebalance.
+    since = [member_id for member_id, member in view.members.items() if member.joined_ms >= at_ms] if view.logged else []
     for member_id in [m for m in view.members if m not in since]:  # the coordinator may log how they left only after this
         kind = named_end(running) if member_id == running.named else ""
         membership.lose(g, member_id, at_ms, kind or reasons.UNKNOWN, signs)
@@ -206,7 +204,7 @@ def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:
     view, running = g.view, g.view.open
     if running is None:
         return
-    if running.joined_ms < 0 and view.logged and view.complete and view.size() == 0:
+    if running.joined_ms < 0 and view.logged and view.complete and view.size() == len(view.moves.left()) == 0:
         _end_between(g, running, State.EMPTY)
         return
     if _may_have_ended(running, at_ms):

@@ -156,9 +156,13 @@ class Roster(Struct, array_like=True):
         member = self.members.pop(member_id, None)
         if member is None and self.ended_membership(member_id) is not None:
             return None
-        if member is None:
-            member = self._named(member_id)
-            self.untold -= member is None and self.untold > 0
+        member = member or self._named(member_id)
+        may_have_joined = self.complete and self.open is not None and self.open.joined_ms < 0 and self.open.named != member_id
+        if member is None and (member_id in self.pending or may_have_joined):
+            self.add(member_id, self.pending.get(member_id, -1))  # Scala brokers do not log at INFO that it joined
+            member = self.members.pop(member_id)
+        elif member is None and (self.untold > 0 or self.complete):
+            self.untold, self.complete = self.untold - 1, False  # it is one of those that were counted
         return member or ObservedMember(member_id), None
 
     def end(self, ended: EndedMembership, *, was_lost: bool = False) -> None:
@@ -174,10 +178,6 @@ class Roster(Struct, array_like=True):
         del self.members[ended.member_id]
         self.lost.append(lost)
         self._depart(ended)
-
-    def miss_one(self) -> None:
-        """By the coordinator's count another one is gone than the lines have named."""
-        self.untold, self.complete = self.untold - 1, False
 
     def _depart(self, ended: EndedMembership) -> None:
         """Notes a departure in the rebalance that it belongs to.
@@ -222,6 +222,8 @@ class Roster(Struct, array_like=True):
         of the phase shows how many others came or went after it.
         """
         running = next(reversed(self.unfinished()), None)
+        if running is not None and running is self.open and running.exact and running.joined_ms < 0 and running.moves.has_left(member_id):
+            self._begin_with(running, member_id, came=False)  # the lines about the end of its join phase are missing
         if running is None or running.joined_ms != at_ms or running.count_after < 0:
             return
         moves = running.moves
@@ -241,8 +243,7 @@ class Roster(Struct, array_like=True):
     def _pass_on(self, running: Rebalance, member_id: str, *, came: bool) -> None:
         """A member came or left in the millisecond in which the join phase ended, and after that: in the next rebalance."""
         moves = running.moves
-        moves.note(member_id, came=not came)
-        self.moves.note(member_id, came=came)
+        self._begin_with(running, member_id, came=came)
         if came and moves.missing:
             moves.missing -= 1
         elif came:
@@ -252,6 +253,11 @@ class Roster(Struct, array_like=True):
             moves.unnamed, self.untold = moves.unnamed - 1, self.untold - 1
         else:
             moves.missing += 1
+
+    def _begin_with(self, running: Rebalance, member_id: str, *, came: bool) -> None:
+        """Takes a move out of a rebalance into the next one."""
+        running.moves.note(member_id, came=not came)
+        self.moves.note(member_id, came=came)
         if not came:
             self.unclaimed += [t for t in running.triggers if t.member_id == member_id]
             running.triggers = [t for t in running.triggers if t.member_id != member_id]
@@ -296,7 +302,12 @@ class Roster(Struct, array_like=True):
             if running.moves.has_joined(member_id):
                 running.moves.note(member_id, came=False)
             self.moves.note(member_id, came=True)
+        lost = [one.member.member_id for one in self.lost if one.at_ms == running.ended_ms and running.moves.has_left(one.member.member_id)]
         unnamed = max(self.untold, 0) if running.count_before >= 0 else 0
+        if self.untold < 0:  # so many of them went before, and no line says which
+            unnamed = max(len(lost) + self.untold, 0)
+            for member_id in lost:
+                running.moves.note(member_id, came=True)
         self.members_are_known()
         self.untold = running.moves.missing = unnamed  # whom no line names went with the others
         self.member_count = running.count_after = 0
@@ -351,8 +362,8 @@ class Roster(Struct, array_like=True):
         self.unclaimed = []
 
     def doubt(self) -> None:
-        """Others may be members, too."""
-        self.complete = False
+        """Others may be members, too, or those that are known are none any more."""
+        self.complete, self.member_count = False, -1
 
     def forget(self) -> None:
         """No line shows any more who is a member."""

@@ -14,8 +14,9 @@ from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import client_in
-from coordinator_model.view.rebalance import RebalanceTrigger
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import ref
+from coordinator_model.view.view import View
 
 _AT_REST: Final = frozenset({State.EMPTY.value, State.COMPLETING_REBALANCE.value, State.STABLE.value})
 """States in which a member that is added begins a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""
@@ -44,9 +45,11 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         troubles.over_capacity(g, event)
     elif event.reason == reasons.EXPIRY_THREAD and not trigger.member_id:
         troubles.session_timeout(g, event)
-    running = view.open
-    if running is not None and running.joined_ms < 0 and not running.exact:
-        # Requests showed the rebalance first: the line confirms it and gives the exact time.
+    running, done = view.open, _just_made(view, event, event.generation + 1)
+    first = running if running is not None and running.joined_ms < 0 else done
+    if first is not None and not first.exact:
+        # Requests, or the line about its end, showed the rebalance first: the line confirms it and gives the exact time.
+        running = first
         running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
         running.triggers.insert(0, trigger)
         running.evidence.append(ref(event))
@@ -67,15 +70,9 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
 
 def _removed_by_reason(g: Emitter, event: Event, cause: str) -> None:
     """Ends the memberships that the coordinator's reason says it ended. The line that says so too, if there is one, may be missing."""
-    view = g.view
     for entry in (event.members or (MemberEntry(event.member_id, event.instance_id, 0, "", None),)) if cause in _TROUBLES else ():
-        unnamed = client_in(entry.member_id, "") in view.unnamed
-        is_one_of_them = (
-            view.complete and entry.member_id not in view.members and not unnamed
-        )  # by the coordinator's count: another one is gone
-        ended = membership.remove(g, entry.member_id, event.at_ms, cause, [ref(event)]) if entry.member_id else None
-        if ended is not None and is_one_of_them:
-            view.miss_one()
+        if entry.member_id:
+            membership.remove(g, entry.member_id, event.at_ms, cause, [ref(event)])
 
 
 def _preparing_without_reason(g: Emitter, event: Event) -> None:
@@ -93,9 +90,19 @@ def _preparing_without_reason(g: Emitter, event: Event) -> None:
     phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=[ref(event)])
 
 
+def _just_made(view: View, event: Event, generation: int) -> Rebalance | None:
+    """The rebalance that has ended a moment before a line that is about it, too: the clock stepped back between the two lines."""
+    done = view.closing[-1] if view.closing and view.open is None else None
+    return done if done is not None and done.generation == generation and event.at_ms - done.ended_ms <= SAME_STEP_MS else None
+
+
 def stabilized(g: Emitter, event: Event) -> None:
     """PreparingRebalance → CompletingRebalance: the join phase ended with `member_count` members."""
     view = g.view
+    done = _just_made(view, event, event.generation)
+    if done is not None:
+        done.evidence.append(ref(event))
+        return
     running = view.open
     was_exact = running is not None and running.exact and running.joined_ms < 0
     running = phases.joined(g, event.at_ms, event.generation, exact=was_exact, signs=[ref(event)])
@@ -111,8 +118,8 @@ def assignment_received(g: Emitter, event: Event) -> None:
     if running is None or running.joined_ms < 0 or running.generation != event.generation:
         running = phases.joined(g, event.at_ms, event.generation, exact=False, signs=[])
     running.leader_id = view.leader_id = event.leader_id or running.leader_id
-    if event.member_count >= 0:
-        view.member_count = event.member_count
+    if running.count_after < 0 <= event.member_count:
+        view.count(running, event.member_count)
     phases.ended(g, event.at_ms, signs=[ref(event)])
 
 
@@ -179,6 +186,13 @@ def static_member_replaced(g: Emitter, event: Event) -> None:
     else:
         membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
         g.view.replace_unnamed(event.member_id, event.instance_id, event.at_ms)
+
+
+def instance_fenced(g: Emitter, event: Event) -> None:
+    """Two clients use one group.instance.id. The line names the member that has it now."""
+    if event.member_id in g.view.members and event.answer_member_id:  # the line that this one came is missing
+        static_member_replaced(g, event)
+    refusals.fenced_instance(g, event)
 
 
 def member_loaded(g: Emitter, event: Event) -> None:
@@ -254,7 +268,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.MEMBER_ID_ISSUED: member_id_issued,
     kinds.MEMBER_ADDED: member_added,
     kinds.STATIC_MEMBER_REPLACED: static_member_replaced,
-    kinds.INSTANCE_FENCED: refusals.fenced_instance,
+    kinds.INSTANCE_FENCED: instance_fenced,
     kinds.MEMBERS_NOT_REJOINED: members_removed,
     kinds.MEMBERS_NOT_SYNCED: members_removed,
     kinds.LEADER_NOT_REJOINED: leader_not_rejoined,
@@ -279,8 +293,8 @@ _REMOVALS: Final = {
 def _note_state(g: Emitter, event: Event) -> None:
     """Takes the group's state from a line that names it: where no other line showed it, or showed another one."""
     view = g.view
-    if event.state not in _AT_REST:
-        return
+    if event.state not in _AT_REST or (view.open is not None and view.open.named == event.member_id):
+        return  # of the member that began a rebalance it names the state before that
     if view.open is not None:
         view.named = (event.at_ms, State(event.state))
     elif view.state is None and event.state != State.COMPLETING_REBALANCE.value:
