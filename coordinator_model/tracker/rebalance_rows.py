@@ -227,9 +227,10 @@ def _who_came_first(rebalance: Rebalance, culprit: RebalanceTrigger) -> Rebalanc
     if rebalance.exact or culprit.cause != reasons.MEMBER_JOINED:
         return culprit
     joined = {t.member_id: t for t in rebalance.triggers if t.cause == reasons.MEMBER_JOINED and t.member_id}
-    if rebalance.from_state is State.EMPTY and rebalance.leader_id in joined:
-        return joined[rebalance.leader_id]
-    if any(m != culprit.member_id and abs(t.at_ms - culprit.at_ms) <= TOGETHER_MS for m, t in joined.items()):
+    led_by = rebalance.leader_id if rebalance.from_state is State.EMPTY else ""
+    if led_by in joined:
+        return joined[led_by]
+    if led_by or any(m != culprit.member_id and abs(t.at_ms - culprit.at_ms) <= TOGETHER_MS for m, t in joined.items()):
         return RebalanceTrigger(culprit.at_ms, culprit.cause, sign=culprit.sign)
     return culprit
 

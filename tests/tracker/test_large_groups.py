@@ -64,20 +64,6 @@ def test_the_word_of_the_coordinator_counts_whoever_fails_meanwhile() -> None:
     assert (row["cause"], row["member_id"], row["started_at"], len(row["left"])) == ("MEMBER_JOINED", "x-1", 60_000, 40)
 
 
-def test_the_first_of_forty_that_leave_began_it() -> None:
-    story, everybody = requested(50), members(50)
-    stay, go = everybody[:10], everybody[:9:-1]
-    for number, member in enumerate(go):
-        story.at(20_000 + 10 * number).leave(member, "the consumer is being closed", took=0)
-    for member in stay:
-        story.at(21_000).heartbeat(member, 1, Error.REBALANCE_IN_PROGRESS)
-    for number, member in enumerate(stay):
-        story.at(21_100).join(member, 2, stay[0], () if number else stay, waited=50)
-    story.at(21_110).sync(stay[0], 2, dict.fromkeys(stay, ("t-0",)))
-    row = table(story.rows(), "rebalances")[1]
-    assert (row["cause"], row["member_id"], row["started_at"], len(row["left"])) == ("MEMBER_LEFT", "m049-1", 20_000, 40)
-
-
 def test_the_names_of_more_than_thirty_that_left_before_the_rebalance_are_all_told() -> None:
     """Forty close at once: their lines come before the one that says what the coordinator does about it."""
     story, everybody = logged(50), members(50)
