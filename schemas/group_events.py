@@ -86,7 +86,7 @@ SCHEMA: Final = StructType(
         time("occurred_at", "Time of the line, UTC. For a request: when it was answered.", nullable=False),
         time(
             "received_at",
-            "Arrival at the broker: occurred_at - totalTimeMs; `occurred_at` where that time cannot be believed. GROUP_STORED: when the group entered the state it is stored in. OFFSETS_POLLED: the poll before; until then all was as it had been told. Otherwise as `occurred_at`.",
+            "Arrival at the broker: occurred_at - totalTimeMs; `occurred_at` where that time cannot be believed. GROUP_STORED: when the group entered the state it is stored in. OFFSETS_POLLED: the poll before; until then all was as it had been told. CLIENT_POLL_TIMEOUT: when max.poll.interval.ms had passed, if the line says by how much it is exceeded. Otherwise as `occurred_at`.",
             nullable=False,
         ),
         text(

@@ -15,7 +15,7 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, ObservedMember
-from coordinator_model.view.rows import MEMBER_SESSIONS, Ref
+from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, ref
 from coordinator_model.view.view import PollStall, UndecidedDeparture
 
 DECIDED_MS: Final = 30_000
@@ -86,13 +86,14 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
             removals.poll_timeout(g, _stall_of_static(g, ended, [ended.sign] if ended.sign else []), event)
 
 
-def on_logged_stall(g: Emitter, member_id: str, signs: list[Ref]) -> None:
+def on_logged_stall(g: Emitter, member_id: str, event: Event) -> None:
     """The client's log reports a stalled poll loop after the coordinator's log reported that the member departed."""
     for departure in [u for u in g.view.undecided if u.may_have_stalled and u.member.member_id == member_id]:
         _decide(g, departure, reasons.POLL_TIMEOUT)
     for ended in g.view.ended:
         if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
-            removals.poll_timeout(g, _stall_of_static(g, ended, signs))
+            ended.quiet = ended.quiet._replace(stalled_ms=event.at_ms, over_ms=event.at_ms - event.received_ms)
+            removals.poll_timeout(g, _stall_of_static(g, ended, [ref(event)]))
             for departure in [u for u in g.view.undecided if u.member.member_id == member_id]:
                 _decide(g, departure, reasons.POLL_TIMEOUT)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.findings import current, emit, seconds
-from coordinator_model.events import Event
+from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
@@ -103,8 +103,10 @@ def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> Non
         silent_ms = at_ms - quiet.heard_ms if quiet.misses_one(at_ms) else quiet.gap_ms
         text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
         words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
-    if back is not None and limit_ms >= 0 and 0 <= stall.passed_ms < back.received_ms:
-        gap_ms = details["poll_gap_ms"] = limit_ms + back.received_ms - stall.passed_ms
+    back_ms = -1 if back is None else back.at_ms if back.source == CLIENT_SOURCE else back.received_ms
+    passed_ms = stall.passed_ms if back is None else min(stall.passed_ms, back.received_ms)
+    if back is not None and limit_ms >= 0 and 0 <= passed_ms < back_ms:
+        gap_ms = details["poll_gap_ms"] = limit_ms + back_ms - passed_ms
         text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
         words |= {"gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms, "share": max(100 * limit_ms // gap_ms, 1)}
     emit(g, text, at_ms, member.client(), signs, words, generation=stall.generation, **details)

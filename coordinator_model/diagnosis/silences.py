@@ -40,6 +40,8 @@ def quiet(member: ObservedMember) -> Quiet:
         limit_ms=member.rebalance_timeout_ms,
         is_static=bool(member.instance_id),
         gap_ms=member.longest_gap_ms,
+        stalled_ms=member.stalled_ms,
+        over_ms=member.over_ms if member.stalled_ms >= 0 else 0,
     )
 
 
@@ -100,8 +102,9 @@ def stopped_before_limit(q: Quiet) -> bool:
 def limit_passed_ms(q: Quiet, left_ms: int) -> int:
     """When max.poll.interval.ms had passed for a member whose poll loop stalled; -1 if that is not known.
 
-    It left then. A static member sends no heartbeat any more: it was between the last one and the next.
+    It left then, or as much later as its log says. A static member sends no heartbeat any more: it was between the last one and the next.
     """
     if q.is_static:
-        return q.heard_ms + q.interval_ms // 2 if q.interval_ms > 0 else -1
-    return -1 if why_it_left(q, left_ms) == PAUSED else left_ms
+        told_ms = q.stalled_ms - q.over_ms if q.stalled_ms >= 0 else q.heard_ms + q.interval_ms // 2
+        return min(max(told_ms, q.heard_ms), q.heard_ms + q.interval_ms) if q.interval_ms > 0 else -1
+    return -1 if why_it_left(q, left_ms) == PAUSED else left_ms - q.over_ms

@@ -11,7 +11,7 @@ from msgspec import Struct
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.quiet import Quiet
-from coordinator_model.view.rows import Ref, evidence_json, or_none
+from coordinator_model.view.rows import Ref, evidence_json, or_none, ref
 
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -96,6 +96,7 @@ class ObservedMember(Membership, Struct, array_like=True):
     abandoned: bool = False  # its client is alive and has asked for a new member id
     stalled_ms: int = -1  # when the client's log said that poll() was not called in time
     stalled_sign: Ref | None = None
+    over_ms: int = 0  # for how much longer than max.poll.interval.ms it had not been polled then
     leaves_because: str = ""  # reason in the client's log when it left
     rejoins_ms: int = -1  # when the client's log said that it would rejoin
     rejoins_because: str = ""  # the cause that the client's log gave for that
@@ -124,6 +125,10 @@ class ObservedMember(Membership, Struct, array_like=True):
         if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
             return -1
         return self.renewed_ms + self.session_timeout_ms
+
+    def says_it_stalled(self, event: Event) -> None:
+        """Takes a line of its client that says that poll() was not called in time."""
+        self.stalled_ms, self.over_ms, self.stalled_sign = event.at_ms, event.at_ms - event.received_ms, ref(event)
 
     def take_beats(self, first_ms: int, last_ms: int, count: int) -> None:
         """Takes heartbeats by the arrival of the first and the last of them."""

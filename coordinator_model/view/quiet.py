@@ -21,6 +21,8 @@ class Quiet(NamedTuple):
     limit_ms: int = -1  # max.poll.interval.ms
     is_static: bool = False
     gap_ms: int = -1  # its longest silence before
+    stalled_ms: int = -1  # when its client's log said that max.poll.interval.ms had passed
+    over_ms: int = 0  # and how long before
 
     def misses_one(self, at_ms: int) -> bool:
         """Whether a heartbeat of the member is missing if it is not heard until then."""

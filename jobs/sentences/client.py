@@ -30,7 +30,7 @@ _FENCED: Final = {"state": e.FENCED_INSTANCE_ID}
 JAVA: Final = (
     Template(e.CLIENT_POLL_TIMEOUT, "3.0+", "consumer poll timeout has expired.{text}"),
     Template(e.CLIENT_POLL_TIMEOUT, "3.7+, KIP-848", "Consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the configured max.poll.interval.ms{text}"),
-    Template(e.CLIENT_POLL_TIMEOUT, "3.7+, KIP-848", "Time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, exceeded approximately by {number} ms. Member {member} will rejoin the group now."),
+    Template(e.CLIENT_POLL_TIMEOUT, "3.7+, KIP-848", "Time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, exceeded approximately by {exceeded} ms. Member {member} will rejoin the group now."),
     Template(e.CLIENT_POLL_TIMEOUT, "Connect", "worker poll timeout has expired.{text}"),
     Template(e.CLIENT_POLL_TIMEOUT, "2.1 to 2.8", "This member will leave the group because consumer poll timeout has expired.{text}"),
     Template(e.CLIENT_LEAVES, "2.4+", "Member {member} sending LeaveGroup request to coordinator {text} due to {reason}"),
@@ -82,7 +82,7 @@ JAVA: Final = (
 _BROKER_ERRORS: Final = (("Unknown member", e.UNKNOWN_MEMBER_ID), ("Specified group generation id is not valid", e.ILLEGAL_GENERATION))
 
 LIBRDKAFKA: Final = (
-    Template(e.CLIENT_POLL_TIMEOUT, "1.0+", "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {number}ms{text}"),
+    Template(e.CLIENT_POLL_TIMEOUT, "1.0+", "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {exceeded}ms{text}"),
     Template(e.CLIENT_POLL_TIMEOUT, "1.0+; rd_kafka_err_descs", "Maximum application poll interval (max.poll.interval.ms) exceeded{text}"),
     Template(e.CLIENT_SESSION_TIMEOUT, "1.6+", "Consumer group session timed out (in join-state {text}) after {session_timeout} ms without a successful response from the group coordinator (broker {number}, last error was {reason}): revoking assignment and rejoining group"),
     Template(e.CLIENT_JOINED, "debug=cgrp", "JoinGroup response: GenerationId {generation}, Protocol {text}, LeaderId {text}, my MemberId {member}, member metadata count {number}: (no error)"),

@@ -30,6 +30,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "partition": r"\d{1,9}",
         "session_timeout": r"\d{1,10}",
         "rebalance_timeout": r"\d{1,10}",
+        "exceeded": r"-?\d{1,10}",  # by how much, ms
         "reason": r".*",
         "members": r".*",  # a printed collection
         "groups": r".*",  # comma separated
@@ -57,7 +58,7 @@ _BOUNDED: Final = {
     "text": ".{0,512}?",
     "word": r"\S{1,512}?",
     "reason": ".{1,4096}?",  # a stack trace in one line
-    **dict.fromkeys(("number", "generation", "rebalance_timeout"), r"-?\d{1,10}"),
+    **dict.fromkeys(("number", "generation", "rebalance_timeout", "exceeded"), r"-?\d{1,10}"),
 }
 """What fields hold in beginnings; the others hold ids."""
 

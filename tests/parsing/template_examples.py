@@ -297,7 +297,7 @@ EXAMPLES: Final = {
     "Successfully joined group with generation Generation{generationId={generation}, memberId='{member}', protocol={text}}": [
         "Successfully joined group with generation Generation{generationId=2, memberId='c1-0a1b2c3d-0000-4000-8000-00000000abcd', protocol='range'}"
     ],
-    "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {number}ms{text}": [
+    "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {exceeded}ms{text}": [
         "Application maximum poll interval (10000ms) exceeded by 10ms (adjust max.poll.interval.ms for long-running message processing): leaving group"
     ],
     "Consumer group session timed out (in join-state {text}) after {session_timeout} ms without a successful response from the group coordinator (broker {number}, last error was {reason}): revoking assignment and rejoining group": [

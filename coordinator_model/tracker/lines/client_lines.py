@@ -15,7 +15,6 @@ from coordinator_model.diagnosis import clients_alone, departures
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import ref
 
 NAMES_KEPT: Final = 256
 
@@ -56,10 +55,10 @@ def client_poll_timeout(g: Emitter, event: Event) -> None:
     member_id = member_of(g, event)
     member = g.view.members.get(member_id)
     if member is None:
-        departures.on_logged_stall(g, member_id, [ref(event)])
+        departures.on_logged_stall(g, member_id, event)
         return
     member.client_id = member.client_name() or event.client_id
-    member.stalled_ms, member.stalled_sign = event.at_ms, ref(event)
+    member.says_it_stalled(event)
     if event.rebalance_timeout_ms >= 0:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
 
@@ -71,9 +70,9 @@ def client_leaves(g: Emitter, event: Event) -> None:
     if member is not None:
         member.leaves_because = event.reason
         if stalled:
-            member.stalled_ms, member.stalled_sign = event.at_ms, ref(event)
+            member.says_it_stalled(event)
     elif stalled:
-        departures.on_logged_stall(g, event.member_id, [ref(event)])
+        departures.on_logged_stall(g, event.member_id, event)
 
 
 def client_rejoins(g: Emitter, event: Event) -> None:

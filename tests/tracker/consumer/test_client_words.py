@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from coordinator_model import events as kinds
@@ -52,6 +54,21 @@ def test_a_client_that_says_so_once_more_polls_again(who):
     rows = stalls(story.beat("a-1", 2, 3, ALL).at(26_773), **who).at(40_000).beat("a-1", 3, 3).rows()
     assert told(rows, "findings", "code", "member_id", "occurred_at") == [("POLL_TIMEOUT", "b-1", 20_000)]
     assert "did not call poll() for about 16.8 s; max.poll.interval.ms is 10000" in told(rows, "findings", "message")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("again_ms", "over_ms", "gap_ms"),
+    [
+        (26_773, 246, 17_019),  # librdkafka: the error that the next poll returns repeats the words
+        (31_000, 246, 21_246),  # also later than a new stall could be
+        (26_773, 7_066, 17_066),  # Java: the second line says for how long in all
+        (45_000, 25_066, 35_066),
+    ],
+)
+def test_a_stall_began_as_long_before_as_the_line_says(again_ms, over_ms, gap_ms):
+    story = stalls(two().at(20_000), rebalance_timeout_ms=10_000, took=246 if over_ms == 246 else 0)
+    rows = stalls(story.at(again_ms), rebalance_timeout_ms=10_000, took=over_ms).at(60_000).beat("a-1", 2, 2).rows()
+    assert [json.loads(one)["poll_gap_ms"] for (one,) in told(rows, "findings", "details")] == [gap_ms]
 
 
 @pytest.mark.parametrize("again_ms", [20_500, 30_000])

@@ -18,6 +18,7 @@ from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import ref
+from coordinator_model.view.view import PollStall
 
 FOLLOWS_MS: Final = 10_000
 TOLD_MS: Final = 60_000
@@ -48,16 +49,22 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     if event.rebalance_timeout_ms >= 0:
         told.rebalance_timeout_ms = event.rebalance_timeout_ms
     told.connection = log + name
+    told.says_it_stalled(event)
     if not is_told and not _was_removed(view, event):
         departures.hold_back_stall(g, departures.stall_of(told, event.at_ms, view.epoch, [ref(event)]))
     if not is_told:
         return
-    held = [
-        one for one in g.view.poll_stalls if AGAIN_MS <= event.at_ms - one.at_ms < one.member.rebalance_timeout_ms
-    ]  # later it can have stalled anew
-    own = [one for one in (one.member.connection for one in held) if one == told.connection or (not name and one.startswith(log))]
+    held = [one.member.connection for one in g.view.poll_stalls if _is_about(event, one)]
+    own = [one for one in held if one == told.connection or (not name and one.startswith(log))]
     if len(own) == 1:
         departures.polls_again(g, own[0], event)
+
+
+def _is_about(event: Event, stall: PollStall) -> bool:
+    """Whether a line is about a stall that was told before: its limit had passed by then, it names the same excess, or none can be new."""
+    since_ms, over_ms = event.at_ms - stall.at_ms, event.at_ms - event.received_ms
+    is_same = over_ms > since_ms or over_ms == stall.member.over_ms > 0
+    return since_ms >= AGAIN_MS and (is_same or since_ms < stall.member.rebalance_timeout_ms)
 
 
 def cause_of_leave(member: ConsumerMember | None, at_ms: int) -> str:
