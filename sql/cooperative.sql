@@ -3,7 +3,8 @@
 -- One row per rebalance of a group with a cooperative assignor, or that has had a second round, as groups of Kafka Connect
 -- and Kafka Streams have. The most rounds come first. `rounds` includes the rebalances that followed within `gap_ms` and
 -- changed no member. One or two rounds are normal: the second assigns what the first revoked. ENDLESS means `endless` rounds
--- or more: members revoke again and again, usually because their subscriptions or versions differ.
+-- or more, the last one less than `gap_ms` ago: members revoke again and again, usually because their subscriptions or
+-- versions differ. ENDED: as many, but then the group rested for `gap_ms`, or another change began the next rebalance.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -48,7 +49,10 @@ numbered AS (
   FROM rounds AS s
 ),
 placed AS (
-  SELECT n.*, row_number() OVER (PARTITION BY n.cluster, n.group_id, n.series ORDER BY n.started_at, n.ended_at, n.id) AS place
+  SELECT
+    n.*,
+    row_number() OVER (PARTITION BY n.cluster, n.group_id, n.series ORDER BY n.started_at, n.ended_at, n.id) AS place,
+    max(n.series) OVER (PARTITION BY n.cluster, n.group_id) > n.series AS is_followed
   FROM numbered AS n
 )
 SELECT
@@ -61,7 +65,11 @@ SELECT
   CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
   CAST(sum(p.partitions_moved) AS BIGINT) AS partitions_moved,
   CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
-  CASE WHEN count(*) >= :endless THEN 'ENDLESS' ELSE 'NORMAL' END AS verdict,
+  CASE
+    WHEN count(*) < :endless THEN 'NORMAL'
+    WHEN bool_or(p.is_followed) OR unix_millis(:until) - unix_millis(max(p.ended_at)) > :gap_ms THEN 'ENDED'
+    ELSE 'ENDLESS'
+  END AS verdict,
   max(CASE WHEN p.place = 1 THEN p.id END) AS first_id
 FROM placed AS p
 GROUP BY p.cluster, p.group_id, p.series

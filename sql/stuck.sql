@@ -2,9 +2,10 @@
 --
 -- One row per rebalance that took `slow_ms` or more, first those that have not ended, then the longest. JOIN: the group
 -- waited for members to join again, longest for `waited_for` (the last that it put out), or, while it is OPEN, for one or
--- more of these. SYNC: it waited for the leader's assignment. DELAY: the group had been empty, and the broker waited for more
--- members (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol waited until all members had the
--- new assignment. `put_out` counts the members that the coordinator removed because they did not join in time.
+-- more of these. SYNC: it waited for the leader's assignment (`phases` calls that ASSIGN). DELAY: the group had been empty,
+-- and the broker waited for more members (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol
+-- waited until all members had the new assignment. `put_out` counts the members that the coordinator removed meanwhile: they
+-- did not join, synchronise or give partitions up in time, or their session ended.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -21,9 +22,9 @@ WITH slow AS (
     CASE
       WHEN r.group_protocol <> 'classic' THEN 'RECONCILE'
       WHEN r.joined_at <= :until AND (r.outcome = 'OPEN' OR r.ended_at > :until) THEN 'SYNC'
+      WHEN coalesce(r.join_ms, r.total_ms, 0) < coalesce(r.sync_ms, 0) AND r.joined_at <= :until THEN 'SYNC'
       WHEN r.members_before = 0 THEN 'DELAY'
-      WHEN coalesce(r.join_ms, r.total_ms, 0) >= coalesce(r.sync_ms, 0) OR r.joined_at > :until THEN 'JOIN'
-      ELSE 'SYNC'
+      ELSE 'JOIN'
     END AS phase,
     CASE
       WHEN r.outcome = 'OPEN' OR r.ended_at > :until THEN unix_millis(least(r.ended_at, :until)) - unix_millis(r.started_at)
@@ -40,7 +41,8 @@ put_out AS (
   SELECT w.id, count(*) AS members, max_by(s.member_id, CAST(unix_millis(s.ended_at) AS STRING) || s.member_id) AS last_id
   FROM slow AS w
   JOIN member_sessions AS s
-    ON s.cluster = w.cluster AND s.group_id = w.group_id AND s.end_kind IN ('JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'SESSION_TIMEOUT')
+    ON s.cluster = w.cluster AND s.group_id = w.group_id
+      AND s.end_kind IN ('JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SESSION_TIMEOUT')
       AND s.ended_at > w.started_at AND s.ended_at <= w.ended_at
   GROUP BY w.id
 )

@@ -26,7 +26,7 @@ COORDINATOR_MOVED: Final = "COORDINATOR_MOVED"
 ASSIGNMENT_NOT_STORED: Final = "ASSIGNMENT_NOT_STORED"
 GROUP_OVER_CAPACITY: Final = "GROUP_OVER_CAPACITY"
 REBALANCE_TIMEOUT: Final = "REBALANCE_TIMEOUT"  # consumer protocol: partitions were not given up in time
-REGEX_RESOLVED: Final = "REGEX_RESOLVED"  # consumer protocol: a regular expression matches other topics than before
+REGEX_RESOLVED: Final = "REGEX_RESOLVED"  # consumer protocol: topics of a regular expression were found: it is new, or matches others now
 UNKNOWN: Final = "UNKNOWN"
 
 EXPIRY_THREAD: Final = "executor-Heartbeat"

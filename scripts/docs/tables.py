@@ -38,7 +38,7 @@ CAUSES: Final = {
     "ASSIGNMENT_NOT_STORED": "The coordinator could not store the leader's assignment.",
     "GROUP_OVER_CAPACITY": "The group was loaded with more members than group.max.size.",
     "REBALANCE_TIMEOUT": "Consumer protocol: a member did not give partitions up within its rebalance timeout, and was removed.",
-    "REGEX_RESOLVED": "Consumer protocol: a regular expression matches other topics than before.",
+    "REGEX_RESOLVED": "Consumer protocol: topics of a regular expression were found: it is new, or matches others than before.",
     "UNKNOWN": "The lines do not show it.",
 }
 

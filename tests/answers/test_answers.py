@@ -51,6 +51,21 @@ def test_a_group_whose_leader_owes_the_assignment_is_stuck(lakehouse):
     assert (found["outcome"], found["phase"], found["total_ms"], found["waited_for"]) == ("OPEN", "SYNC", 30_000, MEMBER)
 
 
+def test_a_group_that_was_empty_and_then_waited_longer_for_its_leader_is_stuck_on_that(lakehouse):
+    waited = rebalance(start=0, total=15_000, join_ms=6_000, sync_ms=9_000, joined_at=DAY + 6_000, members_before=0, leader_id=MEMBER)
+    write(lakehouse, line(at=90_000), waited)
+    assert [(one["phase"], one["waited_for"]) for one in asked(lakehouse, "stuck")] == [("SYNC", MEMBER)]
+    assert [one["longest"] for one in asked(lakehouse, "phases")] == ["ASSIGN"]
+
+
+@pytest.mark.parametrize(
+    ("end_kind", "put_out"), [("JOIN_TIMEOUT", 1), ("SYNC_TIMEOUT", 1), ("SESSION_TIMEOUT", 1), ("REBALANCE_TIMEOUT", 1), ("LEFT", 0)]
+)
+def test_whoever_the_coordinator_removed_meanwhile_was_put_out(lakehouse, end_kind, put_out):
+    write(lakehouse, line(at=90_000), rebalance(start=0, total=9_000, members_before=2), session(ended_at=DAY + 8_000, end_kind=end_kind))
+    assert [one["put_out"] for one in asked(lakehouse, "stuck")] == [put_out]
+
+
 def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
     def step(from_state, to_state, generation):
         known = {"group_id": "payments", "occurred_at": DAY + 5, "trigger": "x"}
@@ -376,6 +391,19 @@ def test_a_group_with_a_second_round_is_cooperative_whatever_its_protocol_is_cal
     write(lakehouse, line(at=90_000), first, rebalance(start=4_000, members_before=3, protocol="sessioned", cause="REVOCATION_FOLLOW_UP"))
     (found,) = asked(lakehouse, "cooperative")
     assert (found["cause"], found["rounds"], found["verdict"]) == ("MEMBER_JOINED", 2, "NORMAL")
+
+
+@pytest.mark.parametrize(
+    ("last_ms", "another", "verdict"),
+    [(30_000, False, "ENDLESS"), (90_000, False, "ENDED"), (30_000, True, "ENDED")],
+    ids=["the logs end soon", "the group rested", "another change came"],
+)
+def test_a_chain_of_rounds_that_ended_is_not_endless(lakehouse, last_ms, another, verdict):
+    rounds = [rebalance(start=n * 3_000, generation=n, cause="REVOCATION_FOLLOW_UP", members_before=2) for n in range(4)]
+    other = [rebalance(start=20_000, generation=5, cause="MEMBER_JOINED", members_before=2, joined=[MEMBER])] if another else []
+    write(lakehouse, line(at=last_ms), *rounds, *other)
+    chain, *_ = asked(lakehouse, "cooperative")
+    assert (chain["rounds"], chain["verdict"]) == (4, verdict)
 
 
 def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):

@@ -206,7 +206,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(capsys, arguments, said):
 
 def test_other_parameters_are_set_by_name(lakehouse, capsys):
     rounds = (rebalance(start=n * 3_000, generation=n, cause="REVOCATION_FOLLOW_UP", members_before=2) for n in range(3))
-    write(lakehouse, line(at=90_000), *rounds)
+    write(lakehouse, line(at=30_000), *rounds)
     common = ["ask", "cooperative", "--lakehouse", str(lakehouse), "--format", "json"]
     assert entry.main([*common, "--set", "endless=3"]) == 0
     assert [(found["rounds"], found["verdict"]) for found in json.loads(capsys.readouterr().out)] == [(3, "ENDLESS")]
