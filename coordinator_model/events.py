@@ -1,6 +1,6 @@
 """The tracker's input: one record for each row of group_events, in plain Python values.
 
-The fields have the names of the columns in schemas/group_events.py, except for the times: `at_ms` is `at`, `received_ms` is
+The fields have the names of the columns in schemas/group_events.md, except for the times: `at_ms` is `at`, `received_ms` is
 `received_at`, both in epoch milliseconds. A missing text is "", a missing number -1, a missing list ().
 """
 

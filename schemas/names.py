@@ -19,17 +19,9 @@ INCIDENTS: Final = "incidents"
 
 PIPELINE_HEALTH: Final = "pipeline_health"
 
-TABLES: Final = (
-    GROUP_EVENTS,
-    QUARANTINE,
-    INPUT_LINES,
-    GROUP_TRANSITIONS,
-    REBALANCES,
-    REBALANCE_ROUNDS,
-    REBALANCE_OFFSETS,
-    MEMBER_SESSIONS,
-    FINDINGS,
-)
+INGESTED: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES)
+TRACKED: Final = (GROUP_TRANSITIONS, REBALANCES, REBALANCE_ROUNDS, REBALANCE_OFFSETS, MEMBER_SESSIONS, FINDINGS)
+TABLES: Final = (*INGESTED, *TRACKED)
 """The tables that follow from the logs: written by ingest, then by track."""
 READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL, INCIDENTS)
 """The tables that questions read."""
@@ -44,7 +36,11 @@ TIME: Final = "occurred_at"
 """The column with the time of a row of `group_events`."""
 TIMES: Final = ("ended_at", TIME)
 """The column that says how old a row is: the first of these that a table has."""
+REPEATED: Final = "repeated"
+"""The column of `input_lines` with lines of a topic that came before."""
 
+RAW_LINES: Final = "raw_lines"
+"""The records that a source gives to ingest: no table."""
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
 LINE: Final = "line"  # one log line
 PART: Final = "part"  # more lines of a log, in the file that `text` names; their positions count from `position`

@@ -39,7 +39,7 @@ class BatchCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchHealth(BatchCounts):
-    """The row. Names are those of schemas/pipeline_health.py, times epoch ms."""
+    """The row. Names are those of schemas/pipeline_health.md, times epoch ms."""
 
     occurred_at: int
     query: str

@@ -14,13 +14,13 @@ from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.health.batch_health import BatchHealth
 from jobs.lakehouse import opening, tables
-from schemas import names, pipeline_health
+from schemas import names
+from schemas.tables import arrow_schema_of, schema_of
 
 COMMIT_MS: Final = 30_000
 
@@ -74,7 +74,9 @@ class HealthTable:
         if not self._rows:
             return
         try:
-            path = tables.ensure_table(self._lakehouse, names.PIPELINE_HEALTH, pipeline_health.SCHEMA, self._settings.table_properties())
+            path = tables.ensure_table(
+                self._lakehouse, names.PIPELINE_HEALTH, schema_of(names.PIPELINE_HEALTH), self._settings.table_properties()
+            )
             table = opening.opened(path)
             turn = table.version() // self._settings.tidy_commits
             rows = list(self._rows)  # another thread may add some meanwhile
@@ -110,4 +112,4 @@ def to_arrow(rows: Sequence[BatchHealth]) -> pa.Table:
         for name in ("occurred_at", "event_time"):
             if values[name] is not None:
                 values[name] *= 1_000  # milliseconds to microseconds
-    return pa.Table.from_pylist(columns, schema=to_arrow_schema(pipeline_health.SCHEMA))
+    return pa.Table.from_pylist(columns, schema=arrow_schema_of(names.PIPELINE_HEALTH))

@@ -2,7 +2,7 @@
 
 The value is the line. The headers hold the rest, as texts in UTF-8 with numbers in decimal: cluster, broker, record (line, heartbeats or
 clock), origin, position, and where there is one: source, at (epoch ms, UTC), fault, context and around. They mean the same as in
-schemas/raw_lines.py. A clock also has lines and read; heartbeats (bundles.py) have version, lines and crc. Readers ignore other headers, so
+schemas/raw_lines.md. A clock also has lines and read; heartbeats (bundles.py) have version, lines and crc. Readers ignore other headers, so
 that later versions may add some.
 
 This module does not import Spark: the agent beside a broker has to be small.

@@ -1,4 +1,4 @@
-"""Kept lines as rows of schemas/raw_lines.py, and the Parquet files that hold them."""
+"""Kept lines as rows of schemas/raw_lines.md, and the Parquet files that hold them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import written
 from jobs.common.stores import Place
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.mark import KeptLines
-from schemas.names import LINE
-from schemas.raw_lines import SCHEMA
+from schemas.names import LINE, RAW_LINES
+from schemas.tables import arrow_schema_of
 
-ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
+ARROW_SCHEMA: Final = arrow_schema_of(RAW_LINES)
 _REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
 _ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
 _MOST_ROWS: Final = 1 << 30

@@ -1,6 +1,6 @@
 """Cuts a folder of logs into slices of event time and hands them to Spark, one Parquet file each.
 
-slicer.py reads and cuts. Rows have the schema of schemas/raw_lines.py: a LINE for every kept line, then a CLOCK for every log
+slicer.py reads and cuts. Rows have the schema of schemas/raw_lines.md: a LINE for every kept line, then a CLOCK for every log
 that was read, and an END for every broker in the last slice of an input that ends.
 
 A slice of a large backlog consists of stretches (stretches.py), which other processes read. Their lines lie in files of their own, in

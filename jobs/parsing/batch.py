@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import FETCH
 from jobs.common.text import printable
@@ -22,8 +21,9 @@ from jobs.parsing.event_rows import beat_rows, event_rows, finished, laid_out
 from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
 from jobs.parsing.runs.fetch_runs import fetch_rows
 from jobs.parsing.runs.heartbeat_runs import are_beats
-from schemas import input_lines, names
-from schemas.names import CLOCK
+from schemas import names
+from schemas.names import CLOCK, REPEATED
+from schemas.tables import arrow_schema_of
 
 LOG: Final = ("cluster", "broker", "origin")  # columns that identify a log
 NOTE_CHARACTERS: Final = 1 << 20  # length of the longest `note`: the text of a clock, or of a line about a whole file
@@ -44,7 +44,7 @@ class Admission:
         return pa.chunked_array([pa.array(mask)])
 
 
-ACCOUNT: Final = to_arrow_schema(input_lines.SCHEMA)
+ACCOUNT: Final = arrow_schema_of(names.INPUT_LINES)
 EVERYTHING: Final = Admission()
 
 
@@ -109,11 +109,11 @@ def summed(accounts: Sequence[pa.Table]) -> pa.Table:
 
 def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
     if repeated is None or not len(repeated):
-        return counts.append_column(input_lines.REPEATED, pa.nulls(len(counts), pa.int64()))
+        return counts.append_column(REPEATED, pa.nulls(len(counts), pa.int64()))
     joined = counts.join(repeated, list(LOG), join_type="full outer")
     for name in counts.column_names[len(LOG) :]:  # null for a log that had nothing but repeated lines
         joined = joined.set_column(joined.schema.get_field_index(name), name, pc.fill_null(joined[name], 0))
-    return joined.select([*counts.column_names, input_lines.REPEATED])
+    return joined.select([*counts.column_names, REPEATED])
 
 
 def _with_batch_id(table: pa.Table, batch_id: int) -> pa.Table:

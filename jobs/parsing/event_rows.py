@@ -11,17 +11,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.parsing.consumer_protocol import decoded
 from jobs.parsing.rows import EVENT, GROUP, clock_seconds
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
-from schemas import group_events
-from schemas.names import CLOCK
+from schemas.names import CLOCK, GROUP_EVENTS
+from schemas.tables import arrow_schema_of
 
-_ARROW: Final = to_arrow_schema(group_events.SCHEMA)
+_ARROW: Final = arrow_schema_of(GROUP_EVENTS)
 _SECOND: Final = 1_000_000  # microseconds
 _INT_MAX: Final = (1 << 31) - 1
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import schema_of
 
 EVENT: Final = "event"  # the line becomes a row of group_events
 QUARANTINE: Final = "quarantine"  # the line is damaged
@@ -81,7 +82,7 @@ LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "p
 
 PARSED: Final = StructType(
     [
-        *(StructField(field.name, field.dataType) for field in group_events.SCHEMA if field.name not in LATER | {"batch_id"}),
+        *(StructField(field.name, field.dataType) for field in schema_of(GROUP_EVENTS) if field.name not in LATER | {"batch_id"}),
         StructField("blobs", BLOBS),
         StructField("groups", GROUPS),
         StructField("committed", StringType()),  # of a request: `offsets`, as partition=offset,partition=offset,…

@@ -119,7 +119,7 @@ def _problem_with(marker: Place, host: str, number: int) -> str:
 
 
 def fingerprint() -> str:
-    """A digest of the project's Python sources as this process imports them: from a folder or out of a zip."""
+    """A digest of the project's Python sources and pages of tables, as this process reads them: from a folder or out of a zip."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         for name, content in sorted(_sources(files(package), package)):
@@ -133,7 +133,7 @@ def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
         path = f"{name}/{entry.name}"
         if entry.is_dir():
             yield from _sources(entry, path)
-        elif entry.name.endswith(".py"):
+        elif entry.name.endswith((".py", ".md")):
             yield path, entry.read_bytes()
 
 

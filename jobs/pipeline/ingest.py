@@ -28,7 +28,7 @@ from jobs.pipeline.part_tasks import Part, Written
 from jobs.pipeline.parts import tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.sources.slices import SliceSource
-from schemas import input_lines, names
+from schemas import names
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def write_batch(
     side_by_side(lambda name: tables.append(lakehouse / name, written[name], app_id, batch_id, files[name]), written)
     if observer is not None:
         account = written[names.INPUT_LINES]
-        observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))
+        observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[names.REPEATED]).as_py() or 0))
 
 
 def _unpacked(packets: pa.Table) -> pa.Table:

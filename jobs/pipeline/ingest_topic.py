@@ -26,8 +26,7 @@ from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.part_tasks import PACKETS, parsed_packets_of_topic
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic_input import TopicInput, java_settings, records_at_once
-from schemas import input_lines
-from schemas.names import CLOCK, INGEST_TOPIC
+from schemas.names import CLOCK, INGEST_TOPIC, REPEATED
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:
     lines, clocks = ordered.filter(pc.and_(pc.invert(of_clocks), pc.greater(ordered["lines"], 0))), ordered.filter(of_clocks)
     repeated = pa.concat_tables([lines.slice(0, 0), *(_repeated(gate, log, part) for log, part in _by_log(lines))])
     times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
-    counted = repeated.group_by(list(LOG)).aggregate([([], "count_all")]).rename_columns([*LOG, input_lines.REPEATED])
+    counted = repeated.group_by(list(LOG)).aggregate([([], "count_all")]).rename_columns([*LOG, REPEATED])
     return Admission(_with_later_rows(ordered, repeated), counted, list(map(_clock_row, times)))
 
 

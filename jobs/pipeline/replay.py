@@ -28,9 +28,8 @@ from jobs.lakehouse.tables import ensure_table
 from jobs.pipeline.jvm import ensure_spark, started_spark
 from jobs.pipeline.queries import work_off
 from jobs.pipeline.run_progress import RunProgress, run_progress
-from schemas import group_events
 from schemas.names import FINDINGS, GROUP_EVENTS, PIPELINE_HEALTH, REBALANCES
-from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +115,7 @@ def _opened(old: Place, new: Place, settings: Settings) -> Iterator[Lakehouse]:
 
 
 def _copy_events(old: Lakehouse, new: Lakehouse, show: Show, interrupts: Interrupts) -> None:
-    table = ensure_table(new.folder, GROUP_EVENTS, group_events.SCHEMA)
+    table = ensure_table(new.folder, GROUP_EVENTS, schema_of(GROUP_EVENTS))
     for done, total in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill").run():
         show(RunProgress(f"copied {done:,} of {total:,} events"))
         if interrupts.signal is not None:

@@ -14,13 +14,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.times import LATEST_MS
 from jobs.kafka.bundles import VERSION
 from jobs.parsing.heartbeats import NOT_SHIPPED
-from schemas import raw_lines
-from schemas.names import CLOCK, HEARTBEATS, LINE
+from schemas.names import CLOCK, HEARTBEATS, LINE, RAW_LINES
+from schemas.tables import arrow_schema_of
 
 COLUMNS: Final = ("topic", "partition", "offset", "value", "headers")
 """What `as_lines` takes of Spark's Kafka records."""
@@ -40,7 +39,7 @@ _OTHER_VERSION: Final = f", this program reads {VERSION}: run the same version h
 _FAULT: Final = r"\A[A-Z_]{1,40}\z"
 _DIGITS: Final = r"\A[0-9]{1,18}\z"
 _US: Final = 1_000  # in a millisecond
-_ARROW: Final = to_arrow_schema(raw_lines.SCHEMA).append(pa.field("place", pa.int64()))
+_ARROW: Final = arrow_schema_of(RAW_LINES).append(pa.field("place", pa.int64()))
 
 
 def as_lines(records: pa.RecordBatch) -> pa.RecordBatch:

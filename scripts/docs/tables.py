@@ -1,15 +1,14 @@
-"""What docs/tables.md says of each table: what its module says, and its columns with their comments."""
+"""What docs/tables.md says of each table: what its page in schemas/ says, and all columns with their comments."""
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 from pyspark.sql.types import StructField, StructType
 
 from coordinator_model.tracker import unended
 from coordinator_model.tracker.closing import WAITS
-from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
+from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES, about
 from scripts.docs.findings import RULES
 
 OUTCOMES: Final = {
@@ -77,8 +76,7 @@ def part() -> str:
 
 def section(name: str, schema: StructType) -> str:
     """One table."""
-    doc = (importlib.import_module(f"schemas.{name}").__doc__ or "").strip()
-    lines = [f"### {name}\n", f"{doc}\n", "| column | type | null | meaning |", "|---|---|---|---|"]
+    lines = [f"### {name}\n", f"{about(name)}\n", "| column | type | null | meaning |", "|---|---|---|---|"]
     lines += [f"| {field.name} | {kind(field)} | {'yes' if field.nullable else 'no'} | {cell(comment(field))} |" for field in schema]
     return "\n".join(lines) + "\n"
 

@@ -25,8 +25,8 @@ from jobs.health.tally import Tally
 from jobs.health.verdict import Limits
 from jobs.lakehouse import folder, locks
 from jobs.lakehouse.folder import Lakehouse
-from schemas import names, pipeline_health
-from schemas.tables import HEALTH_TABLES
+from schemas import names
+from schemas.tables import HEALTH_TABLES, schema_of
 from tests.health.metrics_text import read_metrics
 from tests.lakehouse.rows import empty_lakehouse
 
@@ -47,7 +47,7 @@ def files(lake):
 
 
 def test_the_names_of_rows_and_of_the_table_are_the_same():
-    assert {field.name for field in fields(BatchHealth)} == set(pipeline_health.SCHEMA.names)
+    assert {field.name for field in fields(BatchHealth)} == set(schema_of(names.PIPELINE_HEALTH).names)
     assert list(HEALTH_TABLES) == [names.PIPELINE_HEALTH]
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.parsing import kinds
-from schemas import raw_lines
+from schemas.names import RAW_LINES
+from schemas.tables import arrow_schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_RAW = to_arrow_schema(raw_lines.SCHEMA)
+_RAW = arrow_schema_of(RAW_LINES)
 
 
 def read_lines(rows: Sequence[tuple[object, ...]], places: Sequence[int] | None = None) -> pa.Table:
-    """Rows of PARSED of records, given as tuples of raw_lines.SCHEMA. `places`: of records of a topic."""
+    """Rows of PARSED of records, given as tuples of schemas/raw_lines.md. `places`: of records of a topic."""
     rows = [row + (None,) * (len(_RAW) - len(row)) for row in rows]
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _RAW, strict=True)]
     lines = pa.RecordBatch.from_arrays(columns, schema=_RAW)

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.parsing import batch
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import arrow_schema_of
 from tests.parsing.reading import read_lines
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
@@ -193,7 +193,7 @@ def test_runs_of_any_batching_hold_the_same_heartbeats():
 
 def test_rows_are_what_the_schema_says():
     rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None, None)]
-    assert batch.events(read_lines(rows), 1).schema == to_arrow_schema(group_events.SCHEMA)
+    assert batch.events(read_lines(rows), 1).schema == arrow_schema_of(GROUP_EVENTS)
 
 
 def test_lines_about_brokers_name_the_nodes_and_no_group():

@@ -23,8 +23,8 @@ from jobs.parsing.rows import PARSED
 from jobs.parsing.runs import heartbeat_runs as members
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
-from schemas import group_events, names
-from schemas.tables import INGEST_TABLES
+from schemas import names
+from schemas.tables import INGEST_TABLES, schema_of
 from tests.parsing.reading import read_lines
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "traces" / "group_partition.json").read_text("utf-8"))
@@ -141,19 +141,19 @@ def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, 
 
 def test_tables_have_their_columns_comments(lakehouse):
     written = StructType.fromJson(json.loads(DeltaTable(str(lakehouse / names.GROUP_EVENTS)).schema().to_json()))
-    assert_schema_equality(written, group_events.SCHEMA)
+    assert_schema_equality(written, schema_of(names.GROUP_EVENTS))
 
 
 def test_a_table_of_an_older_version_gets_the_columns_that_came_since(rows, tmp_path):
-    older = StructType([field for field in group_events.SCHEMA if not field.name.startswith("coordinator_")])
+    older = StructType([field for field in schema_of(names.GROUP_EVENTS) if not field.name.startswith("coordinator_")])
     tables.ensure_table(tmp_path, names.GROUP_EVENTS, older)
     for name, schema in INGEST_TABLES.items():
         tables.ensure_table(tmp_path, name, schema)
     ingest.write_batch(rows, 0, lakehouse=tmp_path)
     (event,) = table(tmp_path, names.GROUP_EVENTS)
-    assert event.keys() == set(group_events.SCHEMA.names)
+    assert event.keys() == set(schema_of(names.GROUP_EVENTS).names)
     version = DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version()
-    tables.ensure_table(tmp_path, names.GROUP_EVENTS, group_events.SCHEMA)
+    tables.ensure_table(tmp_path, names.GROUP_EVENTS, schema_of(names.GROUP_EVENTS))
     assert DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version() == version  # nothing to do: no commit
 
 

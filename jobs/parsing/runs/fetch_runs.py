@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import REQUEST_SOURCE, TOPIC_NAMED
 from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE, PAUSE_MS, SPAN_MS
@@ -21,9 +20,10 @@ from jobs.logs.blocks import Numbers
 from jobs.logs.fetches.lines import WIDTH, Fetched, Sender, decoded
 from jobs.parsing.request_checks import client_host
 from jobs.parsing.rows import SOFTWARE_UNKNOWN
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import arrow_schema_of
 
-_READS: Final = to_arrow_schema(group_events.SCHEMA).field("reads").type
+_READS: Final = arrow_schema_of(GROUP_EVENTS).field("reads").type
 _US: Final = 1_000  # in a millisecond
 
 
@@ -140,7 +140,7 @@ def _times(ms: Numbers) -> pa.Array:
     return pa.array(ms * _US).cast(pa.timestamp("us", "UTC"))
 
 
-_ALL: Final = to_arrow_schema(group_events.SCHEMA)
+_ALL: Final = arrow_schema_of(GROUP_EVENTS)
 _NAMED: Final = pa.schema(
     [_ALL.field(name).with_nullable(True) for name in (
         "cluster", "broker", "source", "kind", "origin", "position", "received_at", "occurred_at", "lines", "offsets",

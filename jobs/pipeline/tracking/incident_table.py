@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
@@ -20,13 +19,13 @@ from jobs.common.stores import Place, check_guards
 from jobs.common.times import epoch_ms
 from jobs.lakehouse import opening
 from jobs.lakehouse.reader import table_rows
-from schemas import incidents as schema
 from schemas import names
+from schemas.tables import arrow_schema_of
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows of a micro-batch by table, as the tracker gives them: times in epoch milliseconds."""
 
-_SCHEMA: Final = to_arrow_schema(schema.SCHEMA)
+_SCHEMA: Final = arrow_schema_of(names.INCIDENTS)
 
 
 class IncidentTable:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import msgpack
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from coordinator_model.events import (
@@ -40,7 +39,8 @@ from jobs.common.stores import Place
 from jobs.pipeline.tracking import plain_beats
 from jobs.pipeline.tracking.read_files import batches_of, have_reads
 from jobs.pipeline.tracking.spread import Spread
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import arrow_schema_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 
 COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields))
 """The columns of group_events that events are made of."""
-_SCHEMA: Final = pa.schema([to_arrow_schema(group_events.SCHEMA).field(name) for name in COLUMNS])
+_SCHEMA: Final = pa.schema([arrow_schema_of(GROUP_EVENTS).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
 
 PACKETS: Final = StructType(

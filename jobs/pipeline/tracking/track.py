@@ -36,8 +36,8 @@ from jobs.pipeline.sources.events import EventSource
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.spread import Spread, spread_of
-from schemas import group_events, names
-from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
+from schemas import names
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +69,7 @@ def start_track(
     """
     ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, names.TRACK)
     # The source must exist before its first commit.
-    source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
+    source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, schema_of(names.GROUP_EVENTS))
     if not (checkpoint / "offsets").is_dir() and not followers.is_whole(opening.opened(source)):
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the events of {kept} do not lie in their first order any more (rebalance maintain): {replay_advice(kept)}")

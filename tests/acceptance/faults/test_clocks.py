@@ -8,15 +8,15 @@ from itertools import chain
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.tracker.shard import Shard
 from jobs.pipeline.tracking import packets
 from jobs.pipeline.tracking.spread import Spread
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import arrow_schema_of
 
 pytestmark = pytest.mark.slow
-SCHEMA = to_arrow_schema(group_events.SCHEMA)
+SCHEMA = arrow_schema_of(GROUP_EVENTS)
 
 
 def findings(events, beats, broker, ms):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import CLOCK, COORDINATOR_ELECTED, PREPARING_REBALANCE, Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.pipeline.tracking import packets
 from jobs.pipeline.tracking.spread import Spread
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import arrow_schema_of, schema_of
 
 SHARDS = 5
 SPREAD = Spread(SHARDS, tasks=3)
@@ -24,8 +24,8 @@ EVENT = Event(
 
 
 def arrow(*rows):
-    schema = pa.schema([field.with_nullable(True) for field in to_arrow_schema(group_events.SCHEMA)])
-    return pa.RecordBatch.from_pylist([ROW | row for row in rows], schema=schema)
+    columns = pa.schema([field.with_nullable(True) for field in arrow_schema_of(GROUP_EVENTS)])
+    return pa.RecordBatch.from_pylist([ROW | row for row in rows], schema=columns)
 
 
 def events(*rows):
@@ -44,12 +44,12 @@ def own(group_id="payments"):
 
 
 def test_every_field_of_an_event_is_a_column():
-    assert {packets.COLUMN_OF.get(name, name) for name in Event._fields} <= set(group_events.SCHEMA.fieldNames())
+    assert {packets.COLUMN_OF.get(name, name) for name in Event._fields} <= set(schema_of(GROUP_EVENTS).names)
 
 
 def test_a_field_without_a_default_is_never_null_in_the_table():
     for name in set(Event._fields) - set(Event._field_defaults):
-        assert not group_events.SCHEMA[packets.COLUMN_OF.get(name, name)].nullable
+        assert not schema_of(GROUP_EVENTS)[packets.COLUMN_OF.get(name, name)].nullable
 
 
 def test_numbers_arrive_as_pythons_own_and_times_in_whole_milliseconds():

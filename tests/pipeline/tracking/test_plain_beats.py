@@ -7,12 +7,12 @@ from itertools import chain
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.tracker.quiet import runs
 from jobs.pipeline.tracking import packets, plain_beats
 from jobs.pipeline.tracking.spread import Spread
-from schemas import group_events
+from schemas.names import GROUP_EVENTS
+from schemas.tables import arrow_schema_of
 
 ROW = {
     "cluster": "c", "broker": "1", "source": "request", "origin": "f", "position": 7, "occurred_at": 1_000_000, "received_at": 990_000,
@@ -20,7 +20,7 @@ ROW = {
     "correlation_id": 9, "client_id": "app", "client_host": "b", "software": "java 4.2.0", "member_id": "app-1", "instance_id": None,
     "generation": 5, "error_code": 0, "lines": 1, "batch_id": 0, "beats": [0], "positions": [7], "beat_count": 1,
 }  # fmt: skip
-SCHEMA = pa.schema([field.with_nullable(True) for field in to_arrow_schema(group_events.SCHEMA)])
+SCHEMA = pa.schema([field.with_nullable(True) for field in arrow_schema_of(GROUP_EVENTS)])
 
 
 def arrow(*rows):
