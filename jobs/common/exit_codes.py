@@ -1,4 +1,4 @@
-"""The exit codes of all commands, and what each means: the only place that numbers them. docs/exit-codes.md is made of it."""
+"""The exit codes of all commands: the only place that numbers them. docs/exit-codes.md says what each means."""
 
 from __future__ import annotations
 
@@ -15,21 +15,6 @@ NEEDS_ATTENTION: Final = 6
 NOT_JUDGED: Final = 7
 ENDED_BY_SIGNAL: Final = 128
 """Added to the number of the signal."""
-
-MEANINGS: Final[Mapping[int, str]] = {
-    DONE: "Done. A command that works until it is stopped was stopped by Ctrl-C or SIGTERM.",
-    FAILED: "Something failed while the command worked. The last line says what, and which log has more.",
-    UNUSABLE: "The command cannot work as it was called: an option, a file, a folder or a cluster is not as it must be. The last line says "
-    "what to change.",
-    NOTHING_UNDERSTOOD: "The input holds files, and no line of them is a line of a broker, a client or a record.",
-    PARTLY_READ: "Done, but some files of the input could not be read, or not to their ends. The last lines name them.",
-    DISK_FULL: "A disk is full, or a quota is used up. The last line names the folder. With room on the disk, the same "
-    "command goes on where it stopped.",
-    NEEDS_ATTENTION: "The report has an entry of the severity that --fail-on names, or a higher one. It is complete.",
-    NOT_JUDGED: "The report has no entry of the severity that --fail-on names, but says what could not be judged. It is complete.",
-    ENDED_BY_SIGNAL: "Signal N ended the command before it was done: 130 after Ctrl-C, 143 after SIGTERM.",
-}
-"""What a code means to every command that has no other meaning for it."""
 
 SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
     "run": {

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from jobs.answers import questions
-from jobs.common import settings
+from jobs.common import exit_codes, settings
 from jobs.common.places import SQL
 from scripts.docs import pages, screenshots
 from scripts.docs.findings import RULES
@@ -83,6 +83,12 @@ def test_every_code_of_a_finding_is_documented_with_its_figures() -> None:
     assert {text.code for text in texts} == RULES.keys()
     page = (PROJECT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert sorted({name for rule in RULES.values() for name in rule.figures}) == re.findall(r"^\| `(\w+)` \| .+ \|$", page, re.MULTILINE)
+
+
+def test_every_exit_code_is_documented() -> None:
+    codes = sorted(value for value in vars(exit_codes).values() if isinstance(value, int))
+    page = (PROJECT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    assert [int(code) for code in re.findall(r"^\| (\d+)(?: \+ N)? \|", page, re.MULTILINE)] == codes
 
 
 def test_pipeline_toml_holds_the_defaults() -> None:
