@@ -13,19 +13,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model import events as e
 from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.parsing.consumer_protocol import member_entry, partitions_entry
-from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
+from jobs.parsing.rows import ARROW, COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
 CONSUMER_STATES: Final = frozenset({"Empty", "Assigning", "Reconciling", "Stable", "Dead"})
-_ARROW: Final = to_arrow_schema(PARSED)
 
 _Rows = list[dict[str, Any]]
 
@@ -37,7 +35,7 @@ class RefusedError(ValueError):
 def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
     rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
-    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in _ARROW.names} for row in rows], schema=_ARROW)
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in ARROW.names} for row in rows], schema=ARROW)
 
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:

@@ -96,8 +96,8 @@ PARSED: Final = StructType(
 
 COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")  # columns of a record that its row keeps
 
-_ARROW: Final = to_arrow_schema(PARSED)
-_OF_TEXT: Final = pa.struct([field for field in _ARROW if field.name not in COMMON])
+ARROW: Final = to_arrow_schema(PARSED)
+_OF_TEXT: Final = pa.struct([field for field in ARROW if field.name not in COMMON])
 
 RAW_CHARACTERS: Final = 4096  # length of the text that is kept of a quarantined line
 
@@ -137,8 +137,8 @@ def int32(digits: str | None) -> int | None:
 def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """Rows of PARSED as a parser in Python makes them, one for each line. `lines` have COMMON; columns that rows lack are null."""
     made = pa.array(rows, _OF_TEXT)
-    arrays = [lines[name].cast(_ARROW.field(name).type) if name in COMMON else made.field(name) for name in _ARROW.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    arrays = [lines[name].cast(ARROW.field(name).type) if name in COMMON else made.field(name) for name in ARROW.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
 def clock_seconds(text: str | None) -> list[int]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place
@@ -23,7 +22,7 @@ from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
-from jobs.parsing.rows import PARSED
+from jobs.parsing.rows import ARROW
 from jobs.pipeline.part_tasks import Part, Written
 from jobs.pipeline.parts import tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
@@ -72,7 +71,7 @@ def write_batch(
 
 def _unpacked(packets: pa.Table) -> pa.Table:
     tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
-    every = to_arrow_schema(PARSED).empty_table()
+    every = ARROW.empty_table()
     return pa.concat_tables([every, *tables], promote_options="default").select(every.column_names)
 
 

@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.kafka.bundles import BundleError, Sender, checksum, decoded, encoded
 from jobs.kafka.folding import Senders
 from jobs.logs.heartbeats.beats import NO_INTERVAL, Group, Taken
 from jobs.parsing import batch
-from jobs.parsing.rows import PARSED
+from jobs.parsing.rows import ARROW
 from jobs.pipeline.gate import Gate
 from jobs.pipeline.ingest_topic import admit
 from jobs.pipeline.topic_records import PLACE_BITS
@@ -31,7 +30,6 @@ pytestmark = pytest.mark.slow
 
 UUID = "1d7dc660-15e8-423d-b50f-6a8874da6bba"
 PARTITIONS = 2
-ARROW = to_arrow_schema(PARSED)
 RAW = replace(AT_ONCE, fold=False)
 TIMES = st.tuples(*[st.sampled_from([0.0, 0.05, 0.1, 1.234, 20.5, 100_000.0])] * 6)
 LINES = st.one_of(

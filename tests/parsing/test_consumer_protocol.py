@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_assignment, write_subscription
 from jobs.parsing import consumer_protocol as protocol
-from jobs.parsing.rows import PARSED
+from jobs.parsing.rows import ARROW
 
 OWNED = (("orders", (0, 2)), ("b", ()), ("a", (5,)))
 
@@ -36,7 +35,7 @@ def test_other_protocol_types_keep_their_digest_alone():
     data = base64.b64encode(write_subscription(EmbeddedSubscription(("orders",), version=1))).decode()
     blobs = {"protocols": [{"name": "sessioned", "metadata": data}], "members": None, "assignments": None}
     rows = [{"protocol_type": name, "blobs": blobs} for name in ("connect", "consumer", None)]
-    read = protocol.decoded(pa.Table.from_pylist(rows, schema=to_arrow_schema(PARSED)))
+    read = protocol.decoded(pa.Table.from_pylist(rows, schema=ARROW))
     (connect,), (consumer,), (unnamed,) = read["protocols"].to_pylist()
     assert (connect["topics"], connect["owned"], len(connect["digest"])) == (None, None, 16)
     assert (consumer["topics"], consumer["owned"]) == (["orders"], [])

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.logs.bytes import open_log
 from jobs.logs.files import discover
@@ -19,7 +18,7 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, record_source
 from jobs.parsing.group_records import line_rows
-from jobs.parsing.rows import PARSED
+from jobs.parsing.rows import ARROW, PARSED
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
 CONSUMER = REAL.with_name("kafka-4.2.0-consumer.jsonl")
@@ -47,7 +46,7 @@ def rows(text, source="offsets"):
         "source": source,
     }
     found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
-    pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=to_arrow_schema(PARSED))
+    pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=ARROW)
     assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]
     return found
 

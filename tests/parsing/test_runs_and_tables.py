@@ -13,13 +13,12 @@ from chispa.schema_comparer import assert_schema_equality
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs.common.errors import UserError
 from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
-from jobs.parsing.rows import PARSED
+from jobs.parsing.rows import ARROW
 from jobs.parsing.runs import heartbeat_runs as members
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
@@ -49,7 +48,7 @@ def runs(*beats):
     for position, (ms, error) in enumerate(beats, 1):
         arrival = START + timedelta(milliseconds=ms)
         rows.append({**member, "position": position, "error_code": error, "received_at": arrival, "occurred_at": arrival})
-    found = heartbeat_runs(pa.Table.from_pylist(rows, schema=to_arrow_schema(PARSED))).to_pylist()
+    found = heartbeat_runs(pa.Table.from_pylist(rows, schema=ARROW)).to_pylist()
     return sorted((row["received_at"], list(row["beats"]), row["longest_gap_ms"], list(row["positions"])) for row in found)
 
 
