@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 
 from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
 from jobs.health.batch_health import BatchCounts, BatchHealth
-from jobs.health.metrics import families
+from jobs.health.metrics import described, families
 from schemas.names import FINDINGS, REBALANCES, REBALANCES_PROVISIONAL
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _BUCKETS: Final = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 TRACK: Final = "track"
 """The query of the tracker."""
 
+_DURATION: Final = "rebalance_batch_duration_seconds"
 _OUTCOMES: Final = ("skipped", "event", "quarantined")
 _PHASES: Final = {"latest_offset": "latest_offset_ms", "planning": "planning_ms", "add_batch": "add_batch_ms", "commit": "commit_ms"}
 _SUMS: Final = ("groups", "held_events", "state_bytes")
@@ -44,9 +45,7 @@ class Tally:
         self._counters: defaultdict[str, defaultdict[tuple[str, ...], float]] = defaultdict(lambda: defaultdict(float))  # by metric, labels
         self._summaries: dict[tuple[str, int], Mapping[str, int]] = {}  # by cluster, shard
         self._newest: dict[str, BatchHealth] = {}  # by query
-        self._durations = Histogram(
-            "rebalance_batch_duration_seconds", "Time that micro-batches with input took.", ("query",), buckets=_BUCKETS, registry=None
-        )
+        self._durations = Histogram(_DURATION, *described()[_DURATION], buckets=_BUCKETS, registry=None)
         self.batches: Counter[str] = Counter()  # by query
         self.lines: Counter[str] = Counter()  # that were read, repeated ones too, by query
 

@@ -42,7 +42,7 @@ def test_the_wheel_has_the_settings_and_questions_that_a_driver_reads(packages):
     names = zipfile.ZipFile(packages[0]).namelist()
     assert {name.split("/")[0] for name in names if name.endswith(".py")} == set(PACKAGES)
     assert {"jobs/dashboard/templates/shell.html", "jobs/dashboard/assets/shell.js", "jobs/dashboard/assets/app.css"} <= set(names)
-    for file in ("conf/spark-defaults.conf", "conf/pipeline.toml", "sql/why.sql", "sql/examples/why.txt"):
+    for file in ("conf/spark-defaults.conf", "conf/pipeline.toml", "conf/prometheus/metrics.md", "sql/why.sql", "sql/examples/why.txt"):
         assert [name for name in names if name.endswith(f"/share/kafka-rebalance/{file}")]
 
 
