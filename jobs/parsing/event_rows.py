@@ -1,4 +1,4 @@
-"""Turns rows of PARSED into rows of group_events: heartbeats in runs, blobs decoded, a row per group of a line, a clock per broker.
+"""Turns rows of PARSED into rows of group_events: heartbeats in runs, a row per group of a line, a clock per broker.
 
 This is Arrow and plain Python, in one pass over what Spark has parsed. The same in Spark expressions cost two seconds a micro-batch for
 planning and for the stages of the groupings, however few the rows (docs/decisions.md).
@@ -12,9 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.parsing.consumer_protocol import decoded
 from jobs.parsing.rows import EVENT, GROUP, clock_seconds
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from schemas.names import CLOCK, GROUP_EVENTS
@@ -36,15 +34,8 @@ def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> p
     `clocks`: rows of PARSED to add, without their null columns.
     """
     lines = _with_offsets(rows.filter(pc.equal(rows["verdict"], EVENT)))
-    with_blobs = pc.is_in(lines["kind"], pa.array([JOIN_GROUP, SYNC_GROUP]))
     of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["occurred_at"])))
-    return pa.concat_tables(
-        [
-            *_spread(lines.filter(pc.invert(with_blobs))),
-            laid_out(decoded(lines.filter(with_blobs))),
-            _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks]),
-        ]
-    )
+    return pa.concat_tables([*_spread(lines), _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks])])
 
 
 def finished(rows: pa.Table, batch_id: int) -> pa.Table:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from coordinator_model import events as e
 from jobs.parsing import request_checks as checks
+from jobs.parsing.consumer_protocol import assignment_entry, member_entry, protocol_entry, subscription
 from jobs.parsing.request_json import (
     Client,
     Entry,
@@ -82,38 +84,46 @@ def _first_group(of: Request | Response) -> GroupOffsets:
 
 
 def _joined(request: Request, response: Response) -> dict[str, Any]:
-    """What a member asks for and is told, with encoded subscriptions."""
-    offered = [protocol and {"name": protocol.name, "metadata": protocol.metadata} for protocol in request.protocols or ()]
-    members = [
-        member and {"memberId": member.member_id, "groupInstanceId": member.group_instance_id, "metadata": member.metadata}
-        for member in response.members or ()
-    ]
+    """What a member asks for and is told."""
+    kind = request.protocol_type
     return {
         "answer_member_id": response.member_id,
         "answer_generation": response.generation_id,
         "leader_id": response.leader,
-        "protocol_type": request.protocol_type,
+        "protocol_type": kind,
         "protocol": response.protocol_name,
         "skip_assignment": response.skip_assignment,
         "session_timeout_ms": request.session_timeout_ms,
         "rebalance_timeout_ms": request.rebalance_timeout_ms,
         "reason": request.reason,
-        "blobs": {"protocols": offered, "members": members, "assignments": None},
+        "protocols": [protocol_entry(offered.name, _bytes(offered.metadata), kind) for offered in _known(request.protocols)],
+        "members": [
+            member_entry(member.member_id, member.group_instance_id, subscription(_bytes(member.metadata), kind)[0])
+            for member in _known(response.members)
+        ],
     }
 
 
 def _synced(request: Request, response: Response) -> dict[str, Any]:
-    """Encoded assignments: those of the leader, or else the one in the answer to the member."""
-    assignments: list[Any] | None = None
-    if request.assignments:
-        assignments = [entry and {"memberId": entry.member_id, "assignment": entry.assignment} for entry in request.assignments]
-    elif response.error_code == 0:
-        assignments = [{"memberId": request.member_id, "assignment": response.assignment}]
+    """Assignments: those of the leader, or else the one in the answer to the member. Before v5 no protocol type is named."""
+    kind = _either(request.protocol_type, response.protocol_type)
+    assigned: list[tuple[str | None, Any]] = [(entry.member_id, entry.assignment) for entry in _known(request.assignments)]
+    if not assigned and response.error_code == 0:
+        assigned = [(request.member_id, response.assignment)]
     return {
-        "protocol_type": _either(request.protocol_type, response.protocol_type),
+        "protocol_type": kind,
         "protocol": _either(request.protocol_name, response.protocol_name),
-        "blobs": {"protocols": None, "members": None, "assignments": assignments},
+        "assignments": [assignment_entry(member_id, _bytes(text), kind) for member_id, text in assigned] or None,
     }
+
+
+def _known(entries: Sequence[Entry | None] | None) -> Iterator[Entry]:
+    return (entry for entry in entries or () if entry is not None)
+
+
+def _bytes(text: str | None) -> bytes | None:
+    """A subscription or an assignment. The text of Kafka 1.0 to 2.7 has none: of it nothing is known, not even a digest."""
+    return None if text is None else base64.b64decode(text)
 
 
 def _left(request: Request, response: Response) -> dict[str, Any]:

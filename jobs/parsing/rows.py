@@ -1,7 +1,7 @@
 """The row that every parser produces, and the reasons to refuse a line.
 
 A parser turns lines into rows of `PARSED`: the columns of `group_events` that one line alone decides, plus what ingest needs to
-finish them (the verdict, encoded blobs, groups to spread) and to account for them. Rows that are no events have nothing else.
+finish them (the verdict, groups to spread) and to account for them. Rows that are no events have nothing else.
 """
 
 from __future__ import annotations
@@ -54,19 +54,6 @@ class Refusal:
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"  # no known release of Kafka writes this line of a group coordinator's logger
 
 
-def _texts(*names: str) -> StructType:
-    return StructType([StructField(name, StringType()) for name in names])
-
-
-BLOBS: Final = StructType(
-    [
-        StructField("protocols", ArrayType(_texts("name", "metadata"))),
-        StructField("members", ArrayType(_texts("memberId", "groupInstanceId", "metadata"))),
-        StructField("assignments", ArrayType(_texts("memberId", "assignment"))),
-    ]
-)
-"""Encoded subscriptions and assignments of one JoinGroup or SyncGroup, as logged (base64)."""
-
 GROUP: Final = StructType(
     [
         StructField("group_id", StringType()),
@@ -83,7 +70,6 @@ LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "p
 PARSED: Final = StructType(
     [
         *(StructField(field.name, field.dataType) for field in schema_of(GROUP_EVENTS) if field.name not in LATER | {"batch_id"}),
-        StructField("blobs", BLOBS),
         StructField("groups", GROUPS),
         StructField("committed", StringType()),  # of a request: `offsets`, as partition=offset,partition=offset,…
         StructField("verdict", StringType()),

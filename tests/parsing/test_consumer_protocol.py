@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-
-import pyarrow as pa
-
 from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_assignment, write_subscription
 from jobs.parsing import consumer_protocol as protocol
-from jobs.parsing.rows import ARROW
 
 OWNED = (("orders", (0, 2)), ("b", ()), ("a", (5,)))
 
@@ -32,13 +27,9 @@ def test_of_bytes_that_are_unreadable_or_not_there_nothing_is_known():
 
 
 def test_other_protocol_types_keep_their_digest_alone():
-    data = base64.b64encode(write_subscription(EmbeddedSubscription(("orders",), version=1))).decode()
-    blobs = {"protocols": [{"name": "sessioned", "metadata": data}], "members": None, "assignments": None}
-    rows = [{"protocol_type": name, "blobs": blobs} for name in ("connect", "consumer", None)]
-    read = protocol.decoded(pa.Table.from_pylist(rows, schema=ARROW))
-    (connect,), (consumer,), (unnamed,) = read["protocols"].to_pylist()
+    data = write_subscription(EmbeddedSubscription(("orders",), version=1))
+    connect, consumer, unnamed = (protocol.protocol_entry("sessioned", data, kind) for kind in ("connect", "consumer", None))
     assert (connect["topics"], connect["owned"], len(connect["digest"])) == (None, None, 16)
     assert (consumer["topics"], consumer["owned"]) == (["orders"], [])
     assert unnamed == consumer
-    assert read["members"].null_count == read["assignments"].null_count == 3
     assert protocol.assignment_entry("m", write_assignment((), 3), "connect")["partitions"] is None
