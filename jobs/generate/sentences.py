@@ -8,10 +8,9 @@ from typing import Final
 from coordinator_model import events as e
 from coordinator_model.specification.transitions import Trigger
 from jobs.generate.logged_group import Said
-from jobs.sentences.classic import MEMBERS, REBALANCE
+from jobs.sentences.coordinator import REASONS
 from jobs.sentences.language import Template
-from jobs.sentences.reason import REASONS
-from jobs.sentences.service import OWNERSHIP
+from jobs.sentences.pages import sentences
 
 _STATIC_MEMBER_ADDED: Final = "STATIC_MEMBER_ADDED"
 _REASONS: Final = {
@@ -35,7 +34,7 @@ class Words:
     def __init__(self, release: str) -> None:
         self._is_java = release.startswith("4")
         self._sentences: dict[str, Template] = {}
-        for template in (*REBALANCE, *MEMBERS, *OWNERSHIP):
+        for template in (*sentences("classic", "Rebalances", "Members"), *sentences("service", "Ownership")):
             if self._is_written(template):
                 self._sentences.setdefault(_key(template.kind, static="instance" in template.groups), template)
         if not self._is_java:

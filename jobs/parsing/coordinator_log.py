@@ -1,6 +1,6 @@
 """Lines of a broker's group coordinator (server.log) as rows: `[time] LEVEL [prefix] sentence (logger)`, Kafka 0.9 to 4.4.
 
-The sentences are in jobs/sentences/classic.py, consumer.py and service.py. The first template that fits a sentence decides.
+The sentences are those of jobs/sentences/coordinator.py. The first template that fits a sentence decides.
 
 Prefixes: Scala `[GroupCoordinator <broker>]: ` and `[GroupMetadataManager brokerId=<broker>] `, up to 0.11 `[Group Metadata Manager on
 Broker <broker>]: ` (GroupMetadata has none), Java
@@ -18,14 +18,8 @@ from coordinator_model import events as e
 from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
 from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, damage, int32, refused, skipped
-from jobs.sentences.classic import MEMBERS, PREFIXES, REBALANCE, UNPREFIXED
-from jobs.sentences.consumer import CONSUMER
+from jobs.sentences.coordinator import PREFIXES, REASONS, TEMPLATES
 from jobs.sentences.language import LONG_WORD, Reading, Templates
-from jobs.sentences.reason import REASONS
-from jobs.sentences.service import COMMITS, HARMLESS, NOTES, OWNERSHIP
-
-TEMPLATES: Final = (*REBALANCE, *MEMBERS, *UNPREFIXED, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
-"""A general wording comes after the special ones that it includes."""
 
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; Kafka writes no longer line
 _MAX_WORDS: Final = 1 << 11  # characters besides long words

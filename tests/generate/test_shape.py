@@ -14,7 +14,7 @@ import pytest
 from jobs.generate.cluster import Cluster
 from jobs.generate.sizes import Size
 from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
-from jobs.sentences.reason import REASONS
+from jobs.sentences.coordinator import REASONS
 from tests.effort import every
 
 pytestmark = pytest.mark.slow

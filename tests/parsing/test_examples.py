@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from importlib.resources import files
 
 import pytest
 from hypothesis import given
@@ -10,17 +12,16 @@ from hypothesis import strategies as st
 
 from coordinator_model import events
 from jobs.logs.clients.sentences import library_of
-from jobs.parsing.coordinator_log import TEMPLATES
 from jobs.sentences.broker import BROKER
-from jobs.sentences.client import JAVA, LIBRDKAFKA, NOTES, UNSIGNED
-from jobs.sentences.other_clients import OTHERS, STARTING
-from jobs.sentences.reason import REASONS
+from jobs.sentences.client import SENTENCES as CLIENTS
+from jobs.sentences.client import UNSIGNED
+from jobs.sentences.coordinator import REASONS, TEMPLATES
+from jobs.sentences.pages import sentences
 from tests.parsing.template_examples import EXAMPLES as SENTENCES
 
 MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
 OTHER = "client-2-827e3983-da7d-4c5e-980f-c42b6caf6699"
 KINDS = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
-CLIENTS = (*JAVA, *LIBRDKAFKA, *OTHERS, *NOTES)
 VALUES = {
     "group": "orders", "member": MEMBER, "instance": "i-1", "client": "web-1", "host": "/10.0.0.1", "generation": "5", "new_member": OTHER,
     "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
@@ -33,7 +34,7 @@ EXAMPLES = [
     for template in (*TEMPLATES, *BROKER, *REASONS, *CLIENTS)
     for example in (re.sub(r"\{(\w+)\}", lambda name: VALUES[name[1]], template.text), *SENTENCES.get(template.text, ()))
 ]
-STARTS = [(STARTING, "Starting; groupId: orders")]
+STARTS = [(*sentences("clients", "Starting"), "Starting; groupId: orders")]
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
 
 
@@ -52,6 +53,14 @@ def test_an_example_is_read_as_what_it_is(template, example):
 def test_a_sentence_shows_whose_it_is(library, template):
     example = next(example for of_one, example in EXAMPLES + STARTS if of_one == template)
     assert library_of(f"2026-11-21 06:00:00,000 INFO x: {example}".encode()) == (library, 32)
+
+
+def test_every_row_of_a_page_is_read():
+    pages = [page.name.removesuffix(".md") for page in files("jobs.sentences").iterdir() if page.name.endswith(".md")]
+    written = Counter(template.text for page in pages for template in sentences(page))
+    assert written == Counter(template.text for template in (*TEMPLATES, *BROKER, *REASONS, *CLIENTS, STARTS[0][0]))
+    rows = [row for page in pages for row in files("jobs.sentences").joinpath(f"{page}.md").read_text("utf-8").splitlines() if " | " in row]
+    assert len(rows) == written.total()
 
 
 def test_every_example_is_one_of_a_template():

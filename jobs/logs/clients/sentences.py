@@ -1,6 +1,6 @@
 """Finds what clients other than Java's and librdkafka say about their group in a line: which library says it, and of which group.
 
-The sentences are those of jobs/sentences/other_clients.py.
+The sentences are those of jobs/sentences/clients.md.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from jobs.sentences.client import UNSIGNED
-from jobs.sentences.other_clients import FIELDS, NAMING, OPEN
+from jobs.sentences.client import FIELDS, NAMING, OPEN, UNSIGNED
 
 JAVA: Final = b"java"
 

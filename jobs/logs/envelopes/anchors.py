@@ -31,7 +31,7 @@ from jobs.logs.envelopes.layouts import (
     with_thread,
 )
 from jobs.sentences.broker import BROKER
-from jobs.sentences.classic import PREFIXES, UNPREFIXED
+from jobs.sentences.coordinator import PREFIXES, UNPREFIXED
 
 _OPENINGS: Final = (
     r"Completed request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)",

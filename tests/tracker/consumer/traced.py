@@ -12,8 +12,8 @@ from coordinator_model.specification.consumer.traces.trace import episodes_of_tr
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
-from jobs.sentences.consumer import CONSUMER
 from jobs.sentences.language import Templates
+from jobs.sentences.pages import sentences
 from scripts.truth.trace_files import read_consumer_lines
 
 START_MS = 1_800_000_000_000
@@ -38,7 +38,7 @@ RECORDS = {
     "CurrentMemberAssignment": kinds.CURRENT_STORED,
     "RegularExpression": kinds.EXPRESSION_STORED,
 }
-SENTENCES = Templates(CONSUMER)
+SENTENCES = Templates(sentences("consumer"))
 LIES = {"lab/append_failure_on_expiry", "lab/append_failure_undoes_join"}  # the coordinator logs what it could not store
 
 
