@@ -5,7 +5,7 @@
 -- more of these. SYNC: it waited for the leader's assignment (`phases` calls that ASSIGN). DELAY: the group had been empty,
 -- and the broker waited for more members (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol
 -- waited until all members had the new assignment. `put_out` counts the members that the coordinator removed meanwhile: they
--- did not join, synchronise or give partitions up in time, or their session ended.
+-- did not join, synchronise or give partitions up in time, were too many, or their session ended.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -42,7 +42,7 @@ put_out AS (
   FROM slow AS w
   JOIN member_sessions AS s
     ON s.cluster = w.cluster AND s.group_id = w.group_id
-      AND s.end_kind IN ('JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SESSION_TIMEOUT')
+      AND s.end_kind IN ('JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'GROUP_OVER_CAPACITY', 'SESSION_TIMEOUT')
       AND s.ended_at > w.started_at AND s.ended_at <= w.ended_at
   GROUP BY w.id
 )

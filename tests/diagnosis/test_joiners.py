@@ -8,7 +8,17 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.diagnosis.narrated import LOG, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen, where_the_log_is_seen
+from tests.diagnosis.narrated import (
+    LOG,
+    Group,
+    causes,
+    ends,
+    finding,
+    findings,
+    in_any_evidence,
+    where_requests_are_seen,
+    where_the_log_is_seen,
+)
 from tests.tracker.story import table
 
 
@@ -125,6 +135,7 @@ def test_a_member_that_is_refused_a_place_is_not_slow(evidence):
     )  # fmt: skip
     rows = group.is_at(60_000).comes("d", ends=6_000).live(120_000).seen(evidence)
     assert [code for code, _ in findings(rows) if code != "MODEL_DIVERGENCE"] == ["GROUP_TOO_LARGE"]
+    assert ends(rows) == [("c", "GROUP_OVER_CAPACITY")]
 
 
 @where_requests_are_seen

@@ -76,7 +76,7 @@ def _refused_join(g: Emitter, event: Event) -> None:
         g.view.issue(event.answer_member_id, event.at_ms)
     elif event.error_code == Error.GROUP_MAX_SIZE_REACHED and event.member_id in g.view.members:
         # A member that rejoins after others took the last seats is refused and removed (acceptJoiningMember).
-        membership.remove(g, event.member_id, event.received_ms, reasons.JOIN_TIMEOUT, [ref(event)])
+        membership.remove(g, event.member_id, event.received_ms, reasons.GROUP_OVER_CAPACITY, [ref(event)])
     else:
         refusals.judge(g, event)
 

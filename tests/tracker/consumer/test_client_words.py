@@ -108,3 +108,13 @@ def test_who_was_removed_already_says_after_any_pause_that_it_was_not_polled():
     story = two().at(20_000).line(kinds.EXPIRED, "b-1").raised(3).at(21_000).computed(3).beat("a-1", 2, 3, ALL)
     rows = stalls(story.at(33_000)).at(40_000).beat("a-1", 3, 3).rows()
     assert told(rows, "findings", "code", "member_id") == [("SESSION_TIMEOUT", "b-1")]
+
+
+@pytest.mark.parametrize(
+    ("instance_id", "told_as"), [("", "The client left"), ("i-b", "The client, a static member, stopped its heartbeats")]
+)
+def test_a_static_member_keeps_its_place(instance_id, told_as):
+    """It leaves for a while (epoch -2), or falls silent, until it polls again."""
+    story = stalls(two().at(20_000).beat("b-1", 2, 2, instance_id=instance_id).at(20_001), took=200)
+    rows = stalls(story.at(26_800), took=200).at(60_000).beat("a-1", 2, 2).rows()
+    assert told(rows, "findings", "message")[0][0].startswith(told_as)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import departures
 from coordinator_model.events import Event
@@ -51,7 +53,10 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     told.connection = log + name
     told.says_it_stalled(event)
     if not is_told and not _was_removed(view, event):
-        departures.hold_back_stall(g, departures.stall_of(told, event.at_ms, view.epoch, [ref(event)]))
+        stall = departures.stall_of(told, event.at_ms, view.epoch, [ref(event)])
+        if member is not None and stall.passed_ms >= 0:
+            stall = replace(stall, member=replace(told, instance_id=member.instance_id))  # a static one keeps its place
+        departures.hold_back_stall(g, stall)
     if not is_told:
         return
     held = [one.member.connection for one in g.view.poll_stalls if _is_about(event, one)]
