@@ -167,7 +167,7 @@ class AttentionEntry:
 
     @property
     def advice(self) -> list[str]:
-        """What to change. A client that was heard of again shows what its silence was: then that advice is the sharper one."""
+        """What to change. A client that was heard of again shows what its silence was: that advice, of the longest one, is the sharper."""
         own = self.gravest
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
@@ -175,7 +175,9 @@ class AttentionEntry:
             return [(self.incident or own)["advice"]]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
-            return [last["advice"]]
+            longest = max(silences, key=lambda row: (row["details"]["silent_ms"], row in zombies))
+            more = [catalogue.BE_IDEMPOTENT] if zombies and longest not in zombies else []
+            return [longest["advice"], *more]
         if own["advice"] in last["advice"]:
             return [last["advice"]]
         said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])

@@ -41,13 +41,18 @@ STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 TOO_SHORT: Final = "Settings that were too short"
 
-_SESSION: Final = ("session.timeout.ms", "session_timeout_ms", "silent_ms")
+_SESSION: Final = "session.timeout.ms"
+_POLL: Final = "max.poll.interval.ms"
 _SETTINGS: Final = {
-    "POLL_TIMEOUT": ("max.poll.interval.ms", "max_poll_interval_ms", "poll_gap_ms"),
-    "COORDINATOR_MOVED": ("session.timeout.ms", "session_timeouts_ms", "unheard_ms"),
-    **dict.fromkeys(("UNKNOWN_MEMBER", "ZOMBIE_COMMIT"), _SESSION),
+    "POLL_TIMEOUT": {"poll_gap_ms": (_POLL, "max_poll_interval_ms")},
+    "COORDINATOR_MOVED": {"unheard_ms": (_SESSION, "session_timeouts_ms")},
+    "SESSION_TIMEOUT": {"away_ms": (_SESSION, "session_timeout_ms")},
+    "UNKNOWN_MEMBER": {"silent_ms": (_SESSION, "session_timeout_ms"), "sync_ms": (_POLL, "max_poll_interval_ms")},
+    "ZOMBIE_COMMIT": {"silent_ms": (_SESSION, "session_timeout_ms")},
 }
-"""By the code of a finding: the setting that was too short, and the figures of its value and of what it took."""
+"""By the code of a finding: the figure of what it took, the setting that was too short, and the figure of its value."""
+_OF_GROUP: Final = "session timeout of the group"
+"""The setting in the consumer protocol. No line has its value, but a session that ended shows that it was too short."""
 
 _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash or SIGKILL"}
 """What a code that is only counted tells of the clients."""
@@ -145,18 +150,23 @@ class AttentionWords:
         return OVER if decided and is_quiet else ""
 
     def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
-        """The settings that were too short, with what they took, a sentence for each group and setting: where lines show both figures."""
+        """The settings that were too short, with what they took, a sentence for each group and setting: all that entries say of it."""
         took: dict[tuple[str, str], tuple[int, int]] = {}
         own = (row for entry in entries for row in (entry.findings if entry.incident else (*entry.findings, *entry.followed_by)))
-        for row in (row for row in own if row["code"] in _SETTINGS):
-            setting, of_value, of_need = _SETTINGS[row["code"]]
-            value, needed = row["details"].get(of_value), row["details"].get(of_need)
-            value = max(value, default=None) if isinstance(value, list) else value
-            by_session = row["details"].get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
-            if by_session and value is not None and needed is not None and needed > value:
-                key = (self.name(row["cluster"], row["group_id"]), setting)
-                took[key] = max(took.get(key, (0, 0)), (needed, value))
-        return [f"{group}: {setting} above {needed}, now {value}" for (group, setting), (needed, value) in took.items()]
+        for row in own:
+            details, group = row["details"], self.name(row["cluster"], row["group_id"])
+            for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():
+                value, needed = details.get(of_value, -1), details.get(of_need)
+                value = max(value, default=None) if isinstance(value, list) else value
+                if setting == _SESSION and details.get("removed", "SESSION_TIMEOUT") != "SESSION_TIMEOUT":
+                    continue
+                if value is not None and needed is not None and needed > value:
+                    key = group, setting if of_value in details else _OF_GROUP
+                    took[key] = max(took.get(key, (0, 0)), (needed, value))
+        return [
+            f"{group}: {setting} above {needed}" + (f", now {value}" if value >= 0 else "")
+            for (group, setting), (needed, value) in took.items()
+        ]
 
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""

@@ -91,6 +91,18 @@ def test_an_entry_has_its_whole_message_and_advice_everywhere(shown):
             assert words(said) in shown.page.text
 
 
+def test_what_an_entry_demands_of_a_setting_stands_in_the_list_of_those_that_were_too_short(shown):
+    entries, _, rest = shown.text.partition("Settings that were too short")
+    block = re.findall(r"^ +(\S+): (\S+).* above (\d+)", rest.partition("\n\n")[0], re.MULTILINE)
+    listed = {(group, setting): int(ms) for group, setting, ms in block}
+    of_brokers = {group for one in shown.json["attention"] if one["incident"] for group in one["groups"]}
+    assert [(group, ms) for group, _, ms in block if group not in of_brokers and ms not in entries] == []
+    for one in (one for one in shown.json["attention"] if not one["incident"] and one["code"] != "HEARTBEAT_NEAR_MISS"):
+        group = one["groups"][0]
+        for kind, ms in re.findall(r"(session|max\.poll)[. ]\S+(?:, now \d+,)? (?:must be )?above (\d+)", " ".join(one["advice"])):
+            assert max(needed for (name, setting), needed in listed.items() if (name, setting[:3]) == (group, kind[:3])) >= int(ms)
+
+
 def test_what_a_broker_did_comes_first(shown):
     """In each recording a broker was killed."""
     first, *others = shown.json["attention"]

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec.structs import replace
-
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import departures
 from coordinator_model.events import Event
@@ -44,8 +42,13 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     told = ObservedMember(event.member_id, client_id=event.client_id, client_host=event.client_host)
     if member is not None:
         member.stalled_ms = event.at_ms
-        told = ObservedMember(member.member_id, client_id=member.client_id or event.client_id, client_host=member.client_host)
-        told.rebalance_timeout_ms, told.heartbeats = member.rebalance_timeout_ms, 2
+        told = ObservedMember(
+            member.member_id,
+            client_id=member.client_id or event.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            heartbeats=2,
+        )
         told.seen_ms = told.beat_ms = max(member.heard_ms, member.tried_ms)
         told.first_beat_ms = told.beat_ms - member.longest_gap_ms - FOLLOWS_MS if member.longest_gap_ms >= 0 else told.beat_ms
     if event.rebalance_timeout_ms >= 0:
@@ -55,7 +58,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     if not is_told and not _was_removed(view, event):
         stall = departures.stall_of(told, event.at_ms, view.epoch, [ref(event)])
         if member is not None and stall.passed_ms >= 0:
-            stall = replace(stall, member=replace(told, instance_id=member.instance_id))  # a static one keeps its place
+            told.instance_id = member.instance_id  # a static one keeps its place
         departures.hold_back_stall(g, stall)
     if not is_told:
         return
