@@ -156,3 +156,18 @@ def test_a_client_is_named_without_what_tells_nothing_apart():
 def test_words_of_a_table_are_explained_in_short():
     assert {"METADATA_CHANGED", "SUBSCRIPTION_CHANGED", "MEMBER_REJOINED", "ADMIN_REMOVED", "REVOCATION_FOLLOW_UP"} < set(EXPLAINED)
     assert all(len(words) < 110 for words in EXPLAINED.values())
+
+
+def test_an_entry_and_the_list_of_settings_ask_for_the_longest_silence():
+    def silent(seconds, code, ms, **more):
+        details = {"removed": "SESSION_TIMEOUT", "silent_ms": ms, **more}
+        return found(seconds, code) | {"advice": f"It needs a session timeout above {ms}.", "details": details}
+
+    entry = AttentionEntry(
+        [found(21)], [silent(30, "ZOMBIE_COMMIT", 20_400), silent(50, "UNKNOWN_MEMBER", 25_400), silent(60, "UNKNOWN_MEMBER", 9_000)]
+    )
+    assert entry.advice == ["It needs a session timeout above 25400.", "Make its processing idempotent."]
+    assert words(99).settings([entry]) == ["g: session timeout of the group above 25400"]
+    entry.followed_by[:] = [silent(30, "ZOMBIE_COMMIT", 20_400, session_timeout_ms=10_000)]
+    assert entry.advice == ["It needs a session timeout above 20400."]
+    assert words(99).settings([entry]) == ["g: session.timeout.ms above 20400, now 10000"]
