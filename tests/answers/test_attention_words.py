@@ -163,9 +163,8 @@ def test_an_entry_and_the_list_of_settings_ask_for_the_longest_silence():
         details = {"removed": "SESSION_TIMEOUT", "silent_ms": ms, **more}
         return found(seconds, code) | {"advice": f"It needs a session timeout above {ms}.", "details": details}
 
-    entry = AttentionEntry(
-        [found(21)], [silent(30, "ZOMBIE_COMMIT", 20_400), silent(50, "UNKNOWN_MEMBER", 25_400), silent(60, "UNKNOWN_MEMBER", 9_000)]
-    )
+    told = [silent(30, "ZOMBIE_COMMIT", 20_400), silent(50, "UNKNOWN_MEMBER", 25_400), silent(60, "UNKNOWN_MEMBER", 9_000)]
+    entry = AttentionEntry([found(21)], followed_by=told)
     assert entry.advice == ["It needs a session timeout above 25400.", "Make its processing idempotent."]
     assert words(99).settings([entry]) == ["g: session timeout of the group above 25400"]
     entry.followed_by[:] = [silent(30, "ZOMBIE_COMMIT", 20_400, session_timeout_ms=10_000)]
