@@ -14,6 +14,7 @@ from coordinator_model.view.members import client_in
 from jobs.answers.attention import FIGURES, SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
+from jobs.answers.incidents.departures import CRASHED
 from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
@@ -267,7 +268,9 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     incident = entry.incident
     if incident is None:
         return None
-    text = _BANDS.get(incident["cause"], "{} away").format(broker_name(printable(incident["broker"], 30)))
+    undated = incident["cause"] == CRASHED and incident["back_at"] is None and incident.get("groups_held_up")
+    away = "{} had crashed" if undated else "{} away"
+    text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
     return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
+from jobs.answers.attention import AttentionEntry
+from jobs.answers.attention_words import trouble
 from tests.answers.test_attention import found, logged, moved, rebalanced, told
 from tests.lakehouse.rows import line
 
@@ -87,3 +89,25 @@ def test_what_follows_names_its_clients_and_groups(told):
     _, shown = told(moved(100, "a"), moved(100, "b"), *asking, *too_large)
     assert "Then    Soon afterwards: GROUP_TOO_LARGE (3) in a, b\n" in shown
     assert "Refused 3 joins of a-0, a-1, b-2 in a, b, the last at 00:01:43\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("unclean_at", "cause", "said"),
+    [
+        (
+            60,
+            "BROKER_CRASHED",
+            "broker-1 crashed or was killed: it found no clean shutdown file when it started. At least 1 group had to wait for it.",
+        ),
+        (30, "COORDINATOR_HELD_UP", "At least 1 group had to wait for broker-1, which was held up."),  # long before
+        (101, "COORDINATOR_HELD_UP", "At least 1 group had to wait for broker-1, which was held up."),  # afterwards
+    ],
+)
+def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_at, cause, said):
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    lines = [logged("BROKER_UNCLEAN", unclean_at, node=None), logged("BROKER_STARTED", unclean_at + 2)]
+    (entry,), shown = told(moved(100, "a", "broker-1", "broker-1", members_lost=["m"]), there, *lines)
+    assert (entry["code"], entry["message"].partition(" 1 member missed")[0]) == (cause, said)
+    assert (entry["incident"]["began_at"], entry["incident"]["back_at"]) == ("2026-11-21T00:01:40.000Z", None)
+    assert "away" not in shown
+    assert trouble(AttentionEntry([], entry["incident"]))["text"] in ("broker-1 had crashed", "broker-1 held up")

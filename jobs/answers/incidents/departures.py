@@ -13,10 +13,11 @@ from jobs.answers.duckdb_views import Row
 from jobs.common.times import duration, epoch_ms
 
 SHUT_DOWN: Final = "BROKER_SHUT_DOWN"
+CRASHED: Final = "BROKER_CRASHED"
 
 _REMEDIES: Final = {
     "BROKER_FAILED": "Mend the log directories of {broker}.",
-    "BROKER_CRASHED": "Find out why {broker} died (OOM killer, kill -9, crash of the JVM, disk): see where its log ends.",
+    CRASHED: "Find out why {broker} died (OOM killer, kill -9, crash of the JVM, disk): see where its log ends.",
     SHUT_DOWN: "If that was planned, restart brokers one after the other, each once the one before is back in all ISRs.",
     "BROKER_EXPIRED": "Find out why {broker} lost its session with ZooKeeper: a long pause of its JVM, or its network.",
     "BROKER_LOST": "Find out why the others lost {broker}: its process, its host or its network.",
@@ -36,10 +37,17 @@ class Departure:
         at: datetime = self.signs[0]["occurred_at"]
         return at
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether a line shows when it went. What it finds when it starts does not."""
+        return any(sign["kind"] != e.BROKER_UNCLEAN for sign in self.signs)
+
     def sentence(self, broker: str) -> str:
         """What its lines say, for people. `broker`: its name in a sentence."""
         _, text = self._told(broker)
         started_at = self.signs[0]["started_at"]
+        if not self.is_dated:
+            return f"{text}."
         if started_at is not None:
             return f"{text}; it was away for {duration(epoch_ms(started_at) - epoch_ms(self.began_at))}."
         return f"{text}." if self._has(e.BROKER_EXPIRED) else f"{text}; no line says that it started again."
@@ -47,7 +55,8 @@ class Departure:
     def was_lost_at(self, at: datetime) -> bool:
         """Whether it was away and had not shut down: then others wait for its replicas."""
         started_at = self.signs[0]["started_at"]
-        return self.cause not in (SHUT_DOWN, "BROKER_EXPIRED") and self.began_at <= at and (started_at is None or at < started_at)
+        is_lost = self.is_dated and self.cause not in (SHUT_DOWN, "BROKER_EXPIRED")
+        return is_lost and self.began_at <= at and (started_at is None or at < started_at)
 
     @property
     def cause(self) -> str:
@@ -63,7 +72,7 @@ class Departure:
         unclean = "was told to stop and killed before it had" if told else "crashed or was killed"
         texts = (
             (self._has(e.BROKER_FAILED), "BROKER_FAILED", f"{broker} gave up: all its log directories had failed"),
-            (first["clean"] is False, "BROKER_CRASHED", f"{broker} {unclean}: it found no clean shutdown file when it started"),
+            (first["clean"] is False, CRASHED, f"{broker} {unclean}: it found no clean shutdown file when it started"),
             (first["clean"] or first["stopped_at"] is not None, SHUT_DOWN, f"{broker} was shut down cleanly"),
             (told, SHUT_DOWN, f"{broker} was told to stop"),
             (self._has(e.BROKER_EXPIRED), "BROKER_EXPIRED", f"{broker} lost its session with ZooKeeper while it ran"),
@@ -79,8 +88,9 @@ class Departure:
 class Departures:
     """The signs of a lakehouse."""
 
-    def __init__(self, signs: Iterable[Row]) -> None:
-        """Rows of broker_departures, in the order of time."""
+    def __init__(self, signs: Iterable[Row], crashes: Iterable[Row] = ()) -> None:
+        """Rows of broker_departures, in the order of time, and of sql/rows/crashes.sql: starts after a shutdown that was not clean."""
+        self._crashes = list(crashes)
         self._of: dict[tuple[str, str], list[Row]] = {}
         for sign in signs:
             self._of.setdefault((sign["cluster"], sign["broker"]), []).append(sign)
@@ -95,6 +105,12 @@ class Departures:
             if sign["started_at"] is None or epoch_ms(sign["started_at"]) > at_ms
         ]
         return max(near)[1] if near else None
+
+    def crash_before(self, cluster: str, broker: str, at_ms: int) -> Departure | None:
+        """That a broker had crashed before its groups missed it, as its own log says where it starts again soon before."""
+        signs = [one for one in self._crashes if (one["cluster"], one["broker"]) == (cluster, broker)]
+        near = [one for one in signs if at_ms - SPAN_MS <= epoch_ms(one["occurred_at"]) <= at_ms]
+        return Departure((near[-1],)) if near else None
 
     def before(self, cluster: str, broker: str, first_ms: int, last_ms: int) -> Departure | None:
         """Why groups left a broker between two times, epoch ms. A sign counts if it came soon before the first of them left.

@@ -40,7 +40,7 @@ class Outage:
     def began_at(self) -> datetime:
         """When the first line says that the broker goes away; where none says so, when the first group noticed."""
         first: datetime = self.findings[0]["occurred_at"]
-        return min(first, self.departure.began_at) if self.departure is not None else first
+        return min(first, self.departure.began_at) if self.departure is not None and self.departure.is_dated else first
 
     @property
     def findings(self) -> list[Row]:
@@ -60,7 +60,9 @@ class Outage:
         if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
             waiting = f"{'at' if self.left else 'At'} least {many(_count(self.held_up), 'more group' if self.left else 'group')}"
-            parts.append(f"{waiting} had to wait for {_brokers(others)}, which {'were' if len(others) > 1 else 'was'} held up")
+            crashed = self.departure is not None and not self.departure.is_dated
+            whom = "it" if crashed else f"{_brokers(others)}, which {'were' if len(others) > 1 else 'was'} held up"
+            parts.append(f"{waiting} had to wait for {whom}")
             if self.departure is not None and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
                 parts[-1] += f" while {broker_name(self.broker)} was away: a write to __consumer_offsets waits for its replica"
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
@@ -106,6 +108,8 @@ def outages(findings: Iterable[Row], departures: Departures) -> list[Outage]:
             signs = outage.left or outage.held_up
             if any(row["details"].get("to_broker") != outage.broker for row in signs):
                 outage.departure = departures.before(cluster, outage.broker, _at_ms(signs[0]), _at_ms(signs[-1]))
+            else:
+                outage.departure = departures.crash_before(cluster, outage.broker, _at_ms(signs[0]))
     return [outage for cluster in sorted(found) for outage in found[cluster]]
 
 
