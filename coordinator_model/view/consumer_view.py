@@ -4,17 +4,24 @@ The terms are Kafka's: each change of the group raises its epoch. A member that 
 group is Stable when all members are reconciled to the group's epoch. An episode is what is called a rebalance of such a group: from the
 change that ended Stable (or Empty) until the group is Stable (or Empty) again. Each change within it is a round.
 
+Only this module writes who is a member, as the roster does of a classic group (roster.py).
+
 Times are epoch ms. -1 stands for an unknown number and "" for an unknown text. The records are stored as arrays in the order of their
 fields (tracker/codec.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Final
+
 from msgspec import Struct, field
 
 from coordinator_model.events import Event
 from coordinator_model.view.members import Membership
 from coordinator_model.view.rows import Ref
+
+_GONE_KEPT: Final = 64
 
 
 class ConsumerMember(Membership, Struct, array_like=True):
@@ -123,6 +130,14 @@ class Episode(Struct, array_like=True):
         else:
             self.left.append(member_id)
 
+    def doubt_count(self) -> None:
+        """How many members there were before is not known: who came with it may be counted already."""
+        self.members_before = -1
+
+    def count(self, members: int) -> None:
+        """The rebalance ends with so many members."""
+        self.members_after, self.is_empty = members, not members
+
 
 class Change(Struct, array_like=True):
     """What raises the epoch: the line about the epoch, or an answer with it, follows. A member comes or goes only then."""
@@ -202,6 +217,52 @@ class ConsumerView(Struct, array_like=True):
         if member.member_id not in self.members and joins and self.episode is not None:
             self.episode.come(member.member_id)
         return self.members.setdefault(member.member_id, member)
+
+    def by_join(self) -> list[str]:
+        """The members in the order in which they came."""
+        return sorted(self.members, key=lambda member_id: (self.members[member_id].joined_ms, member_id))
+
+    def know_all(self, *, is_all: bool = True) -> None:
+        """A line shows whether `members` are all members."""
+        self.complete = is_all
+
+    def take_list(self, members: dict[str, ConsumerMember]) -> None:
+        """A list of all members was read."""
+        self.members = members
+        self.know_all()
+
+    def found_group(self, episode: Episode) -> None:
+        """The epoch that was raised last is the first of a new group: its members so far came with it."""
+        self.know_all()
+        episode.from_empty, episode.members_before, episode.joined = True, 0, self.by_join()
+
+    def take_out(self, member_id: str, at_ms: int, end_kind: str) -> ConsumerMember | None:
+        """A member is gone; None: it was none."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            member.gone_ms, member.end_kind = at_ms, end_kind
+            self._remember(member)
+        return member
+
+    def rename(self, member: ConsumerMember, new_id: str, at_ms: int) -> None:
+        """A static member goes on under a new id, with its partitions and its epoch (KIP-848, replaceMember)."""
+        old_id = member.member_id
+        self.members = {new_id if member_id == old_id else member_id: one for member_id, one in self.members.items()}
+        self._remember(ConsumerMember(old_id, member.instance_id, member.client_id, member.client_host))
+        member.member_id, member.joined_ms, member.heartbeats, member.longest_gap_ms = new_id, at_ms, 0, -1
+        if self.episode is not None:
+            owners = self.episode.owners_before
+            owners.update({partition: new_id for partition, owner in owners.items() if owner == old_id})
+
+    def lose_sight(self, since_ms: int, keep: Collection[str]) -> None:
+        """Lines are missing: who is a member is not known, but for those seen since then, and these."""
+        self.members = {m: one for m, one in self.members.items() if m in keep or max(one.heard_ms, one.joined_ms) >= since_ms}
+        self.know_all(is_all=False)
+
+    def _remember(self, member: ConsumerMember) -> None:
+        """Keeps who departed: the latest, and those whose rows are not written."""
+        gone = [*self.gone, member]
+        self.gone = [*(one for one in gone[:-_GONE_KEPT] if one.gone_signs), *gone[-_GONE_KEPT:]]
 
     def is_written(self) -> bool:
         """Whether all its rebalances so far have ended, and their rows are written."""

@@ -337,6 +337,10 @@ class Roster(Struct, array_like=True):
         if members == 0:
             self.members.clear()
             self.complete = True
+        self.note_count(members)
+
+    def note_count(self, members: int) -> None:
+        """The coordinator says how many members there are; -1: it does not."""
         if members >= 0:
             self.member_count = members
 

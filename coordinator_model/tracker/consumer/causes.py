@@ -49,7 +49,7 @@ def found(view: ConsumerView, one: Round) -> None:
         return
     one.lost = False
     others = [other for other in (view.episode.rounds if view.episode is not None else ()) if other.lost]
-    view.complete = view.complete or (one.members_known and not others)
+    view.know_all(is_all=view.complete or (one.members_known and not others))
     for other in others:
         other.members_known |= one.members_known
 
@@ -121,8 +121,7 @@ def founded(view: ConsumerView) -> None:
     """The epoch that was raised last is the first of a new group: its members so far came with it."""
     episode = view.episode
     assert episode is not None
-    view.complete = episode.from_empty = True
-    episode.members_before, episode.joined = 0, _by_join(view)
+    view.found_group(episode)
     for one in episode.rounds:
         one.cause, one.member_id = one.cause or reasons.MEMBER_JOINED, one.member_id or episode.joined[0]
         note_first(view, episode, one)
@@ -135,8 +134,4 @@ def came_to_an_empty_group(g: Emitter, view: ConsumerView, epoch: int) -> list[s
     is_new = not view.state and bool(rules.since_4_3(g, view)) and rules.is_first_epoch(g, view, epoch)
     if not view.complete or not (was_empty or is_new):
         return []
-    return _by_join(view)
-
-
-def _by_join(view: ConsumerView) -> list[str]:
-    return sorted(view.members, key=lambda member_id: (view.members[member_id].joined_ms, member_id))
+    return view.by_join()

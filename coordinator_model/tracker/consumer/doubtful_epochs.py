@@ -68,8 +68,8 @@ def _first_missing(view: ConsumerView, epoch: int, explained: int) -> int:
 def lose_sight(g: Emitter, view: ConsumerView, since_ms: int, keep: Collection[str]) -> tuple[int, Ref] | None:
     """Forgets who is a member and who has what, but for those seen since then, and these. Returns the last line before."""
     signs = [(g.view.line_ms, g.view.line), *((one.heard_ms, one.last_sign) for one in view.members.values() if one.heard_ms < since_ms)]
-    view.members = {m: one for m, one in view.members.items() if m in keep or max(one.heard_ms, one.joined_ms) >= since_ms}
-    view.complete, view.metadata_hash = False, ""
+    view.lose_sight(since_ms, keep)
+    view.metadata_hash = ""
     prediction.drop(view, undecided.NOT_FOLLOWED)
     return max(((at_ms, sign) for at_ms, sign in signs if sign is not None), default=None)
 

@@ -154,7 +154,7 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         g.view.line_ms, g.view.line = event.at_ms, ref(event)
     one.at_ms, one.logged = min(one.at_ms, event.at_ms), is_logged  # a request may have shown it before
     if not is_logged and view.episode is not None and one is view.episode.rounds[0]:
-        view.episode.members_before = -1  # who came with it may be counted already
+        view.episode.doubt_count()
     one.signs.append(ref(event))
     _note_metadata(view, one, event)
     one.stored = one.stored or event.source == OFFSETS_SOURCE
@@ -200,7 +200,7 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
     if view.epoch < 0:
         before_first = rules.epoch_before_first(g, view)
         view.epoch = max(epoch - 1, before_first) if event.generation == 0 else epoch
-        view.complete = rules.founds(g, view, event) or (event.generation == 0 and epoch == before_first)
+        view.know_all(is_all=rules.founds(g, view, event) or (event.generation == 0 and epoch == before_first))
     if view.epoch >= epoch:
         _forget_unraised(g, view, event)
         return
@@ -363,7 +363,7 @@ def _skip(g: Emitter, view: ConsumerView, at_ms: int, changes: list[Change]) -> 
 def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) -> Round:
     if view.episode is None:
         owners = {p: member.member_id for member in view.members.values() for p in (*(member.partitions or ()), *member.giving)}
-        view.complete = view.complete or epoch == 1  # also since 4.3: a classic group without a generation became one of consumers
+        view.know_all(is_all=view.complete or epoch == 1)  # also since 4.3: a classic group without a generation became one of consumers
         unheard = [member.member_id for member in view.members.values() if member.partitions is None]
         came = causes.came_to_an_empty_group(g, view, epoch)
         from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
@@ -392,7 +392,7 @@ def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
     if end_seen:
         last.reached_ms = episode.ended_ms
     if view.complete:
-        episode.members_after, episode.is_empty = len(members_now), not members_now
+        episode.count(len(members_now))
     if (view.heard or last.stored or episode.polled) and all(member.partitions is not None for member in members_now):
         episode.partitions = sum(len(member.partitions or ()) for member in members_now)
         owned = {partition: member.member_id for member in members_now for partition in member.partitions or ()}

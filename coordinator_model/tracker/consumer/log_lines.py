@@ -81,7 +81,7 @@ def epoch_raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The group has a new epoch."""
     if view.epoch < 0:
         is_of_streams = view.group_type == kinds.STREAMS
-        view.complete = event.generation == _FIRST_STREAMS_EPOCH if is_of_streams else rules.is_first_epoch(g, view, event.generation)
+        view.know_all(is_all=event.generation == _FIRST_STREAMS_EPOCH if is_of_streams else rules.is_first_epoch(g, view, event.generation))
     episodes.end_if_emptied(g, view)
     episodes.raised(g, view, event)
 
@@ -110,7 +110,8 @@ def group_read_back(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A coordinator has read the group back: its members need not join again."""
     episodes.forget_logged(g, view)
     view.loaded_ms = max(view.loaded_ms, event.at_ms)
-    view.complete = view.complete if event.member_count < 0 else event.member_count == len(view.members)
+    if event.member_count >= 0:
+        view.know_all(is_all=event.member_count == len(view.members))
 
 
 def group_given_up(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -22,7 +22,6 @@ END_KINDS: Final = {
 """How a membership ends, by what raised the epoch."""
 HEARTBEAT_INTERVAL_MS: Final = 5_000
 """group.consumer.heartbeat.interval.ms, unless the broker or the group has another one."""
-_GONE_KEPT: Final = 64
 
 
 def learn(member: ConsumerMember, event: Event) -> None:
@@ -60,11 +59,9 @@ def take_effect(g: Emitter, view: ConsumerView, change: Change) -> None:
     """A member comes, or goes."""
     if change.comer is not None:
         view.admit(change.comer, joins=bool(change.cause))
-    member = view.members.pop(change.member_id, None) if change.cause in END_KINDS else None
+    member = view.take_out(change.member_id, change.at_ms, END_KINDS[change.cause]) if change.cause in END_KINDS else None
     if member is None:
         return
-    member.gone_ms, member.end_kind = change.at_ms, END_KINDS[change.cause]
-    _keep(view, member)
     if change.cause == reasons.UNKNOWN and change.sign.source == kinds.OFFSETS_SOURCE:
         member.gone_signs = [change.sign]
         return
@@ -80,19 +77,8 @@ def rename(g: Emitter, view: ConsumerView, member: ConsumerMember, new_id: str, 
     if new_id != old_id:
         member.away_ms = -1
         session(g, member, away_ms if away_ms >= 0 else at_ms, reasons.REPLACED, [sign])
-        view.members = {new_id if member_id == old_id else member_id: one for member_id, one in view.members.items()}
-        _keep(view, ConsumerMember(old_id, member.instance_id, member.client_id, member.client_host))
-        member.member_id, member.joined_ms, member.heartbeats, member.longest_gap_ms = new_id, at_ms, 0, -1
-        if view.episode is not None:
-            owners = view.episode.owners_before
-            owners.update({partition: new_id for partition, owner in owners.items() if owner == old_id})
+        view.rename(member, new_id, at_ms)
     member.away_ms = -1
-
-
-def _keep(view: ConsumerView, member: ConsumerMember) -> None:
-    """Keeps who departed: the latest, and those whose rows are not written."""
-    gone = [*view.gone, member]
-    view.gone = [*(one for one in gone[:-_GONE_KEPT] if one.gone_signs), *gone[-_GONE_KEPT:]]
 
 
 def session(g: Emitter, member: ConsumerMember, at_ms: int, kind: str, signs: list[Ref]) -> None:

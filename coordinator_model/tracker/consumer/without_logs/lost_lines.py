@@ -32,7 +32,8 @@ _ROUNDING_MS: Final = 1
 def note(view: ConsumerView, one: Round) -> None:
     """An epoch has no reason: somebody may have come or gone."""
     if not view.group_type:
-        one.lost, one.members_known, view.complete = True, view.complete, False
+        one.lost, one.members_known = True, view.complete
+        view.know_all(is_all=False)
 
 
 def note_computed(view: ConsumerView, one: Round, event: Event) -> None:

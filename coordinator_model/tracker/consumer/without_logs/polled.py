@@ -34,14 +34,14 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     _rename(g, view, listed, event)
     is_settled = event.state in _SETTLED
     if view.episode is None and is_settled and not (view.complete and _differs(view, listed, assigned)):
-        view.members = {member_id: view.members.get(member_id) or _member(entry, -1) for member_id, entry in listed.items()}
+        view.take_list({member_id: view.members.get(member_id) or _member(entry, -1) for member_id, entry in listed.items()})
         for member_id, member in view.members.items():
             member.partitions = assigned.get(member_id, ())
-        view.complete, view.state = True, event.state
+        view.state = event.state
         return
     episode = view.episode = view.episode or _begun(view, event)
     _change(g, view, episode, listed, assigned, event)
-    view.complete = True
+    view.know_all()
     if is_settled:
         _end(view, episode, event)
 

@@ -59,7 +59,7 @@ def _epoch(g: Emitter, view: ConsumerView, event: Event) -> None:
         unsaid = reasons.SUBSCRIPTION_CHANGED if one.same_metadata else reasons.METADATA_CHANGED
         one.cause = unsaid if told is None else told.cause
         one.member_id = "" if told is None else told.member_id
-    view.complete = view.complete or is_whole
+    view.know_all(is_all=view.complete or is_whole)
     view.stored_epoch = event.generation
 
 
