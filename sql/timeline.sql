@@ -1,6 +1,7 @@
 -- What happened in this group, step by step?
 --
 -- One row per change of the group's state, per end of a membership and per finding, in the order of time. Give --group.
+-- UNKNOWN: its broker gave the group up (COORDINATOR_MOVED), which lives on at another one, or had just read it (GROUP_LOADED).
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group
@@ -11,7 +12,10 @@
 
 WITH steps AS (
   SELECT
-    t.cluster, t.group_id, t.occurred_at, 1 + t.step AS step, t.from_state || ' > ' || t.to_state AS what, t.generation, t.trigger AS cause,
+    t.cluster, t.group_id, t.occurred_at, 1 + t.step AS step,
+    CASE WHEN t.from_state = 'Dead' AND t.trigger = 'GROUP_LOADED' THEN 'UNKNOWN' ELSE t.from_state END || ' > '
+      || CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS what,
+    t.generation, t.trigger AS cause,
     t.client_id, t.client_host, t.member_id, t.reason AS detail, t.id
   FROM group_transitions_with_id AS t
   UNION ALL

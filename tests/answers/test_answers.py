@@ -344,6 +344,7 @@ def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
     write(lakehouse, line(at=90_000), transition("Stable", 1_000, 1), {**transition("Dead", 5_000, 1), "trigger": "COORDINATOR_MOVED"})
     (found,) = asked(lakehouse, "groups")
     assert (found["state"], found["members"]) == ("UNKNOWN", None)
+    assert [step["what"].split(" > ")[1] for step in asked(lakehouse, "timeline", group=found["group_id"])] == ["Stable", "UNKNOWN"]
     assert [gap.why for gap in read_report(lakehouse).judgement.gaps] == ["the broker that coordinated it gave it up"]
 
 
