@@ -86,6 +86,14 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
             removals.poll_timeout(g, _stall_of_static(g, ended, [ended.sign] if ended.sign else []), event)
 
 
+def on_late_commit(g: Emitter, event: Event) -> None:
+    """A commit on the connection of a member that had departed: a client that closed would not use it again."""
+    for departure in [u for u in g.view.undecided if u.stall is not None and u.member_id == event.member_id]:
+        is_late = event.received_ms > departure.at_ms + CLOSING_COMMIT_MS
+        if departure.stall is not None and departure.stall.member.connection == event.connection != "" and is_late:
+            _decide(g, departure, reasons.POLL_TIMEOUT, event)
+
+
 def on_logged_stall(g: Emitter, member_id: str, event: Event) -> None:
     """The client's log reports a stalled poll loop after the coordinator's log reported that the member departed."""
     for departure in [u for u in g.view.undecided if u.may_have_stalled and u.member.member_id == member_id]:

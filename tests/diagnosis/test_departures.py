@@ -44,6 +44,22 @@ def test_librdkafka_comes_back_on_the_same_connection_its_poll_loop_had_stalled(
 
 
 @where_requests_are_seen
+@pytest.mark.parametrize(("after_ms", "kind"), [(10_000, "POLL_TIMEOUT"), (500, "LEFT")])
+def test_a_commit_long_after_it_left_shows_that_it_had_not_closed(evidence, after_ms, kind):
+    """It is refused, and tells of the same end as the membership."""
+    group = Group("a", "b", "c").live(29_900)
+    old = group["c"]
+    group.is_at(30_000).leaves("c").live(30_000 + after_ms)
+    refused = {"generation": 1, "error_code": Error.UNKNOWN_MEMBER_ID, **old.who()}
+    group.at(group.now).request(kinds.OFFSET_COMMIT, old.member, **refused)
+    rows = group.comes("c", connection=old.connection if after_ms > 1_000 else "another").live(90_000).seen(evidence)
+    assert ends(rows)[0] == ("c", kind)
+    assert [code for code, _ in findings(rows)] == (["POLL_TIMEOUT", "ZOMBIE_COMMIT"] if kind == "POLL_TIMEOUT" else [])
+    if kind == "POLL_TIMEOUT":
+        assert "(POLL_TIMEOUT)" in finding(rows, "ZOMBIE_COMMIT")["message"]
+
+
+@where_requests_are_seen
 def test_librdkafka_that_is_closed_comes_back_as_another_process_on_another_connection(evidence):
     rows = one_of_three_leaves().comes("c").live(90_000).seen(evidence)
     assert findings(rows) == []

@@ -133,6 +133,16 @@ def test_a_static_member_may_be_fenced_without_a_second_process(evidence: str) -
     assert "no second process" in row["advice"]
 
 
+@pytest.mark.parametrize(("generation", "words"), [(1, "the client had given its id up"), (-1, "Another member came")])
+def test_whoever_names_a_generation_had_been_a_member_though_nothing_shows_who_holds_the_id(generation: int, words: str) -> None:
+    """The log of the group's new coordinator alone: no request of the member came before."""
+    group = Group("a", "b", static=True).live(60_000)
+    who = group["a"].who()
+    group.at(60_001).request(kinds.OFFSET_COMMIT, "", generation=generation, error_code=int(Error.FENCED_INSTANCE_ID), **who)
+    lines = [event for event in group.live(90_000).evidence(BOTH) if event.received_ms >= START_MS + 60_000]
+    assert words in finding(play([lines]), "FENCED_INSTANCE")["message"]
+
+
 @where_requests_are_seen
 def test_three_hundred_refused_clients_are_told_once_each_however_often_they_ask(evidence: str) -> None:
     names = [f"app {number}" for number in range(300)]  # a client id may have a blank

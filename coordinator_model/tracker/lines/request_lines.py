@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import consumer_findings, margins, refusals, silences
+from coordinator_model.diagnosis import consumer_findings, departures, margins, refusals, silences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
@@ -56,6 +56,7 @@ def offset_commit(g: Emitter, event: Event) -> None:
     if event.member_id in g.view.members:
         membership.note_answer(g.view.members[event.member_id], event)
     if event.error_code != Error.NONE:
+        departures.on_late_commit(g, event)
         refusals.judge(g, event)
     elif event.kind == kinds.OFFSET_COMMIT and event.generation >= 0 and event.member_id in g.view.members:
         member = g.view.members[event.member_id]
