@@ -96,8 +96,7 @@ BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
-# librdkafka: rebalance_timeout_ms, its max.poll.interval.ms; Java, KIP-848: member_id. received_ms: when that had passed, if it says so.
-CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"
+CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # rebalance_timeout_ms: its limit; KIP-848: member_id; received_ms: when that had passed
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
 CLIENT_PUT_OUT: Final = "CLIENT_PUT_OUT"  # it learned that it is no member, or not of this generation; state: as below; reason: its words
 CLIENT_ROUND_FAILED: Final = "CLIENT_ROUND_FAILED"  # another rebalance began before it had its assignment; member_id, generation

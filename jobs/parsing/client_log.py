@@ -60,12 +60,11 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
     refusal = damage(parts.sentence, at_us) or (Refusal.NO_GROUP if group is None else None)
     if refusal is not None:
         return refused(CLIENT_SOURCE, refusal, text)
-    exceeded_us = 1000 * max(int32(fields.get("exceeded")) or 0, 0)
     return {
         "source": CLIENT_SOURCE,
         "verdict": EVENT,
         "kind": kind,
-        "received_at": at_us and at_us - exceeded_us,
+        "received_at": at_us and at_us - 1_000 * max(int32(fields.get("exceeded")) or 0, 0),
         "group_id": group,
         "client_id": parts.client or fields.get("client"),
         "instance_id": parts.instance or fields.get("instance"),

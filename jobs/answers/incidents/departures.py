@@ -46,17 +46,15 @@ class Departure:
         """What its lines say, for people. `broker`: its name in a sentence."""
         _, text = self._told(broker)
         started_at = self.signs[0]["started_at"]
-        if not self.is_dated:
-            return f"{text}."
         if started_at is not None:
             return f"{text}; it was away for {duration(epoch_ms(started_at) - epoch_ms(self.began_at))}."
-        return f"{text}." if self._has(e.BROKER_EXPIRED) else f"{text}; no line says that it started again."
+        is_there = self._has(e.BROKER_EXPIRED) or not self.is_dated
+        return f"{text}." if is_there else f"{text}; no line says that it started again."
 
     def was_lost_at(self, at: datetime) -> bool:
         """Whether it was away and had not shut down: then others wait for its replicas."""
         started_at = self.signs[0]["started_at"]
-        is_lost = self.is_dated and self.cause not in (SHUT_DOWN, "BROKER_EXPIRED")
-        return is_lost and self.began_at <= at and (started_at is None or at < started_at)
+        return self.cause not in (SHUT_DOWN, "BROKER_EXPIRED") and self.began_at <= at and (started_at is None or at < started_at)
 
     @property
     def cause(self) -> str:
@@ -88,12 +86,13 @@ class Departure:
 class Departures:
     """The signs of a lakehouse."""
 
-    def __init__(self, signs: Iterable[Row], crashes: Iterable[Row] = ()) -> None:
-        """Rows of broker_departures, in the order of time, and of sql/rows/crashes.sql: starts after a shutdown that was not clean."""
-        self._crashes = list(crashes)
+    def __init__(self, signs: Iterable[Row]) -> None:
+        """Rows of sql/rows/departures.sql, in the order of time."""
         self._of: dict[tuple[str, str], list[Row]] = {}
+        self._crashed: dict[tuple[str, str], list[Row]] = {}  # starts after a shutdown that was not clean
         for sign in signs:
-            self._of.setdefault((sign["cluster"], sign["broker"]), []).append(sign)
+            known = self._crashed if sign["kind"] == e.BROKER_UNCLEAN else self._of
+            known.setdefault((sign["cluster"], sign["broker"]), []).append(sign)
 
     def of_another(self, cluster: str, broker: str, at_ms: int) -> str | None:
         """Another broker that went away soon before a time, and was not there again: the last of them."""
@@ -108,8 +107,7 @@ class Departures:
 
     def crash_before(self, cluster: str, broker: str, at_ms: int) -> Departure | None:
         """That a broker had crashed before its groups missed it, as its own log says where it starts again soon before."""
-        signs = [one for one in self._crashes if (one["cluster"], one["broker"]) == (cluster, broker)]
-        near = [one for one in signs if at_ms - SPAN_MS <= epoch_ms(one["occurred_at"]) <= at_ms]
+        near = [one for one in self._crashed.get((cluster, broker), ()) if at_ms - SPAN_MS <= epoch_ms(one["occurred_at"]) <= at_ms]
         return Departure((near[-1],)) if near else None
 
     def before(self, cluster: str, broker: str, first_ms: int, last_ms: int) -> Departure | None:

@@ -63,7 +63,7 @@ class Outage:
             crashed = self.departure is not None and not self.departure.is_dated
             whom = "it" if crashed else f"{_brokers(others)}, which {'were' if len(others) > 1 else 'was'} held up"
             parts.append(f"{waiting} had to wait for {whom}")
-            if self.departure is not None and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
+            if self.departure is not None and not crashed and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
                 parts[-1] += f" while {broker_name(self.broker)} was away: a write to __consumer_offsets waits for its replica"
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""

@@ -30,9 +30,7 @@ def incidents(reader: QuestionReader) -> list[Row]:
     moved = [{**row, "details": json.loads(row["details"])} for row in reader.ask(own_query("moved"), {}).by_name()]
     if not moved:
         return []
-    departures = Departures(
-        *(reader.ask(own_query(name), known).by_name() for name, known in (("departures", _EVERYTHING), ("crashes", {})))
-    )
+    departures = Departures(reader.ask(own_query("departures"), _EVERYTHING).by_name())
     times = RebalanceTimes(reader.ask(own_query("times"), _EVERYTHING).rows)
     rows = [_row(outage, times) for outage in outages(moved, departures)]
     return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))

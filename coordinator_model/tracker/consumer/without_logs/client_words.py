@@ -42,13 +42,8 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     told = ObservedMember(event.member_id, client_id=event.client_id, client_host=event.client_host)
     if member is not None:
         member.stalled_ms = event.at_ms
-        told = ObservedMember(
-            member.member_id,
-            client_id=member.client_id or event.client_id,
-            client_host=member.client_host,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            heartbeats=2,
-        )
+        known = {**member.shared(), "instance_id": "", "client_id": member.client_id or event.client_id, "heartbeats": 2}
+        told = ObservedMember(**known)
         told.seen_ms = told.beat_ms = max(member.heard_ms, member.tried_ms)
         told.first_beat_ms = told.beat_ms - member.longest_gap_ms - FOLLOWS_MS if member.longest_gap_ms >= 0 else told.beat_ms
     if event.rebalance_timeout_ms >= 0:
