@@ -75,7 +75,7 @@ NO_REASON: Final = frozenset({"not provided", "null", ""})
 """What brokers write where a client gave no reason."""
 
 _CLIENT_REASON: Final = "client reason: "
-_DURING: Final = re.compile(r"(?:[Ll]eader|Updating metadata for member) \S+ (?:re-joining group )?during (Stable|CompletingRebalance)\b")
+_DURING: Final = re.compile(r"(?:[Ll]eader|Updating metadata for member) .+? (?:re-joining group )?during (Stable|CompletingRebalance)\b")
 
 
 def client_reason(text: str) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember, client_in
+from coordinator_model.view.outcomes import ABANDONED
 from coordinator_model.view.rebalance import Moves, Rebalance, RebalanceTrigger
 
 MADE_KEPT: Final = 8
@@ -82,8 +83,15 @@ class Roster(Struct, array_like=True):
             return self.generation
         return next((number for at, number in reversed(self.made) if at <= at_ms), self.made[0][1] - 1)
 
+    def find_generation(self, generation: int) -> None:
+        """A line finds the group in a generation. Of a new one it is not known how many members it has."""
+        if generation > self.generation >= 0:
+            self.member_count = -1
+        self.generation = max(self.generation, generation)
+
     def make_generation(self, at_ms: int, generation: int) -> None:
         """Takes a new generation of the group."""
+        self.find_generation(generation)
         self.generation = generation
         self.made = [*((at, number) for at, number in self.made if at <= at_ms and number < generation), (at_ms, generation)][-MADE_KEPT:]
 
@@ -222,8 +230,12 @@ class Roster(Struct, array_like=True):
         of the phase shows how many others came or went after it.
         """
         running = next(reversed(self.unfinished()), None)
-        if running is not None and running is self.open and running.exact and running.joined_ms < 0 and running.moves.has_left(member_id):
-            self._begin_with(running, member_id, came=False)  # the lines about the end of its join phase are missing
+        if running is not None and running.exact and running.joined_ms < 0 and running.outcome in ("", ABANDONED):
+            ended = self.ended_membership(member_id) if member_id not in self.members else None  # lines about its end are missing
+            has_come = cause == reasons.MEMBER_JOINED and running.moves.has_joined(member_id)
+            if has_come or (ended is not None and ended.at_ms >= running.started_ms):
+                self._begin_with(running, member_id, came=has_come)
+            self.complete = self.complete and not self.pending  # they may have joined
         if running is None or running.joined_ms != at_ms or running.count_after < 0:
             return
         moves = running.moves
@@ -282,11 +294,11 @@ class Roster(Struct, array_like=True):
         self.member_count = running.count_after = members
         self.members_are_known()
 
-    def members_are_known(self) -> None:
-        """Notes that `members` are all members: a list of all of them was read, or there are none."""
-        self.complete, self.untold = True, 0
+    def members_are_known(self, missing: int = 0) -> None:
+        """Notes that `members` are all members: a list was read, or there are none. `missing`: others that went, whom no line names."""
+        self.complete, self.untold = True, missing
         self.unnamed.clear()
-        for rebalance in self.unfinished():
+        for rebalance in self.unfinished() if not missing else ():
             rebalance.moves.missing = 0
 
     def nobody_is_there(self) -> None:
@@ -303,13 +315,14 @@ class Roster(Struct, array_like=True):
                 running.moves.note(member_id, came=False)
             self.moves.note(member_id, came=True)
         lost = [one.member.member_id for one in self.lost if one.at_ms == running.ended_ms and running.moves.has_left(one.member.member_id)]
-        unnamed = max(self.untold, 0) if running.count_before >= 0 else 0
-        if self.untold < 0:  # so many of them went before, and no line says which
-            unnamed = max(len(lost) + self.untold, 0)
+        before = sum(rebalance.moves.missing for rebalance in self.closing)
+        more = self.untold - before
+        if more < 0:  # so many of them went before, and no line says which
+            more += len(lost)
             for member_id in lost:
                 running.moves.note(member_id, came=True)
-        self.members_are_known()
-        self.untold = running.moves.missing = unnamed  # whom no line names went with the others
+        running.moves.missing = max(more, 0) if running.count_before >= 0 else 0  # whom no line names went with the others
+        self.members_are_known(before + running.moves.missing)
         self.member_count = running.count_after = 0
         self.pending.clear()
         self.store_empty(running.generation)
@@ -335,14 +348,11 @@ class Roster(Struct, array_like=True):
     def load(self, members: int) -> None:
         """A coordinator read the group back, and has so many members; -1: it does not say (Kafka 0.9 to 2.7)."""
         if members == 0:
-            self.members.clear()
-            self.complete = True
-        self.note_count(members)
-
-    def note_count(self, members: int) -> None:
-        """The coordinator says how many members there are; -1: it does not."""
-        if members >= 0:
+            self.nobody_is_there()
+        elif members > 0:
             self.member_count = members
+            self.untold += members - self.size()
+            self.complete = self.complete and not self.untold
 
     def read_back(self, at_ms: int, stored: Collection[str]) -> None:
         """A coordinator read back these members. It does not know who joined since, and still has those who departed since as ghosts."""
@@ -366,8 +376,8 @@ class Roster(Struct, array_like=True):
         self.unclaimed = []
 
     def doubt(self) -> None:
-        """Others may be members, too, or those that are known are none any more."""
-        self.complete, self.member_count = False, -1
+        """Others may be members, too."""
+        self.complete = False
 
     def forget(self) -> None:
         """No line shows any more who is a member."""

@@ -37,10 +37,10 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     if named := reasons.state_in(event.reason):
         phases.found_in(g, event.at_ms, State(named))
     cause = reasons.of_coordinator(event.reason)
+    view.find_generation(event.generation)
+    _removed_by_reason(g, event, cause)
     view.begin_next(event.member_id, cause, event.at_ms)
     trigger = _named_by_reason(g, event, cause)
-    view.generation = max(view.generation, event.generation)
-    _removed_by_reason(g, event, cause)
     if cause == reasons.GROUP_OVER_CAPACITY:
         troubles.over_capacity(g, event)
     elif event.reason == reasons.EXPIRY_THREAD and not trigger.member_id:
@@ -85,22 +85,24 @@ def _preparing_without_reason(g: Emitter, event: Event) -> None:
         running.started_ms, running.exact = event.at_ms, True
         running.evidence.append(ref(event))
         return
-    view.generation = max(view.generation, event.generation)
+    view.find_generation(event.generation)
     cause = trigger.cause if trigger is not None else ""
     phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=[ref(event)])
 
 
 def _just_made(view: View, event: Event, generation: int) -> Rebalance | None:
-    """The rebalance that has ended a moment before a line that is about it, too: the clock stepped back between the two lines."""
-    done = view.closing[-1] if view.closing and view.open is None else None
-    return done if done is not None and done.generation == generation and event.at_ms - done.ended_ms <= SAME_STEP_MS else None
+    """The rebalance that made this generation a moment before an earlier line of it: the clock stepped back between the two lines."""
+    last = next(reversed(view.unfinished()), None)
+    if last is None or last.generation != generation or event.at_ms > max(last.joined_ms, last.ended_ms) + SAME_STEP_MS:
+        return None
+    return last
 
 
 def stabilized(g: Emitter, event: Event) -> None:
     """PreparingRebalance → CompletingRebalance: the join phase ended with `member_count` members."""
     view = g.view
     done = _just_made(view, event, event.generation)
-    if done is not None:
+    if done is not None and done.ended_ms >= 0:
         done.evidence.append(ref(event))
         return
     running = view.open
@@ -115,6 +117,9 @@ def assignment_received(g: Emitter, event: Event) -> None:
     """CompletingRebalance → Stable."""
     view = g.view
     running = view.open
+    if running is not None and running.joined_ms < 0 and running.old_generation == event.generation:
+        running.evidence.append(ref(event))  # it has begun a moment before: the clock stepped back
+        return
     if running is None or running.joined_ms < 0 or running.generation != event.generation:
         running = phases.joined(g, event.at_ms, event.generation, exact=False, signs=[])
     running.leader_id = view.leader_id = event.leader_id or running.leader_id
@@ -293,8 +298,10 @@ _REMOVALS: Final = {
 def _note_state(g: Emitter, event: Event) -> None:
     """Takes the group's state from a line that names it: where no other line showed it, or showed another one."""
     view = g.view
-    if event.state not in _AT_REST or (view.open is not None and view.open.named == event.member_id):
-        return  # of the member that began a rebalance it names the state before that
+    if event.state not in _AT_REST:
+        return
+    if view.open is not None and view.open.joined_ms < 0 and event.at_ms <= view.open.started_ms + SAME_STEP_MS:
+        return  # that before the rebalance: the clock stepped back
     if view.open is not None:
         view.named = (event.at_ms, State(event.state))
     elif view.state is None and event.state != State.COMPLETING_REBALANCE.value:

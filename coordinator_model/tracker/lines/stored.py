@@ -182,7 +182,7 @@ def _described_stable(g: Emitter, event: Event) -> None:
             view.add(entry.member_id, -1).instance_id = entry.instance_id
         _assign(g, event)
         view.protocol = event.protocol
-        view.note_count(len(view.members))
+        view.load(len(view.members))
         return
     owned = {m.member_id: m.partitions or () for m in view.members.values()}
     if view.open is None and owned == {a.member_id: a.partitions or () for a in event.assignments}:

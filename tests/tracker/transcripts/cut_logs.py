@@ -30,6 +30,8 @@ JAVA: Final = {
     "prepares-static": _PREPARES + "Adding new member {1} with group instance id {2}; client reason: not provided).",
     "prepares-expiry": _PREPARES + "removing member {1} on heartbeat expiration.).",
     "prepares-leave": _PREPARES + "explicit `LeaveGroup` request for ({1}) members.).",
+    "prepares-unsynced": _PREPARES + "Removing [{1}] on pending sync request expiration).",
+    "prepares-leader": _PREPARES + "Leader {1} re-joining group during Stable; client reason: not provided).",
     "stabilized": "Stabilized group {g} generation {0} with {1} members.",
     "assigned": "Assignment received from leader {1} for group {g} for generation {0}. The group has {2} members, 0 of which are static.",
     "fails": "Member {0} in group {g} has failed, removing it from the group.",

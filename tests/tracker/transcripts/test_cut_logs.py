@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_model import events as kinds
 from tests.tracker.story import Story
 from tests.tracker.transcripts.cut_logs import JAVA, SCALA, Cast, ends, findings, lines, log, rebalances
 
@@ -27,8 +28,8 @@ LIFE = lines("""
     20510 assigned 2 a 3
     40000 fails b
     40000 prepares-expiry 2 b
-    40600 stabilized 3 2
-    40610 assigned 3 a 2
+    40008 stabilized 3 2
+    40012 assigned 3 a 2
     60000 leaves a
     60000 prepares-leave 3 a
     60400 stabilized 4 1
@@ -75,7 +76,7 @@ UNBEGUN = {
 UNENDED = {
     "6010 assigned 1 a 2": "1 COMPLETED MEMBER_JOINED a 0 > 2 +a +b unended",  # the next line names the state Stable
     "20510 assigned 2 a 3": "2 ABANDONED MEMBER_JOINED c 2 > 3 +c unended",
-    "40610 assigned 3 a 2": "3 ABANDONED SESSION_TIMEOUT b 3 > 2 -b unended",
+    "40012 assigned 3 a 2": "3 ABANDONED SESSION_TIMEOUT b 3 > 2 -b unended",
     "60410 assigned 4 c 1": "4 ABANDONED MEMBER_LEFT a 2 > 1 -a unended",
     "80000 empty 5": "5 EMPTIED MEMBER_LEFT c 1 > 0 -c unended",  # the next line names the state Empty
 }
@@ -115,7 +116,7 @@ PAIRS = {
     "20500 stabilized 2 3": "None ABANDONED MEMBER_JOINED c 2 > ? +c unended",
     "40000 fails b": "3 COMPLETED UNKNOWN - 3 > 2 -1 unbegun",
     "40000 prepares-expiry 2 b": "3 COMPLETED UNKNOWN - 3 > 2 -b unbegun",
-    "40600 stabilized 3 2": "None ABANDONED SESSION_TIMEOUT b 3 > ? -b unended",
+    "40008 stabilized 3 2": "None ABANDONED SESSION_TIMEOUT b 3 > ? -b unended",
     "60000 leaves a": "4 COMPLETED UNKNOWN - 2 > 1 -1 unbegun",
     "60400 stabilized 4 1": "None ABANDONED MEMBER_LEFT a 2 > ? -a unended",
     "80000 leaves c": "5 EMPTIED UNKNOWN - 1 > 0 -c unbegun",
@@ -134,7 +135,7 @@ def test_two_lines_are_lost(first) -> None:
 @pytest.mark.parametrize("apart", [0, 2, 9])
 @pytest.mark.parametrize("place", [n for n in range(len(LIFE) - 1) if int(LIFE[n + 1].split()[0]) - int(LIFE[n].split()[0]) < 100])
 def test_two_lines_are_swapped(place, apart) -> None:
-    """They have one time, or the clock stepped back between them by some ms: they are read in the other order."""
+    """They have one time, or the clock stepped back between them: they are read in the other order."""
     cast = CASTS["odd"]
     (at, first), (_, second) = (line.split(" ", 1) for line in LIFE[place : place + 2])
     swapped = [f"{at} {second}", f"{int(at) + apart} {first}"]
@@ -152,7 +153,7 @@ BEGINNINGS = {
     "20510 assigned 2 a 3": "2 COMPLETED UNKNOWN - ? > 3 unbegun",
     "40000 fails b": "3 COMPLETED SESSION_TIMEOUT b ? > 2 -b",
     "40000 prepares-expiry 2 b": "3 COMPLETED SESSION_TIMEOUT b ? > 2 -b",
-    "40610 assigned 3 a 2": "3 COMPLETED UNKNOWN - ? > 2 unbegun",
+    "40012 assigned 3 a 2": "3 COMPLETED UNKNOWN - ? > 2 unbegun",
     "60000 leaves a": "4 COMPLETED MEMBER_LEFT a ? > 1 -a",
     "60000 prepares-leave 3 a": "4 COMPLETED MEMBER_LEFT a ? > 1",  # such a reason may name one that had an id and was no member
     "80000 leaves c": "5 EMPTIED MEMBER_LEFT c ? > 0 -c",
@@ -188,6 +189,46 @@ def test_a_member_goes_that_no_line_has_added(added) -> None:
     script = sorted([*SCALA_LIFE[:9], *added.split(", ")], key=lambda line: int(line.split()[0]))
     rows = log(Story(), script, cast, SCALA).rows(until=35_000)
     assert rebalances(rows, cast) == [*WHOLE[: int(STRANGERS[added][:1]) - 1], STRANGERS[added]]
+
+
+PIECES = {
+    # who left with no line of its own is not told to leave again when the group is empty
+    "20000 prepares-leave 1 a, 20500 stabilized 2 1, 20510 assigned 2 b 1, 21100 leaves b, 21103 prepares-leave 2 b, 21104 empty 3": [
+        "2 COMPLETED MEMBER_LEFT a 2 > 1 -1",
+        "3 EMPTIED MEMBER_LEFT b 1 > 0 -b",
+    ],
+    # the end of the join phase is lost, and the reason alone names whom the next rebalance removes
+    "20000 prepares-join 1 c, 50500 prepares-unsynced 2 b, 50504 stabilized 3 2, 50510 assigned 3 a 2": [
+        "None ABANDONED MEMBER_JOINED c 2 > ? +c unended",
+        "3 COMPLETED SYNC_TIMEOUT b 3 > 2 -b",
+    ],
+    # the end is lost, and the next one begins by a member that joins
+    "20000 fails b, 20000 prepares-expiry 1 b, 30000 adds c Stable, 30000 prepares-join 2 c, 30500 stabilized 3 2, 30510 assigned 3 a 2": [
+        "None ABANDONED SESSION_TIMEOUT b 2 > ? -b unended",
+        "3 COMPLETED MEMBER_JOINED c 1 > 2 +c",
+    ],
+    # the clock steps back before the assignment, and the leader joins again
+    "20000 prepares-join 1 c, 20010 stabilized 2 3, 20020 prepares-leader 2 a, 20022 assigned 2 a 3, 20500 stabilized 3 3, "
+    "20510 assigned 3 a 3": [
+        "2 COMPLETED MEMBER_JOINED c 2 > 3 +c unended",
+        "3 COMPLETED LEADER_REJOINED a 3 > 3",
+    ],
+}
+"""Cut from recordings, after the first generation."""
+
+
+@pytest.mark.parametrize("script", PIECES)
+def test_a_piece_of_a_recording(script) -> None:
+    cast = CASTS["odd"]
+    assert rebalances(log(Story(), [*LIFE[:7], *script.split(", ")], cast).rows(until=60_000), cast) == [WHOLE[0], *PIECES[script]]
+
+
+def test_a_log_begins_with_members_that_a_coordinator_reads_back() -> None:
+    """The line counts them. Who they are, later lines tell."""
+    cast = CASTS["one"]
+    story = Story().at(0).log(kinds.GROUP_LOADED, member_count=3)
+    rows = log(story, [line for line in LIFE if int(line.split()[0]) >= 40_000], cast).rows(until=200_000)
+    assert rebalances(rows, cast) == WHOLE[2:]
 
 
 TILLS = lines("""
