@@ -3,8 +3,8 @@
 from jobs.answers import ask, questions
 from jobs.answers.spark_views import create_views
 
-create_views(spark, "lake")
 question = questions.load("why")
+create_views(spark, "lake", question.text)
 now = spark.sql("SELECT max(ended_at) FROM rebalances").head()[0]
 spark.sql(question.text, args=ask.values(question, {"group": "payments"}, now)).show()
 """
@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def create_views(spark: SparkSession, lakehouse: str | Path, *, keep: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> None:
+def create_views(
+    spark: SparkSession, lakehouse: str | Path, text: str | None = None, *, keep: Callable[[DataFrame], DataFrame] = lambda rows: rows
+) -> None:
     """Makes temporary views: one for each table of the lakehouse, one for each file of sql/views.
 
-    `keep`: what becomes of the rows of each before others are made of them, such as `DataFrame.cache` where many questions will be asked.
+    `text`: only those that it names, and those that they are made of; to make all takes Spark seconds. `keep`: what becomes of the rows of
+    each before others are made of them, such as `DataFrame.cache` where many questions will be asked.
     """
-    for table in READABLE:
+    views = questions.views()
+    text = " ".join([*READABLE, *views]) if text is None else text
+    named = {name: views[name] for name in questions.views_of(text, views)}
+    for table in sorted(questions.tables_of(" ".join([text, *named.values()]), READABLE)):
         keep(spark.read.format("delta").load(f"{lakehouse}/{table}")).createOrReplaceTempView(table)
-    for name, text in questions.views().items():
+    for name, made_of in named.items():
         # This keeps the plan. CREATE VIEW keeps the text, which each query would analyse again.
-        keep(spark.sql(text)).createOrReplaceTempView(name)
+        keep(spark.sql(made_of)).createOrReplaceTempView(name)

@@ -54,7 +54,7 @@ def test_a_rebalance_that_waits_is_shown_by_duckdb_and_spark_until_its_final_row
     ((row_id, waits_for, cause, client_id, ended_at),) = shown(lake)
     assert (waits_for, cause, client_id) == ("ANSWERS, STORAGE", "MEMBER_JOINED", "app-1")
     assert table_rows(lake / "rebalances") == []
-    create_views(spark, lake)
+    create_views(spark, lake, QUESTION)
     theirs = spark.sql(QUESTION)
     assert_df_equality(theirs, expected(theirs, shown(lake)))
     write(lake, read_until(20), batch=1, app=INGEST)
