@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 import threading
 from contextlib import contextmanager
@@ -14,54 +13,21 @@ from chispa.rows_comparer import assert_basic_rows_equality
 from deltalake import DeltaTable
 
 from jobs.common.errors import UserError
-from jobs.common.settings import Settings
 from jobs.lakehouse import event_copy, opening, swap
 from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.followers import files_after, tracked
 from jobs.lakehouse.maintain import Policy, maintain
-from jobs.pipeline import run as pipeline
 from jobs.pipeline.alone import ingest_files
 from jobs.pipeline.replay import replay
 from jobs.pipeline.tracking import track
 from schemas.names import GROUP_EVENTS, INGEST, INGEST_TOPIC, TRACK
 from tests.frames import rows_of
+from tests.pipeline.parts import PARTS, SETTINGS, lines, logs, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
-SETTINGS = Settings(timezone="America/New_York", slice_lines=350, shards=8)
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 AT_ONCE = Policy(grace=timedelta(0))
-
-
-@pytest.fixture(scope="module")
-def halves():
-    """The lines of one broker, and how many of them come first."""
-    path = RECORDING / "broker-2"
-    lines = gzip.decompress((path / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
-    return lines, len(lines) // 2
-
-
-@pytest.fixture(scope="module")
-def undisturbed(spark, halves, tmp_path_factory):
-    """The lakehouse that is made of all lines, by a run for each half."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    for part in (1, 2):
-        run(spark, logs(folder, halves, part), folder / "lake")
-    return folder / "lake"
-
-
-def logs(folder, halves, part):
-    """The input, as far as its first or its second half was written."""
-    lines, half = halves
-    file = folder / "logs" / "c" / "broker-2" / "kafka-request.log"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"".join(lines if part == 2 else lines[:half]))
-    return folder / "logs"
-
-
-def run(spark, source, lake):
-    return pipeline.run(source, lake, settings=SETTINGS, once=True, spark=spark)
 
 
 def last_batches(lake):
@@ -95,13 +61,13 @@ def maintained_again_and_again(lake):
     assert not failures
 
 
-def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_had_been(spark, halves, undisturbed, tmp_path, monkeypatch):
+def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_had_been(spark, undisturbed, tmp_path, monkeypatch):
     lake, new = tmp_path / "lake", tmp_path / "new"
     events = lake / GROUP_EVENTS
 
     # Maintained beside the pipeline.
     with maintained_again_and_again(lake):
-        run(spark, logs(tmp_path, halves, 1), lake)
+        run(spark, logs(tmp_path, PARTS // 2), lake)
     list(maintain(lake, AT_ONCE, now=NOW))
     assert len(DeltaTable(str(events)).file_uris()) == 1
 
@@ -116,7 +82,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
         run(spark, tmp_path / "logs", new)
 
     # Track is behind while rows that it has read are deleted, and all that is not needed.
-    ingest_files(logs(tmp_path, halves, 2), lake, settings=SETTINGS, once=True, spark=spark)
+    ingest_files(logs(tmp_path, PARTS), lake, settings=SETTINGS, once=True, spark=spark)
     last = last_batches(lake)
     before = DeltaTable(str(events)).count()
     needed = {new.path for new in files_after(opening.opened(events), tracked(Lakehouse(lake).track_checkpoint))}
@@ -139,9 +105,8 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     assert last_batches(lake)[GROUP_EVENTS].items() >= last[GROUP_EVENTS].items()
 
     # No line is read twice, and those that come are read on.
-    lines, _ = halves
     with (tmp_path / "logs" / "c" / "broker-2" / "kafka-request.log").open("ab") as file:
-        file.write(lines[-1])
+        file.write(lines()[-1])
     (lake / "_checkpoints" / "complete").unlink(missing_ok=True)
     assert run(spark, tmp_path / "logs", lake).added["lines_read"] == 1
     assert_basic_rows_equality(rows_of(lake, ("rebalances",)), rows_of(undisturbed, ("rebalances",)))

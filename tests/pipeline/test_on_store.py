@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from chispa.rows_comparer import assert_basic_rows_equality
 
-from jobs.common.settings import Settings
 from jobs.common.stores import StorePath, copy_tree
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import account
-from jobs.pipeline import run as pipeline
 from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
 from tests.dashboard.serving import serving
 from tests.frames import rows_of
 from tests.lab.local_store import BUCKET
 from tests.laws.kept import assert_laws_are_kept
+from tests.pipeline.parts import PARTS, SETTINGS, logs, run
 from tests.reaching import reached
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
-SETTINGS = {"timezone": "America/New_York", "slice_lines": 600, "shards": 8}
-PARTS = 4
 AT_ONCE = Policy(grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 
@@ -38,33 +32,6 @@ def reachable(store):
     """This process asks the store itself."""
     with reached(store):
         yield
-
-
-@pytest.fixture(scope="module")
-def lines():
-    """Those of one log."""
-    return gzip.decompress((RECORDING / "broker-2" / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(spark, lines, tmp_path_factory):
-    """The lakehouse on disk that is made in one place, by a run for each half of the log."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    for part in (2, PARTS):
-        run(spark, logs(folder, lines, part), folder / "lake")
-    return folder / "lake"
-
-
-def logs(folder, lines, part):
-    """The input, as far as this part was written."""
-    file = folder / "logs" / "c" / "broker-2" / "kafka-request.log"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"".join(lines[: len(lines) * part // PARTS]))
-    return folder / "logs"
-
-
-def run(spark, source, lake):
-    return pipeline.run(source, lake, settings=Settings(**SETTINGS), once=True, spark=spark)
 
 
 def assert_few(requests):
@@ -82,33 +49,31 @@ def assert_few(requests):
 
 
 @pytest.mark.long
-def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, checkpoints_in_store, store_prefix, lines, undisturbed, tmp_path):
+def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, checkpoints_in_store, store_prefix, undisturbed, tmp_path):
     """From one folder to another, to the store, and back to a disk, with new lines each time."""
-    run(spark, logs(tmp_path, lines, 1), tmp_path / "first")
+    run(spark, logs(tmp_path, 1), tmp_path / "first")
     (tmp_path / "first").rename(tmp_path / "second")
-    run(spark, logs(tmp_path, lines, 2), tmp_path / "second")
+    run(spark, logs(tmp_path, 2), tmp_path / "second")
     on_store = StorePath(BUCKET, store_prefix)
     copy_tree(tmp_path / "second", on_store)
     with checkpoints_in_store():
-        assert run(spark, logs(tmp_path, lines, 3), on_store).added["lines_read"] > 0
+        assert run(spark, logs(tmp_path, 3), on_store).added["lines_read"] > 0
     copy_tree(on_store, tmp_path / "third")
-    run(spark, logs(tmp_path, lines, 4), tmp_path / "third")
+    run(spark, logs(tmp_path, 4), tmp_path / "third")
     assert account(tmp_path / "third") == account(undisturbed)
     assert_basic_rows_equality(rows_of(tmp_path / "third"), rows_of(undisturbed))
     assert_laws_are_kept(tmp_path / "third", tmp_path / "logs")  # evidence finds its lines
 
 
-def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(
-    spark, store_proxy, checkpoints_in_store, store_prefix, lines, undisturbed, tmp_path
-):
+def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(spark, store_proxy, checkpoints_in_store, store_prefix, undisturbed, tmp_path):
     old, lake = StorePath(BUCKET, f"{store_prefix}/old"), StorePath(BUCKET, f"{store_prefix}/lake")
     with checkpoints_in_store():
-        run(spark, logs(tmp_path, lines, 2), old)
+        run(spark, logs(tmp_path, 2), old)
         list(maintain(old, AT_ONCE, now=NOW))
-        replay(old, lake, settings=Settings(**SETTINGS), spark=spark, swap_them=True)
+        replay(old, lake, settings=SETTINGS, spark=spark, swap_them=True)
         assert not Lakehouse(lake).replay.exists()
         store_proxy.clear()
-        run(spark, logs(tmp_path, lines, PARTS), lake)
+        run(spark, logs(tmp_path, PARTS), lake)
         assert_few(store_proxy.requests())
         list(maintain(lake, AT_ONCE, now=NOW))
     assert account(lake) == account(undisturbed)
