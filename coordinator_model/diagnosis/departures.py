@@ -88,9 +88,8 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
 
 def on_late_commit(g: Emitter, event: Event) -> None:
     """A commit on the connection of a member that had departed: a client that closed would not use it again."""
-    for departure in [u for u in g.view.undecided if u.stall is not None and u.member_id == event.member_id]:
-        is_late = event.received_ms > departure.at_ms + CLOSING_COMMIT_MS
-        if departure.stall is not None and departure.stall.member.connection == event.connection != "" and is_late:
+    for departure in [u for u in g.view.undecided if u.may_have_stalled and u.member.member_id == event.member_id]:
+        if departure.member.connection == event.connection != "" and event.received_ms > departure.at_ms + CLOSING_COMMIT_MS:
             _decide(g, departure, reasons.POLL_TIMEOUT, event)
 
 
