@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,9 @@ def lakehouse(recorded_lakehouse: Callable[[str], Path]) -> Path:
     return recorded_lakehouse("recordings/kafka-4.2.0")
 
 
-@pytest.fixture(scope="module")
-def in_spark(spark: SparkSession, lakehouse: Path) -> Iterator[SparkSession]:
+@pytest.fixture(scope="session")
+def in_spark(spark: SparkSession, lakehouse: Path) -> SparkSession:
     """Spark with its tables and views."""
-    from tests.acceptance.in_spark import views_in_memory  # some tests load no Spark
+    from tests.acceptance.in_spark import with_views  # some tests load no Spark
 
-    with views_in_memory(spark, lakehouse):
-        yield spark
+    return with_views(spark, lakehouse)

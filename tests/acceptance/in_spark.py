@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 from pyspark.sql.functions import rand
 
 from jobs.answers.spark_views import create_views
 
 
-@contextmanager
-def views_in_memory(spark, lakehouse):
-    """Inside, a session has the tables and views of a lakehouse."""
-    spark.conf.set("spark.sql.constraintPropagation.enabled", "false")  # with it, Spark fails to plan a union of kept rows
-    try:
-        create_views(spark, lakehouse, keep=_kept)
-        yield
-    finally:
-        spark.conf.unset("spark.sql.constraintPropagation.enabled")
+def with_views(spark, lakehouse):
+    """A session beside the other one, with the tables and views of a lakehouse."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.constraintPropagation.enabled", "false")  # with it, Spark fails to plan a union of kept rows
+    create_views(session, lakehouse, keep=_kept)
+    return session
 
 
 def _kept(rows):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.lakehouse.reader import table_rows
 from tests.acceptance.faults.conftest import FAULTS
 
 pytestmark = pytest.mark.slow
 NAMELESS = {"time-elsewhere-clickhouse"}  # its group is unknown
-CLUSTERS = sorted({path.name for path in FAULTS.iterdir()} - NAMELESS)
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS)
-def test_no_line_is_quarantined(told, cluster):
-    assert told.rows("quarantine", cluster) == []
-    assert told.rows("group_events", cluster)
+def test_no_line_is_quarantined(told):
+    damaged, events = (
+        {row["cluster"] for row in table_rows(told.lakehouse / name, ("cluster",))} for name in ("quarantine", "group_events")
+    )
+    assert damaged <= NAMELESS
+    assert events >= {path.name for path in FAULTS.iterdir()} - NAMELESS
