@@ -123,7 +123,7 @@ def test_lines_shuffled_within_the_lateness(reference, tmp_path):
     assert rows(shuffled, evidence=False) == rows(reference, evidence=False)
 
 
-def test_a_thousand_damaged_lines_change_nothing_for_the_intact_ones(spark, reference, tmp_path):
+def test_a_thousand_damaged_lines_change_nothing_for_the_intact_ones(reference, tmp_path):
     made = []
 
     def damage(name, lines):
@@ -133,7 +133,7 @@ def test_a_thousand_damaged_lines_change_nothing_for_the_intact_ones(spark, refe
         return mixed
 
     source = copy(tmp_path / "input", damage)
-    damaged = track(spark, source, tmp_path / "lakehouse", slice_lines=4_000)
+    damaged = track(None, source, tmp_path / "lakehouse", slice_lines=4_000)
     assert sum(count for count, _ in made) == 1_000
     account = table_rows(damaged / "input_lines")
     totals = {name: sum(row[name] for row in account) for name in ("lines_read", "skipped", "events", "quarantined")}

@@ -184,7 +184,7 @@ def screen(text):
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("kind", every(3, hostile.NAMES))
+@pytest.mark.parametrize("kind", every(9, hostile.NAMES))
 def test_names_are_shown_inert(lakehouse, capsys, kind):
     name = hostile.NAMES[kind].encode("utf-8", "replace").decode()
     rows = [rebalance(name, client_id=name), provisional(group=name, start=9_000, client_id=name), finding(group_id=name, client_id=name)]

@@ -234,6 +234,7 @@ def offsets_in(rows, kind, group):
     return [offset for row in rows if (row["kind"], row["group_id"]) == (kind, group) for offset in row["offsets"]]
 
 
+@pytest.mark.long
 def test_small_slices_of_records_give_the_same_tables(spark, recorded, by_records, tmp_path):
     settings = Settings(shards=8, slice_lines=100)
     assert pipeline.run(recorded / "offsets", tmp_path / "many", settings=settings, once=True, spark=spark).late_events == 0

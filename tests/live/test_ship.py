@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-KILLS = int(os.environ.get("REBALANCE_KILLS", "5"))
+KILLS = int(os.environ.get("REBALANCE_KILLS", "3"))
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0" / "broker-1"
 
 

@@ -22,7 +22,7 @@ from jobs.logs.stretches import reading
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold, log_read, read_stretch
 from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
-from tests.effort import every
+from tests.effort import every, long
 from tests.logs.any_log import logs
 from tests.logs.envelopes.test_pieces import cri
 from tests.logs.log_makers import api_versions, coordinator, other, request, write
@@ -83,7 +83,7 @@ def test_any_log_in_stretches_is_as_read_in_order_or_not_taken(tmp_path_factory,
     assert found == rows
 
 
-@pytest.mark.parametrize("size", [60, 150, 5_000])
+@pytest.mark.parametrize("size", [long(60), 150, long(5_000)])
 def test_a_stretch_may_begin_between_the_pieces_of_a_line(tmp_path, size):
     """As a container's runtime stores long lines."""
     path = write(tmp_path / "0.log", [piece for second in range(12) for piece in cri(request(second * 1_000), size)])
@@ -301,7 +301,7 @@ def test_a_log_whose_first_lines_are_of_several_kinds_is_begun_in_order(tmp_path
     assert consumer.counts() == whole.counts()
 
 
-@pytest.mark.parametrize("cores", [1, 2, 5, 16])
+@pytest.mark.parametrize("cores", [long(1), 2, long(5), long(16)])
 def test_all_tasks_read_about_as_much_however_long_the_logs_are(tmp_path, monkeypatch, cores):
     monkeypatch.setattr(spool, "_BEGIN_LINES", 60)
     for number, lines in enumerate((100, 900, 700)):
@@ -366,7 +366,7 @@ def test_what_this_process_reads_in_a_moment_waits_for_nobody(tmp_path):
 
 
 @pytest.mark.parametrize("where", [(spool, "write_whole"), (spool, "write_rows"), (spool, "log_read")])
-@pytest.mark.parametrize("calls", every(3, range(6)))
+@pytest.mark.parametrize("calls", every(4, range(6)))
 def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
     inputs = brokers(tmp_path / "in", lines=300)
     whole, _ = run(inputs, tmp_path / "whole", fold=True)

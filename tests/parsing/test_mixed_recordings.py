@@ -60,7 +60,7 @@ def stern(box: str) -> bytes:
 @pytest.mark.parametrize(
     ("prefix", "chunk", "hours"),
     [
-        (compose, 40, {"broker": 0, "clients": 9}),
+        long(compose, 40, {"broker": 0, "clients": 9}),
         long(compose, 5_000, {"broker": 0, "clients": -4}),
         long(kubectl, 300, {"broker": 0, "clients": 0, "payments-core-1": 5, "web-clicks-2": 9}),
         long(stern, 1_000, {"broker": 5, "clients": 9}),

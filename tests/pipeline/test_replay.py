@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_a_copy_begins_anew_where_events_were_deleted_meanwhile(lake, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("commits", [(1, 36), long((1, 17, 36))])
+@pytest.mark.parametrize("commits", [(36,), long((1, 17, 36))])
 def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_path, commits):
     for batch in range(30, 40):  # commits of their own
         append(lake, batch, *batch_of(batch))
@@ -149,6 +150,7 @@ def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_pa
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
             while not (log / f"{reached:020}.json").exists():
                 assert process.poll() is None
+                time.sleep(0.005)
             process.kill()
     subprocess.run(command, env=environment, check=True)
     assert content(tmp_path / "new" / GROUP_EVENTS) == content(lake / GROUP_EVENTS)

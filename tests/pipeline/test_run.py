@@ -73,17 +73,7 @@ def test_every_line_is_accounted_for_and_rebalances_are_found(reference, logs):
     assert {name for name in TABLES if DeltaTable.is_deltatable(str(lakehouse / name))} == set(TABLES)
 
 
-def test_tasks_that_read_and_write_side_by_side_give_the_same_tables(spark, reference, logs, tmp_path):
-    lakehouse = tmp_path / "lake"
-    outcome = run(spark, logs, lakehouse, slice_lines=600, stretch_bytes=1 << 17)
-    assert {name: outcome.added[name] for name in ACCOUNT} == {name: reference[1].added[name] for name in ACCOUNT}
-    assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
-    assert_basic_rows_equality(rows_of(lakehouse, ("quarantine",)), rows_of(reference[0], ("quarantine",)))
-    assert unfolded(lakehouse) == unfolded(reference[0])
-    assert len(list((lakehouse / "group_events").glob(f"{INGEST}-*-0*.parquet"))) > 1  # the driver's own have the last number
-
-
-def test_processes_that_plan_for_queries_may_be_killed(spark, reference, logs, tmp_path):
+def test_tasks_side_by_side_whose_planners_are_killed_give_the_same_tables(spark, reference, logs, tmp_path):
     killed = []
 
     def kill(_):
@@ -94,9 +84,13 @@ def test_processes_that_plan_for_queries_may_be_killed(spark, reference, logs, t
                     killed.append(process.pid)
 
     lakehouse = tmp_path / "lake"
-    run(spark, logs, lakehouse, show=kill, slice_lines=600)
+    outcome = run(spark, logs, lakehouse, show=kill, slice_lines=600, stretch_bytes=1 << 17)
     assert killed
+    assert {name: outcome.added[name] for name in ACCOUNT} == {name: reference[1].added[name] for name in ACCOUNT}
     assert_basic_rows_equality(rows_of(lakehouse), rows_of(reference[0]))
+    assert_basic_rows_equality(rows_of(lakehouse, ("quarantine",)), rows_of(reference[0], ("quarantine",)))
+    assert unfolded(lakehouse) == unfolded(reference[0])
+    assert len(list((lakehouse / "group_events").glob(f"{INGEST}-*-0*.parquet"))) > 1  # the driver's own have the last number
 
 
 def unfolded(lakehouse, *, by_log=True):
