@@ -63,7 +63,7 @@ def addresses(served):
     return [*((page.path, few) for page in PAGES), *deep, *((path, few | values) for path, values in states)]
 
 
-@pytest.mark.parametrize(("limit", "least"), [("3", 7), long("12", 30)])
+@pytest.mark.parametrize(("limit", "least"), [("1", 1), long("12", 30)])
 def test_no_time_over_the_lanes_of_a_rebalance_is_cut_off(reader, recorded, limit, least):
     its = reader(recorded)
     labels = 0
@@ -301,6 +301,7 @@ def test_pages_grow_with_the_tables_and_leave_alone_what_is_typed(reader, served
     assert "POLL_TIMEOUT" in its.page.get_by_label("Code").inner_text()
 
 
+@pytest.mark.long
 def test_a_recording_can_be_watched_while_it_is_read(reader, serve, tmp_path):
     growing = GrowingLakehouse(RECORDING, tmp_path / "lake", slice_lines=4_000)
     assert growing.grow()
