@@ -1,5 +1,5 @@
 -- Rebalances for which a finding blames somebody: a row for each, with that finding, and the client that it names or the broker that the group
--- left. Members that departed because of a broker come first, then that the coordinator moved, then another member that timed out or joined
+-- left. Members that departed because of a broker come first, and one that comes back with the same id within a minute, then that the coordinator moved, then another member that timed out or joined
 -- late while all waited for it (of the same client, too: that which it was before it died), which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
 -- had changed may have been unable to: one was deleted.
 WITH rebalances_named AS (
@@ -50,6 +50,12 @@ blamed AS (
     CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host, CAST(NULL AS STRING) AS member_id
   FROM departed AS d
   JOIN lost_to_brokers AS x ON x.cluster = d.cluster AND x.group_id = d.group_id AND x.member_id = d.member_id
+  UNION ALL
+  SELECT r.id, r.cluster, 0, x.id, x.occurred_at, x.details, 'COORDINATOR_MOVED', NULL, NULL, NULL
+  FROM rebalances_named AS r
+  JOIN lost_to_brokers AS x ON x.cluster = r.cluster AND x.group_id = r.group_id AND x.member_id = r.member_id
+    AND r.started_at >= x.occurred_at AND r.started_at <= x.occurred_at + INTERVAL 60 SECONDS
+  WHERE r.cause = 'MEMBER_JOINED'
   UNION ALL
   SELECT r.id, r.cluster, 1, m.id, m.occurred_at, m.details, 'COORDINATOR_MOVED', NULL, NULL, NULL
   FROM rebalances_named AS r

@@ -158,3 +158,20 @@ def test_culprits_by_what_they_are(lakehouse):
     assert led("") == [("app", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("other", 1, 1, 0, 300, "MEMBER_LEFT")]
     assert led("host") == [("h", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("i", 1, 1, 0, 300, "MEMBER_LEFT")]
     assert led("software") == [("java 4.0", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("java 3.9", 1, 1, 0, 300, "MEMBER_LEFT")]
+
+
+@pytest.mark.parametrize(
+    ("member_id", "start", "said"),
+    [
+        ("m-1", 30_000, ("COORDINATOR_MOVED", "broker-1", None, 1)),
+        ("m-2", 30_000, ("MEMBER_JOINED", None, "app-1", 1)),  # another one
+        ("m-1", 70_000, ("MEMBER_JOINED", None, "app-1", 1)),  # long afterwards
+    ],
+)
+def test_a_member_that_a_broker_lost_comes_back_because_of_that(lakehouse, member_id, start, said):
+    """In the consumer protocol it keeps its id."""
+    details = '{"from_broker":"broker-1","members_lost":["m-1"],"to_broker":"broker-2"}'
+    lost = finding(occurred_at=DAY + 5_000, code="COORDINATOR_MOVED", client_id=None, member_id=None, details=details)
+    joins = {"client_id": "app-1", "client_host": "h", "member_id": member_id, "members_before": 1}
+    write(lakehouse, line(at=90_000), lost, rebalance(start=start, total=2_000, **joins))
+    assert blamed(lakehouse) == [said]
