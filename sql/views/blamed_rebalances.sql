@@ -3,7 +3,8 @@
 -- late while all waited for it (of the same client, too: that which it was before it died), which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
 -- had changed may have been unable to: one was deleted.
 WITH rebalances_named AS (
-  SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.member_id, r.left
+  SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.member_id, r.left,
+    r.members_before
   FROM rebalances_with_id AS r
 ),
 moves AS (
@@ -55,7 +56,7 @@ blamed AS (
   FROM rebalances_named AS r
   JOIN lost_to_brokers AS x ON x.cluster = r.cluster AND x.group_id = r.group_id AND x.member_id = r.member_id
     AND r.started_at >= x.occurred_at AND r.started_at <= x.occurred_at + INTERVAL 60 SECONDS
-  WHERE r.cause = 'MEMBER_JOINED'
+  WHERE r.cause = 'MEMBER_JOINED' AND r.members_before > 0
   UNION ALL
   SELECT r.id, r.cluster, 1, m.id, m.occurred_at, m.details, 'COORDINATOR_MOVED', NULL, NULL, NULL
   FROM rebalances_named AS r
