@@ -55,8 +55,8 @@ def told_so_far(g: Emitter) -> list[Row]:
             if one.ended_ms < 0 and not following:
                 break  # what seemed to supersede it was a damaged line
             ended_ms = one.ended_ms if one.ended_ms >= 0 else closing.end_with(g, one, following[0])
-            told = rebalance_rows.tell(g, one.changed(ended_ms=ended_ms), before)
-            before, values = told.aftermath, rebalance_rows.columns(told)
+            account = rebalance_rows.account_of(g, one.changed(ended_ms=ended_ms), before)
+            before, values = account.aftermath, rebalance_rows.columns(account)
             all_waits.update(waits)
             if _is_whose_open(one, all_waits):
                 values |= {**dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}

@@ -28,7 +28,7 @@ TOGETHER_MS: Final = 5
 _REJOINS: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.SUBSCRIPTION_CHANGED})
 
 
-class Told(NamedTuple):
+class Account(NamedTuple):
     """What the lines so far tell of a rebalance that has ended."""
 
     rebalance: Rebalance
@@ -39,40 +39,41 @@ class Told(NamedTuple):
     aftermath: Aftermath
 
 
-def tell(g: Emitter, rebalance: Rebalance, before: Aftermath) -> Told:
+def account_of(g: Emitter, rebalance: Rebalance, before: Aftermath) -> Account:
     """What the lines so far tell. It changes nothing, so that a rebalance can be told while more lines are waited for.
 
     `before`: of the rebalance before.
     """
-    found = causes.with_start(g, rebalance)
-    start_ms = min([started_ms(found), *([found.joined_ms] if found.joined_ms >= 0 else [])])
-    unknown = found.owners_unknown or (before.owners_lost and found.from_state is not State.EMPTY)
-    found = found.changed(started_ms=start_ms, ended_ms=max(found.ended_ms, start_ms))
-    culprit = found.decided or _decide(g, found, before)
-    found = cost.with_unowned(found.changed(decided=culprit, owners_unknown=unknown), before.unowned)
-    aftermath = Aftermath(cost.leaves_unowned(found), cost.leaves_unknown(found), causes.revoked(found), found.ended_ms)
+    rebalance = causes.with_start(g, rebalance)
+    start_ms = min([started_ms(rebalance), *([rebalance.joined_ms] if rebalance.joined_ms >= 0 else [])])
+    unknown = rebalance.owners_unknown or (before.owners_lost and rebalance.from_state is not State.EMPTY)
+    rebalance = rebalance.changed(started_ms=start_ms, ended_ms=max(rebalance.ended_ms, start_ms))
+    culprit = rebalance.decided or _decide(g, rebalance, before)
+    rebalance = cost.with_unowned(rebalance.changed(decided=culprit, owners_unknown=unknown), before.unowned)
+    unowned, revoked = cost.leaves_unowned(rebalance), causes.revoked(rebalance)
+    aftermath = Aftermath(unowned, cost.leaves_unknown(rebalance), revoked, rebalance.ended_ms)
     culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
-    return Told(found, culprit, joiners.awaited(g, found), cost.of(found), aftermath)
+    return Account(rebalance, culprit, joiners.awaited(g, rebalance), cost.of(rebalance), aftermath)
 
 
 def write(g: Emitter, rebalance: Rebalance) -> None:
     """Writes a rebalance whose last line has been read, with what it means."""
-    told = tell(g, rebalance, g.view.aftermath)
-    found, culprit = told.rebalance, told.culprit
-    write_transitions(g, found, final=True)
-    g.view.aftermath = told.aftermath
-    if told.awaited is not None:
-        joiners.report(g, found, told.awaited)
-    margins.check_assignment(g, found)
-    g.view.settle(found)
-    sign = culprit.sign or (found.evidence[0] if found.evidence else None)
-    bursts.add(g, bursts.past_of(found, culprit, sign, told.price), culprit.reason)
-    g.emit(REBALANCES, **columns(told))
+    account = account_of(g, rebalance, g.view.aftermath)
+    rebalance, culprit = account.rebalance, account.culprit
+    write_transitions(g, rebalance, final=True)
+    g.view.aftermath = account.aftermath
+    if account.awaited is not None:
+        joiners.report(g, rebalance, account.awaited)
+    margins.check_assignment(g, rebalance)
+    g.view.settle(rebalance)
+    sign = culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None)
+    bursts.add(g, bursts.past_of(rebalance, culprit, sign, account.price), culprit.reason)
+    g.emit(REBALANCES, **columns(account))
 
 
-def columns(told: Told) -> dict[str, Any]:
+def columns(account: Account) -> dict[str, Any]:
     """The row of `rebalances`."""
-    rebalance, culprit, awaited, price, _ = told
+    rebalance, culprit, awaited, price, _ = account
     open_start = rebalance.bounded and not rebalance.exact
     # Else the log begins in its middle, or its first line is not understood.
     start_seen = not (open_start or _is_unheard(rebalance)) and (rebalance.exact or rebalance.settled or culprit.cause != reasons.UNKNOWN)

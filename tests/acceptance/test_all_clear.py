@@ -6,6 +6,7 @@ import gzip
 import random
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +25,8 @@ SEED = 37
 
 TROUBLE = re.compile(r"(?i)\b(?:error|fatal|failed|expired|fenced|timed out)\b")
 ABOUT_GROUPS = re.compile(r"coordinator\.group\.|coordinator\.Group|\[GroupCoordinator |\bgroupId=|rdkafka#|[Gg]roup '|consumergroup/")
-NO_TROUBLE = re.compile(r"Removed \d+ expired offsets|rebalance failed due to|Fencing broker|unloaded or deleted")
-"""Names of fields in requests, housekeeping, what moves no group; and the failed join that each rebalance has, which is told."""
+NO_TROUBLE = re.compile(r"Removed \d+ expired offsets|rebalance failed due to|Fencing broker|unloaded or deleted|Size of assignment epochs")
+"""Names of fields, housekeeping, what moves no group, what an upgrade leaves; and the failed join of each rebalance, which is told."""
 
 
 class Cut(NamedTuple):
@@ -40,13 +41,17 @@ class Cut(NamedTuple):
         return [line for line in self.lines if _found(line) and TROUBLE.search(line) and not NO_TROUBLE.search(line)]
 
 
-def _logs() -> Iterator[tuple[str, list[str]]]:
-    for path in sorted(DATA.rglob("*")):
-        kind = path.relative_to(DATA).parts[0]
-        if kind in {"recordings", "staged", "old", "clients", "faults"} and re.search(r"\.(log|txt)(\.gz)?$", path.name):
-            text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            place = "clients/app.log" if "clients" in path.parts else "broker-1/server.log"
-            yield place, text.decode("utf-8", "replace").splitlines(keepends=True)
+def _logs() -> list[Path]:
+    kinds = {"recordings", "staged", "old", "clients", "faults"}
+    return [path for kind in sorted(kinds) for path in sorted((DATA / kind).rglob("*")) if re.search(r"\.(log|txt)(\.gz)?$", path.name)]
+
+
+@cache
+def _lines(path: Path, *, of_groups: bool) -> tuple[list[str], list[int]]:
+    """The lines of a log, or those about groups alone, and the places of those that tell of trouble."""
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = [line for line in text.decode("utf-8", "replace").splitlines(keepends=True) if not of_groups or _found(line)]
+    return lines, [number for number, line in enumerate(lines) if Cut("", [line]).troubles]
 
 
 def _found(line: str) -> bool:
@@ -55,15 +60,16 @@ def _found(line: str) -> bool:
 
 def _cuts(number: int) -> Iterator[Cut]:
     """So many cuts that hold a line about trouble and some lines around it, as people copy them or find them with `grep -i group`."""
-    chance = random.Random(SEED)
-    logs = [(place, some) for place, lines in _logs() for some in (lines, [line for line in lines if _found(line)])]
-    found = [(*log, [number for number, line in enumerate(log[1]) if Cut("", [line]).troubles]) for log in logs]
-    troubled = [log for log in found if log[2]]
-    for _ in range(number):
-        place, lines, troubles = chance.choice(troubled)
-        middle = chance.choice(troubles)
-        before, after = (chance.choice([0, 1, 3, 20, 60, 200]) for _ in range(2))
-        yield Cut(place, lines[max(middle - before, 0) : middle + after + 1])
+    chance, logs = random.Random(SEED), _logs()
+    while number:
+        path, of_groups = chance.choice(logs), chance.choice([False, True])
+        lines, troubles = _lines(path, of_groups=of_groups)
+        if troubles:
+            middle = chance.choice(troubles)
+            before, after = (chance.choice([0, 1, 3, 20, 60, 200]) for _ in range(2))
+            place = "clients/app.log" if "clients" in path.parts else "broker-1/server.log"
+            yield Cut(place, lines[max(middle - before, 0) : middle + after + 1])
+            number -= 1
 
 
 @pytest.fixture(scope="module", params=[30, long(600)])
