@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator_model.view.outcomes import SUPERSEDED
@@ -35,18 +36,20 @@ def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
     if rebalance.assigned is None:
         owners = sorted(rebalance.owned_before.items()) if rebalance.outcome == SUPERSEDED else ()
         return {p: owner for p, owner in owners if _given_up(rebalance, p, owner)}
-    assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
-    kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
-    return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in kept and p not in assigned}
+    taken = _taken(rebalance, rebalance.assigned)
+    return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in taken}
 
 
 def leaves_unknown(rebalance: Rebalance) -> bool:
     """Whether partitions may be without an owner after it that no line shows: those that a cooperative round took from unknown owners."""
     if not rebalance.owners_unknown or rebalance.assigned is None:
         return rebalance.owners_unknown
-    assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
-    kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
-    return not (rebalance.joins.keys() >= rebalance.assigned.keys() and kept <= assigned)
+    return bool(rebalance.assigned.keys() - rebalance.joins.keys() or _taken(rebalance, rebalance.assigned))
+
+
+def _taken(rebalance: Rebalance, assigned: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """The partitions that members kept while they rejoined, and that nobody is assigned."""
+    return set().union(*rebalance.kept.values()).difference(*assigned.values())
 
 
 def of(rebalance: Rebalance) -> Cost:

@@ -88,26 +88,36 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
 
 def on_late_commit(g: Emitter, event: Event) -> None:
     """A commit on the connection of a member that had departed: a client that closed would not use it again."""
-    for departure in [u for u in g.view.undecided if u.may_have_stalled and u.member.member_id == event.member_id]:
-        if departure.member.connection == event.connection != "" and event.received_ms > departure.at_ms + CLOSING_COMMIT_MS:
+    for departure in _of(g, event.member_id):
+        on_its_connection = departure.may_have_stalled and departure.member.connection == event.connection != ""
+        if on_its_connection and event.received_ms > departure.at_ms + CLOSING_COMMIT_MS:
             _decide(g, departure, reasons.POLL_TIMEOUT, event)
 
 
 def on_logged_stall(g: Emitter, member_id: str, event: Event) -> None:
     """The client's log reports a stalled poll loop after the coordinator's log reported that the member departed."""
-    for departure in [u for u in g.view.undecided if u.may_have_stalled and u.member.member_id == member_id]:
+    for departure in [u for u in _of(g, member_id) if u.may_have_stalled]:
         _decide(g, departure, reasons.POLL_TIMEOUT)
     for ended in g.view.ended:
         if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
             ended.quiet = ended.quiet._replace(stalled_ms=event.at_ms, over_ms=event.at_ms - event.received_ms)
             removals.poll_timeout(g, _stall_of_static(g, ended, [ref(event)]))
-            for departure in [u for u in g.view.undecided if u.member.member_id == member_id]:
+            for departure in _of(g, member_id):
                 _decide(g, departure, reasons.POLL_TIMEOUT)
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:
     """Whether the end of one of these memberships is not decided yet."""
-    return any(departure.member.member_id in member_ids for departure in g.view.undecided)
+    return not undecided(g).isdisjoint(member_ids)
+
+
+def undecided(g: Emitter) -> set[str]:
+    """The members of which it is not decided yet how they departed."""
+    return {departure.member.member_id for departure in g.view.undecided}
+
+
+def _of(g: Emitter, member_id: str) -> list[UndecidedDeparture]:
+    return [departure for departure in g.view.undecided if departure.member.member_id == member_id]
 
 
 def next_ms(g: Emitter) -> int:
@@ -130,7 +140,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 
 def on_leave_request(g: Emitter, member_id: str, *, by_admin: bool) -> None:
     """The LeaveGroup of a departure that the coordinator's log reported first: the sender is the member itself, or another client."""
-    for departure in [u for u in g.view.undecided if u.member.member_id == member_id]:
+    for departure in _of(g, member_id):
         if by_admin:
             _decide(g, departure, reasons.ADMIN_REMOVED)
         elif not departure.may_have_stalled:

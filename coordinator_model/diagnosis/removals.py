@@ -39,7 +39,6 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     """
     limit_ms, silent_ms = silence.limit_ms, silence.silent_ms
     details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.gap_ms)}
-    details |= {"session_timeout_ms": or_none(limit_ms)} if not silence.of_group else {}
     since, restarted = "", catalogue.IF_RESTARTED
     if came_ms == NEVER:
         since = catalogue.NOT_BACK
@@ -51,19 +50,21 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
         since += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
-    limit = " (session timeout of the group)" if silent_ms >= 0 else ""
-    stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
     if silence.of_group:
-        stop = f"{stop} " if not silence.is_static else ""  # a static one says that it leaves for a while
+        text, limit = consumer_catalogue.SESSION_TIMEOUT, " (session timeout of the group)" if silent_ms >= 0 else ""
+        stop = "" if silence.is_static else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
+    else:
+        text, limit = catalogue.SESSION_TIMEOUT, f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else ""
+        stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
+        details["session_timeout_ms"] = or_none(limit_ms)
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
-        "limit": limit if silence.of_group else f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
+        "limit": limit,
         "current": current(limit_ms),
         "stop": stop,
         "since": since,
         "kind": (g.view.consumer.group_type if g.view.consumer is not None else "") or "consumer",
     }
-    text = consumer_catalogue.SESSION_TIMEOUT if silence.of_group else catalogue.SESSION_TIMEOUT
     emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
 
 

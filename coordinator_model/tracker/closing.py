@@ -120,7 +120,7 @@ def _members_still_start(g: Emitter, rebalance: Rebalance) -> bool:
     view = g.view
     if not view.fetches or view.open is not None or len(view.closing) > 1 or rebalance.outcome != COMPLETED:
         return False
-    idle = rebalance.synced.keys() - rebalance.fetched.keys()  # first: of thousands of members few are left
+    idle = (member_id for member_id in rebalance.synced if member_id not in rebalance.fetched)  # of thousands the first one will do
     return any(member_id in view.members and rebalance_rows.is_given_partitions(rebalance, member_id) for member_id in idle)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+from coordinator_model.diagnosis import departures
 from coordinator_model.tracker import closing, rebalance_rows, unended
 from coordinator_model.tracker.consumer import episode_rows
 from coordinator_model.view import reasons
@@ -43,7 +44,7 @@ def first_changed(before: Waiting, now: Waiting) -> int:
 def told_so_far(g: Emitter) -> list[Row]:
     """The rows of all rebalances of a group that wait, oldest first."""
     view, before = g.view, g.view.aftermath
-    undecided = {departure.member.member_id for departure in view.undecided}
+    undecided = departures.undecided(g)
     rows: list[Row] = []
     all_waits: set[str] = set()
     for number, (one, waits) in enumerate(waiting(g)):

@@ -115,7 +115,7 @@ def member_of(g: Emitter, event: Event) -> str:
         if (m.instance_id == event.instance_id if event.instance_id else m.client_name() == event.client_id)
     ]
     if not matching:
-        undecided = {u.member.member_id for u in g.view.undecided}
+        undecided = departures.undecided(g)
         matching = [old.member_id for old in g.view.ended if old.member_id in undecided and old.client_id == event.client_id]
     return matching[0] if len(matching) == 1 else ""
 
@@ -128,6 +128,6 @@ def _named(g: Emitter, event: Event) -> list[str]:
 
 def _one_of(g: Emitter, named: list[str]) -> str:
     """The member that a client is now: the only one that is in the group or left it a moment ago, or the last one; empty if several are."""
-    at_stake = g.view.members.keys() | {u.member.member_id for u in g.view.undecided}
+    at_stake = g.view.members.keys() | departures.undecided(g)
     present = [member_id for member_id in named if member_id in at_stake]
     return "" if len(present) > 1 else next(iter(present or named[-1:]), "")
