@@ -31,7 +31,7 @@ def inputs(step: int) -> dict[str, Path]:
     return {f"{folder.parent.name}-{folder.name}": folder for folder in folders} | others
 
 
-@pytest.fixture(scope="module", params=[4, long(1)])
+@pytest.fixture(scope="module", params=[8, long(1)])
 def lakes(spark, tmp_path_factory, request) -> tuple[Path, Path]:
     """What a run of the pipeline makes of the inputs, and what one process makes of them."""
     folder = tmp_path_factory.mktemp("at-once")

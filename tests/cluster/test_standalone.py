@@ -11,17 +11,15 @@ from pathlib import Path
 
 import pytest
 from chispa.rows_comparer import assert_basic_rows_equality
-from msgspec.structs import replace
 
 from jobs.cli.entry import main
-from jobs.common.settings import Settings, load
+from jobs.common.settings import load
 from jobs.common.stores import StorePath
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
 from schemas.tables import TRACK_TABLES
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs
-from tests.effort import long
 from tests.frames import rows_of
 from tests.lab.local_store import BUCKET, SECRET_KEY
 from tests.laws.kept import assert_laws_are_kept
@@ -74,9 +72,9 @@ def logs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reference(logs, settings, tmp_path_factory):
-    """The lakehouse that one process writes without Spark, in as few batches as it takes."""
+    """The lakehouse that one process writes without Spark. Its events are in as many files as there are slices."""
     lakehouse = tmp_path_factory.mktemp("reference") / "lake"
-    at_once.process(logs, lakehouse, settings=replace(load(settings), slice_lines=Settings().slice_lines), most_lines=1 << 30)
+    at_once.process(logs, lakehouse, settings=load(settings), most_lines=1 << 30)
     return lakehouse
 
 
@@ -104,8 +102,8 @@ def ingest(lakehouse, logs, settings):
     return "jobs/ingest.py", "--input", logs, "--lakehouse", lakehouse, "--config", settings, "--once"
 
 
-def track(lakehouse, settings):
-    return "jobs/track.py", "--lakehouse", lakehouse, "--config", settings, "--once"
+def track(lakehouse, settings, *more):
+    return "jobs/track.py", "--lakehouse", lakehouse, "--config", settings, "--once", *more
 
 
 def command_line(process):
@@ -152,37 +150,40 @@ def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
         assert f"No module named '{name}'" in tried.stderr
 
 
-@pytest.mark.parametrize("driver_too", [False, long(True)])
-def test_what_is_killed_changes_no_table(cluster, unpacked, logs, settings, reference, store_prefix, driver_too):
-    """The nodes share nothing but an object store; the driver that ingests gets packages from Spark."""
+@pytest.mark.long
+def test_a_driver_that_is_killed_while_it_ingests_changes_no_table(cluster, unpacked, logs, settings, reference, store_prefix):
+    """The second driver gets its packages from Spark."""
     house = Lakehouse(StorePath(BUCKET, store_prefix))
-    name = f"track-{driver_too}"
-    before = 0
-    if driver_too:
-        driver = cluster.submit("ingest-killed", *ingest(house.folder, logs, settings), ship=unpacked)
-        before = in_the_middle(driver, house.ingest_checkpoint, 1)
-        kill(driver)
+    driver = cluster.submit("ingest-killed", *ingest(house.folder, logs, settings), ship=unpacked)
+    before = in_the_middle(driver, house.ingest_checkpoint, 1)
+    kill(driver)
     driver = cluster.submit("ingest", *ingest(house.folder, logs, settings))
-    in_the_middle(driver, house.ingest_checkpoint, 1)
-    assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
     assert driver.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("ingest")
     assert committed(house.ingest_checkpoint) > before
-
-    worker = cluster.start_worker(f"worker-of-{name}")
-    query = cluster.submit(name, *track(house.folder, settings), ship=unpacked)
-    before = in_the_middle(query, house.track_checkpoint, 1)
-    kill(worker)
-    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output(name)
-    assert committed(house.track_checkpoint) > before
-    used = settings_of(cluster, name)
-    assert used["spark.sql.shuffle.partitions"] == "4", "the command line goes before the file"
-    assert used["spark.sql.session.timeZone"] == "UTC", "the file goes before Spark's own"
-    (lost,) = lost_executors(cluster, name)
-    # State that the lost executor had was read from the checkpoint by another one.
-    assert [ids for ids in state_partitions(cluster, name).values() if lost in ids and ids[-1] != lost]
+    query = cluster.submit("track", *track(house.folder, settings), ship=unpacked)
+    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("track")
     assert_basic_rows_equality(rows_of(house.folder, TRACKED), rows_of(reference, TRACKED))
     assert account(house.folder) == account(reference)
     assert_laws_are_kept(house.folder)
+
+
+def test_a_worker_that_is_killed_changes_no_table(cluster, settings, reference, store_prefix):
+    """The nodes share nothing but an object store and the events; the executors get their packages from Spark."""
+    house = Lakehouse(StorePath(BUCKET, store_prefix))
+    worker = cluster.start_worker("worker-2")
+    query = cluster.submit("track-beside", *track(house.folder, settings, "--events-from", reference))
+    before = in_the_middle(query, house.track_checkpoint, 1)
+    assert not any(SECRET_KEY.encode() in command_line(process) for process in Path("/proc").glob("[0-9]*"))
+    kill(worker)
+    assert query.wait(timeout=PATIENCE_SECONDS) == 0, cluster.output("track-beside")
+    assert committed(house.track_checkpoint) > before
+    used = settings_of(cluster, "track-beside")
+    assert used["spark.sql.shuffle.partitions"] == "4", "the command line goes before the file"
+    assert used["spark.sql.session.timeZone"] == "UTC", "the file goes before Spark's own"
+    (lost,) = lost_executors(cluster, "track-beside")
+    # State that the lost executor had was read from the checkpoint by another one.
+    assert [ids for ids in state_partitions(cluster, "track-beside").values() if lost in ids and ids[-1] != lost]
+    assert_basic_rows_equality(rows_of(house.folder, TRACK_TABLES), rows_of(reference, TRACK_TABLES))
     written = [path for path in cluster.folder.glob("**/*") if path.is_file() and "packages" not in path.parts]
     assert not [path for path in written if SECRET_KEY.encode() in path.read_bytes()]
 

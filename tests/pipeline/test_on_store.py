@@ -15,6 +15,7 @@ from jobs.lakehouse.reader import account
 from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
 from tests.dashboard.serving import serving
+from tests.effort import long
 from tests.frames import rows_of
 from tests.lab.local_store import BUCKET
 from tests.laws.kept import assert_laws_are_kept
@@ -65,13 +66,18 @@ def test_a_lakehouse_goes_on_where_it_was_moved_or_copied_to(spark, checkpoints_
     assert_laws_are_kept(tmp_path / "third", tmp_path / "logs")  # evidence finds its lines
 
 
-def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(spark, store_proxy, checkpoints_in_store, store_prefix, undisturbed, tmp_path):
-    old, lake = StorePath(BUCKET, f"{store_prefix}/old"), StorePath(BUCKET, f"{store_prefix}/lake")
+@pytest.mark.parametrize("replayed", [False, long(True)])
+def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(
+    spark, store_proxy, checkpoints_in_store, store_prefix, undisturbed, tmp_path, replayed
+):
+    lake = StorePath(BUCKET, f"{store_prefix}/lake")
+    first = StorePath(BUCKET, f"{store_prefix}/old") if replayed else lake
     with checkpoints_in_store():
-        run(spark, logs(tmp_path, 2), old)
-        list(maintain(old, AT_ONCE, now=NOW))
-        replay(old, lake, settings=SETTINGS, spark=spark, swap_them=True)
-        assert not Lakehouse(lake).replay.exists()
+        run(spark, logs(tmp_path, PARTS // 2), first)
+        if replayed:
+            list(maintain(first, AT_ONCE, now=NOW))
+            replay(first, lake, settings=SETTINGS, spark=spark, swap_them=True)
+            assert not Lakehouse(lake).replay.exists()
         store_proxy.clear()
         run(spark, logs(tmp_path, PARTS), lake)
         assert_few(store_proxy.requests())

@@ -131,21 +131,6 @@ def test_a_run_that_may_have_been_cut_short_is_continued_and_adds_nothing(spark,
     assert run(spark, logs, lakehouse).nothing_new
 
 
-def test_lines_added_later_are_taken_up(spark, logs, tmp_path):
-    folder = tmp_path / "logs" / "c" / "broker-2"
-    folder.mkdir(parents=True)
-    text = (logs / "c" / "broker-2" / "server.log").read_bytes().splitlines(keepends=True)
-    cut = [number for number, line in enumerate(text) if b"Stabilized group" in line][8]
-    (folder / "server.log").write_bytes(b"".join(text[:cut]))
-    first = run(spark, tmp_path / "logs", tmp_path / "lake")
-    with (folder / "server.log").open("ab") as file:
-        file.writelines(text[cut:])
-    second = run(spark, tmp_path / "logs", tmp_path / "lake")
-    assert first.added["lines_read"] + second.added["lines_read"] == len(text)
-    assert second.added["rebalances"] > 0
-    assert second.before == first.after
-
-
 def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, reference, tmp_path):
     from jobs.pipeline.queries import finish
     from jobs.pipeline.tracking.track import start_track
@@ -161,16 +146,26 @@ def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, referen
     assert_basic_rows_equality(rows_of(tmp_path / "lake"), rows_of(reference[0]))
 
 
-def test_following_ends_when_it_is_told_to(spark, logs, tmp_path):
+def test_following_ends_when_it_is_told_to_and_lines_added_later_are_taken_up(spark, logs, tmp_path):
     def stop_when_tracked(reached):
         if reached.tracked and reached.rebalances:
             os.kill(os.getpid(), signal.SIGTERM)
 
+    folder = tmp_path / "logs" / "c" / "broker-2"
+    folder.mkdir(parents=True)
+    text = (logs / "c" / "broker-2" / "server.log").read_bytes().splitlines(keepends=True)
+    cut = [number for number, line in enumerate(text) if b"Stabilized group" in line][8]
+    (folder / "server.log").write_bytes(b"".join(text[:cut]))
     handler = signal.getsignal(signal.SIGTERM)
-    outcome = run(spark, logs, tmp_path / "lake", once=False, show=stop_when_tracked)
-    assert outcome.signal == signal.SIGTERM
-    assert outcome.added["rebalances"] > 0
+    first = run(spark, tmp_path / "logs", tmp_path / "lake", once=False, show=stop_when_tracked)
+    assert first.signal == signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is handler
+    with (folder / "server.log").open("ab") as file:
+        file.writelines(text[cut:])
+    second = run(spark, tmp_path / "logs", tmp_path / "lake")
+    assert first.added["lines_read"] + second.added["lines_read"] == len(text)
+    assert second.added["rebalances"] > 0
+    assert second.before == first.after
 
 
 def test_a_stage_that_fails_says_why_in_one_line(spark, logs, tmp_path, monkeypatch):
