@@ -6,123 +6,139 @@ import json
 
 import pytest
 
-from jobs.answers.report import read_report
-from tests.answers.asking import asked
-from tests.lakehouse.rows import DAY, finding, line, rebalance, write
+from jobs.answers.report import Scope, read_report
+from tests.answers.asking import asked, reader_of
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
 
 pytestmark = pytest.mark.slow
 
 OLD = [f"app-{n}-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2)]
+JOINED = {"client_id": "app-3", "client_host": "h", "members_before": 2}
+OWN = {"client_id": "app-1", "client_host": "h", "member_id": OLD[0], "members_before": 2}
+LOST = ("MEMBER_JOINED", "SESSION_TIMEOUT", "COORDINATOR_MOVED")
+FAILURES = ("SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER", "STUCK_RECONCILING")
+OF_OTHERS = (
+    "ADMIN_REMOVED", "METADATA_CHANGED", "REVOCATION_FOLLOW_UP", "ASSIGNMENT_NOT_STORED", "GROUP_OVER_CAPACITY", "REGEX_RESOLVED"
+)  # fmt: skip
 
 
-def moved(at, lost, broker="b3", **values):
+def moved(at, lost, broker="b3"):
     details = json.dumps({"from_broker": broker, "members_lost": lost, "to_broker": "b1"}, separators=(",", ":"))
-    return finding(occurred_at=DAY + at, code="COORDINATOR_MOVED", details=details, **values)
+    return finding(occurred_at=DAY + at, code="COORDINATOR_MOVED", details=details)
 
 
-def blamed(lakehouse):
-    """Cause, broker and client of each rebalance."""
-    return [(row["cause"], row["broker"], row["client_id"], row["rebalances"]) for row in asked(lakehouse, "why")]
+def failed(at, code="SESSION_TIMEOUT", **values):
+    return finding(**{"occurred_at": DAY + at, "code": code, "client_id": "app-1", "client_host": "h"} | values)
 
 
-@pytest.mark.parametrize("cause", ["MEMBER_JOINED", "SESSION_TIMEOUT", "COORDINATOR_MOVED"])
-def test_the_broker_is_blamed_for_members_that_were_lost_with_it(lakehouse, cause):
-    own = {"cause": cause, "client_id": "app-1", "client_host": "h", "member_id": "app-1-new", "members_before": 2}
-    write(lakehouse, line(at=90_000), moved(8_000, OLD), rebalance(start=10_000, left=OLD[::-1], **own))
-    assert blamed(lakehouse) == [("COORDINATOR_MOVED", "b3", None, 1)]
-    assert asked(lakehouse, "culprits") == []
-    (row,) = asked(lakehouse, "rebalances")
+def joined(**values):
+    return rebalance(**{"start": 10_000, "total": 9_000} | JOINED | values)
+
+
+def returned(member_id, start):
+    return rebalance(start=start, client_id="app-1", client_host="h", member_id=member_id, members_before=1)
+
+
+NOBODY_ELSE = ("MEMBER_JOINED", None, "app-3", 1)
+CASES = {
+    # Clients that had given up their ids join first; their sessions end only while the leader makes the assignment.
+    "another rebalance removes the members": (
+        [
+            moved(8_000, OLD),
+            rebalance(start=10_000, outcome="SUPERSEDED", client_id="app-1", members_before=2),
+            rebalance(start=12_000, generation=2, left=OLD, cause="SESSION_TIMEOUT"),
+        ],
+        ("COORDINATOR_MOVED", "b3", None, 2),
+    ),
+    "a member that was not lost joins by itself": ([moved(8_000, OLD), rebalance(start=10_000, **JOINED)], NOBODY_ELSE),
+    "members are lost, and no finding tells how": ([rebalance(start=10_000, left=OLD, **JOINED)], NOBODY_ELSE),
+    "before it began": ([failed(9_000), joined()], NOBODY_ELSE),
+    "after it ended": ([failed(19_001), joined()], NOBODY_ELSE),
+    "in another group": ([failed(15_000, group_id="other"), joined()], NOBODY_ELSE),
+    "a crashed member comes back before its session ends": ([failed(15_000, client_id="app-3"), joined()], NOBODY_ELSE),
+    "no failure that all waited for": ([failed(15_000, "UNKNOWN_MEMBER"), joined()], NOBODY_ELSE),
+    # By the request log alone a leader without SyncGroup is known to be gone when the others join again.
+    "what shows once the next one has begun": (
+        [failed(19_002, "SYNC_TIMEOUT", member_id=OLD[0]), joined(outcome="SUPERSEDED")],
+        ("SYNC_TIMEOUT", None, "app-1", 1),
+    ),
+    "a cause that is a failure stays": (
+        [failed(15_000, "SLOW_JOINER"), joined(cause="SESSION_TIMEOUT", client_id="app-2")],
+        ("SESSION_TIMEOUT", None, "app-2", 1),
+    ),
+    # In the consumer protocol a member that a broker lost keeps its id.
+    "lost, and back": ([moved(5_000, ["m-1"]), returned("m-1", 30_000)], ("COORDINATOR_MOVED", "b3", None, 1)),
+    "lost, and another one joins": ([moved(5_000, ["m-1"]), returned("m-2", 30_000)], ("MEMBER_JOINED", None, "app-1", 1)),
+    "lost, and back long afterwards": ([moved(5_000, ["m-1"]), returned("m-1", 70_000)], ("MEMBER_JOINED", None, "app-1", 1)),
+    # Who held partitions of topics that changed may have been unable to give them up.
+    **{
+        cause: ([failed(15_000, "REBALANCE_TIMEOUT"), joined(cause=cause, client_id=None)], (cause, None, None, 1))
+        for cause in ("METADATA_CHANGED", "REGEX_RESOLVED")
+    },
+    **{f"all waited: {code}": ([failed(18_990, code, member_id=OLD[0]), joined()], (code, None, "app-1", 1)) for code in FAILURES},
+    **{
+        f"lost with a broker: {cause}": (
+            [moved(8_000, OLD), rebalance(start=10_000, left=OLD[::-1], cause=cause, **OWN | {"member_id": "app-1-new"})],
+            ("COORDINATOR_MOVED", "b3", None, 1),
+        )
+        for cause in LOST
+    },
+    **{f"told by others: {cause}": ([rebalance(start=10_000, cause=cause, **OWN)], (cause, None, None, 1)) for cause in OF_OTHERS},
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """A lakehouse with a group for each case."""
+    lakehouse = empty_lakehouse(tmp_path_factory.mktemp("cases"))
+    rows = [{**each, "group_id": name} for name, (own, _) in CASES.items() for each in own if each["group_id"] == "payments"]
+    write(lakehouse, line(at=90_000), *rows, *(each for own, _ in CASES.values() for each in own if each["group_id"] != "payments"))
+    return lakehouse
+
+
+def test_whom_a_rebalance_is_blamed_on(cases):
+    """Cause, broker and client, and how many rebalances."""
+    found = {
+        row["group_id"]: (row["cause"], row["broker"], row["client_id"], row["rebalances"]) for row in asked(cases, "why", limit="100")
+    }
+    assert found == {name: said for name, (_, said) in CASES.items()}
+    began = {row["group_id"]: row["began_with"] for row in asked(cases, "rebalances", limit="100")}
+    assert all(began[name] is None for name, (_, said) in CASES.items() if said == NOBODY_ELSE)
+
+
+@pytest.mark.parametrize("cause", LOST)
+def test_the_broker_is_blamed_for_members_that_were_lost_with_it(cases, cause):
+    group = f"lost with a broker: {cause}"
+    assert asked(cases, "culprits", group=group) == []
+    (row,) = asked(cases, "rebalances", group=group)
     assert (row["began_with"], row["client_id"], row["cause"], row["culprit"]) == (cause, "app-1", "COORDINATOR_MOVED", "b3")
-    assert asked(lakehouse, "rebalances", cause="COORDINATOR_MOVED") == [row]
-    assert [bill["payer"] for bill in asked(lakehouse, "bill")] == ["b3"]
-    assert [group["cause"] for group in asked(lakehouse, "worst")] == ["COORDINATOR_MOVED"]
-    report = read_report(lakehouse)
+    assert asked(cases, "rebalances", group=group, cause="COORDINATOR_MOVED") == [row]
+    assert [bill["payer"] for bill in asked(cases, "bill", group=group)] == ["b3"]
+    assert [one["cause"] for one in asked(cases, "worst", limit="100") if one["group_id"] == group] == ["COORDINATOR_MOVED"]
+    report = read_report(reader_of(cases), Scope(group=group))
     assert report.groups[0]["worst_cause"] == "COORDINATOR_MOVED"
     assert [(row["blamed"], row["culprit_broker"], row["culprit_client_id"]) for row in report.rebalances] == [
         ("COORDINATOR_MOVED", "b3", None)
     ]
 
 
-def test_the_broker_is_blamed_although_another_rebalance_removes_the_members(lakehouse):
-    """Clients that had given up their ids join first; their sessions end only while the leader makes the assignment."""
-    first = rebalance(start=10_000, outcome="SUPERSEDED", client_id="app-1", members_before=2)
-    write(lakehouse, line(at=90_000), moved(8_000, OLD), first, rebalance(start=12_000, generation=2, left=OLD, cause="SESSION_TIMEOUT"))
-    assert blamed(lakehouse) == [("COORDINATOR_MOVED", "b3", None, 2)]
-
-
-def test_a_member_that_was_not_lost_joins_by_itself(lakehouse):
-    own = {"client_id": "app-3", "client_host": "h", "members_before": 2}
-    write(lakehouse, line(at=90_000), moved(8_000, OLD), rebalance(start=10_000, **own), rebalance("other", start=10_000, left=OLD, **own))
-    assert blamed(lakehouse) == [("MEMBER_JOINED", None, "app-3", 1), ("MEMBER_JOINED", None, "app-3", 1)]
-
-
-FAILURES = ["SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "REBALANCE_TIMEOUT", "SLOW_JOINER", "STUCK_RECONCILING"]
-
-
 @pytest.mark.parametrize("code", FAILURES)
-def test_the_client_that_all_waited_for_is_blamed(lakehouse, code):
-    joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
-    slow = finding(occurred_at=DAY + 18_990, code=code, client_id="app-1", client_host="h", member_id=OLD[0])
-    write(lakehouse, line(at=90_000), slow, rebalance(start=10_000, total=9_000, **joins))
-    assert blamed(lakehouse) == [(code, None, "app-1", 1)]
-    (row,) = asked(lakehouse, "culprits")
+def test_the_client_that_all_waited_for_is_blamed(cases, code):
+    group = f"all waited: {code}"
+    (row,) = asked(cases, "culprits", group=group)
     assert (row["client_id"], row["cause"], row["failures"]) == ("app-1", code, 1)
-    (row,) = asked(lakehouse, "rebalances")
+    (row,) = asked(cases, "rebalances", group=group)
     assert (row["began_with"], row["client_id"], row["cause"], row["culprit"]) == ("MEMBER_JOINED", "app-3", code, "app-1")
-    assert asked(lakehouse, "why", client="app-3") == []
+    assert asked(cases, "why", group=group, client="app-3") == []
 
 
-@pytest.mark.parametrize(
-    ("at", "values"),
-    [
-        (9_000, {}),  # before it began
-        (19_001, {}),  # after it ended
-        (15_000, {"group_id": "other"}),
-        (15_000, {"client_id": "app-3"}),  # a crashed member comes back before its session ends
-        (15_000, {"code": "UNKNOWN_MEMBER"}),
-    ],
-)
-def test_nobody_else_is_blamed_without_a_finding_that_explains_the_rebalance(lakehouse, at, values):
-    joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
-    other = finding(occurred_at=DAY + at, **{"client_id": "app-1", "client_host": "h"} | values)
-    write(lakehouse, line(at=90_000), other, rebalance(start=10_000, total=9_000, **joins))
-    assert blamed(lakehouse) == [("MEMBER_JOINED", None, "app-3", 1)]
-    assert asked(lakehouse, "rebalances")[0]["began_with"] is None
-
-
-@pytest.mark.parametrize(
-    "cause", ["ADMIN_REMOVED", "METADATA_CHANGED", "REVOCATION_FOLLOW_UP", "ASSIGNMENT_NOT_STORED", "GROUP_OVER_CAPACITY", "REGEX_RESOLVED"]
-)
-def test_a_member_that_was_told_or_removed_by_somebody_else_is_not_to_blame(lakehouse, cause):
-    own = {"cause": cause, "client_id": "app-1", "client_host": "h", "member_id": OLD[0], "members_before": 2}
-    write(lakehouse, line(at=90_000), rebalance(start=10_000, **own))
-    assert blamed(lakehouse) == [(cause, None, None, 1)]
-    assert asked(lakehouse, "culprits") == []
-    (row,) = asked(lakehouse, "rebalances")
+@pytest.mark.parametrize("cause", OF_OTHERS)
+def test_a_member_that_was_told_or_removed_by_somebody_else_is_not_to_blame(cases, cause):
+    group = f"told by others: {cause}"
+    assert asked(cases, "culprits", group=group) == []
+    (row,) = asked(cases, "rebalances", group=group)
     assert (row["client_id"], row["cause"], row["culprit"]) == ("app-1", cause, None)
-    assert [bill["payer"] for bill in asked(lakehouse, "bill")] == ["(no culprit)"]
-
-
-@pytest.mark.parametrize("cause", ["METADATA_CHANGED", "REGEX_RESOLVED"])
-def test_who_held_partitions_of_topics_that_changed_may_have_been_unable_to_give_them_up(lakehouse, cause):
-    late = finding(occurred_at=DAY + 15_000, code="REBALANCE_TIMEOUT", client_id="app-1", client_host="h")
-    write(lakehouse, line(at=90_000), late, rebalance(start=10_000, total=9_000, cause=cause, client_id=None, members_before=2))
-    assert blamed(lakehouse) == [(cause, None, None, 1)]
-
-
-def test_what_only_shows_once_the_next_rebalance_has_begun_is_blamed_for_the_one_before(lakehouse):
-    """By the request log alone a leader without SyncGroup is known to be gone when the others join again."""
-    gone = finding(occurred_at=DAY + 19_002, code="SYNC_TIMEOUT", client_id="app-1", client_host="h", member_id=OLD[0])
-    joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
-    write(lakehouse, line(at=90_000), gone, rebalance(start=10_000, total=9_000, outcome="SUPERSEDED", **joins))
-    assert blamed(lakehouse) == [("SYNC_TIMEOUT", None, "app-1", 1)]
-
-
-def test_a_cause_that_is_a_failure_stays(lakehouse):
-    ended = {"cause": "SESSION_TIMEOUT", "client_id": "app-2", "client_host": "h", "members_before": 2}
-    slow = finding(occurred_at=DAY + 15_000, code="SLOW_JOINER", client_id="app-1", client_host="h")
-    write(lakehouse, line(at=90_000), slow, rebalance(start=10_000, total=9_000, **ended))
-    assert blamed(lakehouse) == [("SESSION_TIMEOUT", None, "app-2", 1)]
+    assert [bill["payer"] for bill in asked(cases, "bill", group=group)] == ["(no culprit)"]
 
 
 def test_a_storm_is_what_the_tracker_found(lakehouse):
@@ -158,20 +174,3 @@ def test_culprits_by_what_they_are(lakehouse):
     assert led("") == [("app", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("other", 1, 1, 0, 300, "MEMBER_LEFT")]
     assert led("host") == [("h", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("i", 1, 1, 0, 300, "MEMBER_LEFT")]
     assert led("software") == [("java 4.0", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("java 3.9", 1, 1, 0, 300, "MEMBER_LEFT")]
-
-
-@pytest.mark.parametrize(
-    ("member_id", "start", "said"),
-    [
-        ("m-1", 30_000, ("COORDINATOR_MOVED", "broker-1", None, 1)),
-        ("m-2", 30_000, ("MEMBER_JOINED", None, "app-1", 1)),  # another one
-        ("m-1", 70_000, ("MEMBER_JOINED", None, "app-1", 1)),  # long afterwards
-    ],
-)
-def test_a_member_that_a_broker_lost_comes_back_because_of_that(lakehouse, member_id, start, said):
-    """In the consumer protocol it keeps its id."""
-    details = '{"from_broker":"broker-1","members_lost":["m-1"],"to_broker":"broker-2"}'
-    lost = finding(occurred_at=DAY + 5_000, code="COORDINATOR_MOVED", client_id=None, member_id=None, details=details)
-    joins = {"client_id": "app-1", "client_host": "h", "member_id": member_id, "members_before": 1}
-    write(lakehouse, line(at=90_000), lost, rebalance(start=start, total=2_000, **joins))
-    assert blamed(lakehouse) == [said]
