@@ -38,13 +38,106 @@ def test_a_stable_group_is_healthy(lakehouse):
     assert it.all_clear
 
 
-@pytest.mark.parametrize(
-    "shown",
-    [{"kind": e.HEARTBEAT, "source": "request", "error_code": 0}, {"kind": e.SIMPLE_GROUP, **COORDINATOR}],
-    ids=["heartbeats", "commits without members"],
+COMMIT = "Offset commit failed on partition o-1 at offset 3"
+OVERTAKEN = "rebalance failed due to 'The group is rebalancing, so a rejoin is needed.' (RebalanceInProgressException)"
+FIRST_JOINS = (
+    "(Re-)joining group",
+    "JoinGroup failed due to non-fatal error: MEMBER_ID_REQUIRED. Will set the member id as x and then rejoin.",
+    "rebalance failed due to 'The group member needs to have a valid member id before actually entering a consumer group.'",
 )
-def test_a_group_of_which_no_state_is_known_may_show_health_otherwise(lakehouse, shown):
-    assert judged(lakehouse, line(**shown)).all_clear
+SPOKEN = [line(**COORDINATOR), STABLE]
+UNEXPLAINED = "1 line tells of trouble that no entry explains"
+BY_CLIENTS = "only application logs name it"
+
+
+def client(kind=e.CLIENT_NOTE, at=0, **values):
+    return line(at=at, broker="clients", source="client", kind=kind, **values)
+
+
+def trouble(**values):
+    return line(at=5_000, origin="f", position=7, member_id="m", **values)
+
+
+CASES = {
+    # No state is known of these.
+    "heartbeats": ([line(kind=e.HEARTBEAT, source="request", error_code=0)], []),
+    "commits without members": ([line(kind=e.SIMPLE_GROUP, **COORDINATOR)], []),
+    **{reason: ([*SPOKEN, client(at=1, reason=reason)], []) for reason in FIRST_JOINS},
+    "a commit that failed, beside a broker": ([*SPOKEN, client(reason=COMMIT)], [UNEXPLAINED]),
+    "an entry by application logs": ([client(e.CLIENT_JOINED), finding()], [BY_CLIENTS]),
+    "a group that rebalances": ([client(e.CLIENT_REJOINS, reason=OVERTAKEN)], [BY_CLIENTS]),
+    "a rebalance that goes on": (
+        [*SPOKEN, transition("PreparingRebalance", 10, 1)],
+        ["its state is PreparingRebalance when the lines end"],
+    ),
+    "a line of trouble": ([*SPOKEN, trouble(kind=e.MEMBER_FAILED, **COORDINATOR)], [UNEXPLAINED]),
+    "a note of trouble": (
+        [*SPOKEN, trouble(kind=e.COORDINATOR_NOTE, reason="Failed to write empty metadata for group payments: x", **COORDINATOR)],
+        [UNEXPLAINED],
+    ),
+    "a step of a consumer group": ([*SPOKEN, trouble(kind=e.CONSUMER_GROUP_LOG, state=e.EXPIRED, **COORDINATOR)], [UNEXPLAINED]),
+    "a reason": (
+        [*SPOKEN, trouble(kind=e.PREPARING_REBALANCE, reason="removing member m on heartbeat expiration", **COORDINATOR)],
+        [UNEXPLAINED],
+    ),
+    "a client's": ([*SPOKEN, trouble(kind=e.CLIENT_POLL_TIMEOUT, broker="clients", source="client")], [UNEXPLAINED]),
+    "no cause": ([*SPOKEN, rebalance(members_before=2, cause="UNKNOWN")], ["the cause of 1 of its 1 rebalance is not known"]),
+    "no end": ([*SPOKEN, rebalance(members_before=2, outcome="ABANDONED")], ["the end of 1 of its 1 rebalance is not known"]),
+    "began with a trouble": (
+        [*SPOKEN, rebalance(members_before=2, cause="SESSION_TIMEOUT")],
+        ["1 rebalance of it began with a trouble that no entry explains"],
+    ),
+}
+
+
+def test_a_group_is_healthy_if_its_lines_show_that_and_else_it_is_said_why_not(lakehouse):
+    it = judged(lakehouse, *({**own, "group_id": group} for group, (rows, _) in CASES.items() for own in rows))
+    assert sorted(group for _, group in it.healthy) == sorted(group for group, (_, whys) in CASES.items() if not whys)
+    told = {group: [gap.why for gap in it.gaps if group in gap.groups] for group in CASES}
+    assert {group: [why.partition(":")[0] for why in whys] for group, whys in told.items()} == {
+        group: whys for group, (_, whys) in CASES.items()
+    }
+    for group, (rows, whys) in CASES.items():
+        if UNEXPLAINED in whys:
+            shown = "f:7" if rows[-1]["position"] else f"“{rows[-1]['reason']}”"
+            assert shown in told[group][0]
+
+
+def test_a_trouble_of_a_client_alone_is_told_before_what_is_missing(lakehouse):
+    it = judged(lakehouse, client(reason="Fetch position FetchPosition{offset=3} is out of range: error"))
+    assert [(gap.groups, gap.why.partition(":")[0]) for gap in it.gaps] == [(("payments",), why) for why in (UNEXPLAINED, BY_CLIENTS)]
+    assert "“Fetch position FetchPosition{offset=3} is out of range: error”" in it.gaps[0].why
+
+
+def test_an_entry_explains_a_line_about_the_instance_id_that_it_names(lakehouse):
+    fenced = [
+        line("", 5_000, kind=e.INSTANCE_FENCED, origin="f", position=at, instance_id=i, **COORDINATOR) for at, i in ((7, "i"), (8, "j"))
+    ]
+    told = finding(code="FENCED_INSTANCE", occurred_at=DAY + 6_000, details=json.dumps({"instance_id": "i"}))
+    (gap,) = judged(lakehouse, *SPOKEN, *fenced, told).gaps
+    assert (gap.why.partition(":")[0], "f:8" in gap.why) == (UNEXPLAINED, True)
+
+
+FETCH = "Error sending fetch request (sessionId=1, epoch=46) to node {}:"
+UNREACHED = {
+    "fetch": (FETCH.format(1), 5_000, True),
+    "long before": (FETCH.format(1), 5_000 - 10_001, False),
+    "long afterwards": (FETCH.format(1), 15_001, False),
+    "another node": (FETCH.format(2), 5_000, False),  # the entry tells of node 1
+    "commit": (f"{COMMIT}: The request timed out.", 5_000, True),
+    "another error": (COMMIT, 5_000, False),
+}
+
+
+def test_that_a_client_cannot_reach_a_broker_is_explained_by_what_happened_to_it(lakehouse):
+    details = json.dumps({"from_broker": "b1", "to_broker": "b2", "members_lost": []})
+    moved = finding(group_id="moved", code="COORDINATOR_MOVED", occurred_at=DAY + 5_000, details=details)
+    for group, (reason, at, _) in UNREACHED.items():
+        spoken = [line(group, broker="b1", coordinator_id=1, **COORDINATOR), transition("Stable", 0, 1, group=group)]
+        write(lakehouse, *spoken, {**client(at=at, reason=reason), "group_id": group}, app=group)
+    assert {group for gap in judged(lakehouse).gaps for group in gap.groups} == set(UNREACHED)
+    unexplained = {group for gap in judged(lakehouse, moved).gaps for group in gap.groups}
+    assert unexplained == {group for group, (_, _, explained) in UNREACHED.items() if not explained}
 
 
 def test_what_track_has_not_read_is_not_judged(lakehouse):
@@ -84,70 +177,9 @@ def test_nothing_is_healthy_by_application_logs_alone(lakehouse):
     assert "--describe --state --group 'payments'" in gap.next
 
 
-@pytest.mark.parametrize(
-    "reason", ["Fetch position FetchPosition{offset=3} is out of range: error", "Offset commit failed on partition o-1"]
-)
-def test_a_trouble_of_a_client_alone_is_told_before_what_is_missing(lakehouse, reason):
-    it = judged(lakehouse, line(broker="clients", source="client", kind=e.CLIENT_NOTE, reason=reason))
-    assert [(gap.groups, gap.why.partition(":")[0]) for gap in it.gaps] == [
-        (("payments",), "1 line tells of trouble that no entry explains"),
-        (("payments",), "only application logs name it"),
-    ]
-    assert f"“{reason}”" in it.gaps[0].why
-
-
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "(Re-)joining group",
-        "JoinGroup failed due to non-fatal error: MEMBER_ID_REQUIRED. Will set the member id as x and then rejoin.",
-        "rebalance failed due to 'The group member needs to have a valid member id before actually entering a consumer group.'",
-    ],
-)
-def test_the_first_join_of_a_member_is_no_trouble(lakehouse, reason):
-    it = judged(lakehouse, line(**COORDINATOR), line(at=1, broker="clients", source="client", kind=e.CLIENT_NOTE, reason=reason), STABLE)
-    assert it.all_clear
-
-
-def test_a_trouble_of_a_client_is_no_health_where_a_broker_speaks(lakehouse):
-    note = line(broker="clients", source="client", kind=e.CLIENT_NOTE, reason="Offset commit failed on partition orders-1 at offset 3")
-    it = judged(lakehouse, line(**COORDINATOR), note, STABLE)
-    assert [gap.why.partition(":")[0] for gap in it.gaps] == ["1 line tells of trouble that no entry explains"]
-
-
-def test_an_entry_by_application_logs_leaves_open_what_only_a_broker_knows(lakehouse):
-    it = judged(lakehouse, line(broker="clients", source="client", kind=e.CLIENT_JOINED), finding())
-    assert [gap.groups for gap in it.gaps] == [("payments",)]
-
-
-def test_a_rebalance_that_is_going_on_is_not_health(lakehouse):
-    it = judged(lakehouse, line(**COORDINATOR), STABLE, transition("PreparingRebalance", 10, 1))
-    assert reasons(it) == [(("payments",), "its state is PreparingRebalance when the lines end")]
-
-
 def test_groups_of_which_the_same_is_missing_share_a_gap(lakehouse):
     it = judged(lakehouse, line("a"), line("b"), line("c"))
     assert reasons(it) == [(("a", "b", "c"), "no line shows its state")]
-
-
-TROUBLES = {
-    "of its kind": {"kind": e.MEMBER_FAILED, **COORDINATOR},
-    "a note": {"kind": e.COORDINATOR_NOTE, "reason": "Failed to write empty metadata for group payments: x", **COORDINATOR},
-    "a step of a consumer group": {"kind": e.CONSUMER_GROUP_LOG, "state": e.EXPIRED, **COORDINATOR},
-    "a reason": {"kind": e.PREPARING_REBALANCE, "reason": "removing member m on heartbeat expiration", **COORDINATOR},
-    "a client's": {"kind": e.CLIENT_POLL_TIMEOUT, "broker": "clients", "source": "client"},
-}
-
-
-@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
-def test_a_line_that_tells_of_trouble_forbids_the_all_clear(lakehouse, trouble):
-    told = {"origin": "f", "position": 7, "member_id": "m", **trouble}
-    it = judged(lakehouse, line(**COORDINATOR), STABLE, line(at=5_000, **told))
-    assert not it.healthy
-    ((groups, why),) = reasons(it)
-    assert groups == ("payments",)
-    assert why.startswith("1 line tells of trouble that no entry explains")
-    assert "f:7" in why
 
 
 @pytest.mark.parametrize(
@@ -165,61 +197,10 @@ def test_an_entry_explains_a_line_that_names_no_group(lakehouse, explained):
     assert judged(lakehouse, finding(code="FENCED_INSTANCE", **explained)).gaps == []
 
 
-@pytest.mark.parametrize(("instance_id", "explained"), [("i", True), ("j", False)])
-def test_an_entry_explains_a_line_about_the_instance_id_that_it_names(lakehouse, instance_id, explained):
-    fenced = line("", 5_000, kind=e.INSTANCE_FENCED, origin="f", position=7, instance_id="i", **COORDINATOR)
-    told = finding(code="FENCED_INSTANCE", occurred_at=DAY + 6_000, details=json.dumps({"instance_id": instance_id}))
-    assert (judged(lakehouse, line(**COORDINATOR), STABLE, fenced, told).gaps == []) is explained
-
-
-FETCH = "Error sending fetch request (sessionId=1, epoch=46) to node {}:"
-
-
-@pytest.mark.parametrize(
-    ("reason", "at", "explained"),
-    [
-        (FETCH.format(1), 5_000, True),
-        (FETCH.format(1), 5_000 - 10_001, False),
-        (FETCH.format(1), 15_001, False),
-        (FETCH.format(2), 5_000, False),  # the entry tells of node 1
-        ("Offset commit failed on partition o-1 at offset 3: The request timed out.", 5_000, True),
-        ("Offset commit failed on partition o-1 at offset 3", 5_000, False),
-    ],
-)
-def test_that_a_client_cannot_reach_a_broker_is_explained_by_what_happened_to_it(lakehouse, reason, at, explained):
-    details = json.dumps({"from_broker": "b1", "to_broker": "b2", "members_lost": []})
-    moved = finding(group_id="moved", code="COORDINATOR_MOVED", occurred_at=DAY + 5_000, details=details)
-    note = line(at=at, broker="clients", source="client", kind=e.CLIENT_NOTE, reason=reason)
-    own = [line(broker="b1", coordinator_id=1, **COORDINATOR), STABLE, note]
-    assert judged(lakehouse, *own).gaps
-    assert (judged(lakehouse, moved).gaps == []) is explained
-
-
-OVERTAKEN = "rebalance failed due to 'The group is rebalancing, so a rejoin is needed.' (RebalanceInProgressException)"
-
-
-def test_that_a_group_rebalances_is_no_trouble_of_a_client_alone(lakehouse):
-    it = judged(lakehouse, line(kind=e.CLIENT_REJOINS, broker="clients", source="client", reason=OVERTAKEN))
-    assert [gap.why.partition(":")[0] for gap in it.gaps] == ["only application logs name it"]
-
-
 def test_a_failed_join_of_a_rebalance_that_is_told_is_no_trouble(lakehouse):
     failed = line(at=5_000, kind=e.CLIENT_REJOINS, broker="clients", source="client", reason=OVERTAKEN)
     assert judged(lakehouse, line(**COORDINATOR), STABLE, failed).gaps
     assert judged(lakehouse, rebalance(start=4_000, members_before=1)).all_clear
-
-
-@pytest.mark.parametrize(
-    ("told", "why"),
-    [
-        ({"cause": "UNKNOWN"}, "the cause of 1 of its 1 rebalance is not known"),
-        ({"outcome": "ABANDONED"}, "the end of 1 of its 1 rebalance is not known"),
-        ({"cause": "SESSION_TIMEOUT"}, "1 rebalance of it began with a trouble that no entry explains"),
-    ],
-)
-def test_its_rebalances_are_part_of_its_health(lakehouse, told, why):
-    it = judged(lakehouse, line(**COORDINATOR), STABLE, rebalance(members_before=2, **told))
-    assert reasons(it) == [(("payments",), why)]
 
 
 def test_a_coordinator_whose_log_ends_early_shows_no_health_after_that(lakehouse):

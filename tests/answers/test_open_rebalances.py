@@ -14,7 +14,7 @@ from jobs.cli import entry
 from jobs.cli.output.report_text import render
 from jobs.common.exit_codes import DONE, NEEDS_ATTENTION
 from schemas.tables import PROVISIONAL_TABLES
-from tests.answers.asking import asked
+from tests.answers.asking import asked, reader_of
 from tests.dashboard.saved_page import page_of
 from tests.lakehouse.rows import DAY, MEMBER, line, open_rebalance, provisional, rebalance, transition, write
 
@@ -26,12 +26,12 @@ KNOWN = {"limit_ms": 5 * MINUTE, "member_id": "late-1", "client_id": "late", "ca
 
 def text(lakehouse, **scope):
     out = io.StringIO()
-    render(report.read_report(lakehouse, report.Scope(**scope)), Console(file=out, width=80, color_system=None))
+    render(report.read_report(reader_of(lakehouse), report.Scope(**scope)), Console(file=out, width=80, color_system=None))
     return " ".join(out.getvalue().split())
 
 
 def entries(lakehouse, **scope):
-    return report.read_overview(lakehouse, report.Scope(**scope)).attention
+    return report.read_overview(reader_of(lakehouse), report.Scope(**scope)).attention
 
 
 def fails(lakehouse, least):
@@ -119,7 +119,7 @@ def test_it_has_its_place_in_every_list_and_none_once_it_has_ended(lakehouse):
     for batch, waits_for in ((2, "ANSWERS"), (3, None)):
         (row,) = asked(lakehouse, "rebalances")
         assert (row["outcome"], row["total_ms"], row["waits_for"]) == ("COMPLETED", 4 * MINUTE, waits_for)
-        assert report.read_report(lakehouse).groups[0]["rebalancing_ms"] == 4 * MINUTE
+        assert report.read_report(reader_of(lakehouse)).groups[0]["rebalancing_ms"] == 4 * MINUTE
         assert entries(lakehouse) == []
         write(lakehouse, rebalance(start=MINUTE, total=4 * MINUTE, joined_at=DAY + 4 * MINUTE), batch=batch + 1)
 

@@ -157,9 +157,8 @@ def test_values_of_no_use(name, given, said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", questions.names())
-def test_an_empty_lakehouse_answers_everything_with_nothing(lakehouse, name):
-    assert asked(lakehouse, name) == []
+def test_an_empty_lakehouse_answers_everything_with_nothing(lakehouse):
+    assert [name for name in questions.names() if asked(lakehouse, name)] == []
 
 
 def test_values_are_bound_not_pasted(lakehouse):
