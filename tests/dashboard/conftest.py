@@ -23,9 +23,9 @@ def lakehouse(tmp_path):
     return empty_lakehouse(tmp_path / "lake")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def serve():
-    """Serves a lakehouse until the test ends. Readers need it too: a page that is still open complains of a server that is gone."""
+    """Serves lakehouses until the tests of a file end: a page that is still open complains of a server that is gone."""
     with ExitStack() as stack:
         yield lambda lakehouse: stack.enter_context(serving(lakehouse))
 

@@ -10,16 +10,16 @@ import pytest
 
 from jobs.answers import ask, questions
 from jobs.answers.as_json import for_browser
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.cli import entry
 from jobs.dashboard.pages import PAGES
 from tests.dashboard.serving import serving
-from tests.lakehouse.rows import DAY, finding, line, rebalance, transition, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, transition, write
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def filled(lakehouse):
+def fill(lakehouse):
     write(
         lakehouse,
         line(),
@@ -28,37 +28,53 @@ def filled(lakehouse):
         *(rebalance(start=1_000 * number, generation=number, unavailable_partition_ms=number, members_before=3) for number in range(5)),
         finding(client_id="app-1", client_host="10.0.0.7"),
     )
+    return lakehouse
 
 
-@pytest.mark.usefixtures("filled")
-def test_answers_are_those_of_the_named_questions(served, lakehouse):
+@pytest.fixture
+def filled(lakehouse):
+    return fill(lakehouse)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A filled lakehouse that nobody writes to."""
+    return fill(empty_lakehouse(tmp_path_factory.mktemp("kept") / "lake"))
+
+
+@pytest.fixture(scope="module")
+def shown(serve, kept):
+    """A dashboard of it."""
+    return serve(kept)
+
+
+def test_answers_are_those_of_the_named_questions(shown, kept):
+    reader = QuestionReader(kept)
     for name in questions.names():
         given = {"group": "payments"} if "group" in questions.load(name).names else {}
-        answer = ask.BoundQuestion(lakehouse, questions.load(name), given).answer()
-        told = served.json(f"ask/{name}", **given)
+        answer = ask.BoundQuestion(reader, questions.load(name), given).answer()
+        told = shown.json(f"ask/{name}", **given)
         assert (told["columns"], told["rows"]) == (list(answer.columns), json.loads(for_browser(answer.rows))), name
 
 
-@pytest.mark.usefixtures("filled")
-def test_an_answer_as_a_file_is_what_the_command_prints(served, lakehouse, capfd):
+def test_an_answer_as_a_file_is_what_the_command_prints(shown, kept, capfd):
     for form, media in (("csv", "text/csv; charset=utf-8"), ("json", "application/json")):
-        status, headers, body = served.get(f"/api/export/findings.{form}", group="payments", limit="5")
+        status, headers, body = shown.get(f"/api/export/findings.{form}", group="payments", limit="5")
         assert (status, headers["Content-Type"]) == (200, media)
         assert headers["Content-Disposition"] == f'attachment; filename="findings.{form}"'
-        entry.main(["ask", "findings", "--lakehouse", str(lakehouse), "--group", "payments", "--limit", "5", "--format", form])
+        entry.main(["ask", "findings", "--lakehouse", str(kept), "--group", "payments", "--limit", "5", "--format", form])
         assert body.decode() == capfd.readouterr().out
-    assert served.get("/api/export/findings.xls")[0] == 404
-    status, _, body = served.get("/api/export/findings.csv", limit="no")
+    assert shown.get("/api/export/findings.xls")[0] == 404
+    status, _, body = shown.get("/api/export/findings.csv", limit="no")
     assert (status, json.loads(body)["problem"]) == (400, "limit: must be a whole number from 1 to 1000000, not no")
 
 
-@pytest.mark.usefixtures("filled")
-def test_a_question_says_what_its_parameters_take(served):
-    known = {one["name"]: {each["name"]: each for each in one["parameters"]} for one in served.json("questions")}
+def test_a_question_says_what_its_parameters_take(shown):
+    known = {one["name"]: {each["name"]: each for each in one["parameters"]} for one in shown.json("questions")}
     assert known["culprits-by"]["by"]["choices"] == ["application", "host", "software"]
     assert known["findings"]["severity"]["choices"] == ["ERROR", "WARNING", "INFO"]
     assert (known["findings"]["group"]["option"], known["findings"]["text"]["option"]) == (True, False)
-    assert served.json("ask/findings")["kinds"][:3] == ["text", "time", "text"]
+    assert shown.json("ask/findings")["kinds"][:3] == ["text", "time", "text"]
 
 
 @pytest.mark.usefixtures("filled")
@@ -84,22 +100,21 @@ def test_the_version_changes_with_the_tables_alone(served, lakehouse):
     assert after["version"] != before["version"]
 
 
-@pytest.mark.usefixtures("filled")
-def test_rows_are_those_of_the_tables(served):
-    rows = served.json("rows/rebalances", cluster="c", group="payments")["rows"]
+def test_rows_are_those_of_the_tables(shown):
+    rows = shown.json("rows/rebalances", cluster="c", group="payments")["rows"]
     assert [(row["started_at"], row["generation"], row["look"]) for row in rows] == [(DAY + 1_000 * n, n, "came") for n in range(5)]
-    part = served.json("rows/rebalances", cluster="c", group="payments", since=DAY + 3_500, until=DAY + 3_900, limit=1)
+    part = shown.json("rows/rebalances", cluster="c", group="payments", since=DAY + 3_500, until=DAY + 3_900, limit=1)
     assert ([row["generation"] for row in part["rows"]], part["cut"]) == ([2], True)
-    (found,) = served.json("rows/findings", cluster="c", group="payments")["rows"]
+    (found,) = shown.json("rows/findings", cluster="c", group="payments")["rows"]
     assert found["details"] == {}
 
 
-def test_what_cannot_be_asked_is_refused_in_a_sentence(served):
+def test_what_cannot_be_asked_is_refused_in_a_sentence(shown):
     for path, values in (("ask/worse", {}), ("ask/worst", {"limit": "-1"}), ("rows/x", {}), ("rows/states", {}), ("rows/rebalance", {})):
-        status, _, body = served.get(f"/api/{path}", **values)
+        status, _, body = shown.get(f"/api/{path}", **values)
         assert status == 400
         assert json.loads(body)["problem"]
-    status, _, body = served.get("/api/rows/states", cluster="c", group="g", until="tomorrow")
+    status, _, body = shown.get("/api/rows/states", cluster="c", group="g", until="tomorrow")
     assert status == 400
     assert "whole milliseconds" in json.loads(body)["problem"]
 
@@ -120,37 +135,36 @@ def test_an_empty_lakehouse_has_no_rows(served):
     assert served.json("health")["ok"] is None
 
 
-def test_pages_load_nothing_from_elsewhere_and_run_no_script_in_them(served):
+def test_pages_load_nothing_from_elsewhere_and_run_no_script_in_them(shown):
     for page in PAGES:
-        status, headers, body = served.get(page.path)
+        status, headers, body = shown.get(page.path)
         assert status == 200
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert body.count(b"<script") == body.count(b'<script src="/assets/') + body.count(b'<script type="module" src="/assets/')
-        assert served.get(f"/assets/{page.module}")[0] == 200
+        assert shown.get(f"/assets/{page.module}")[0] == 200
         for foreign in (b"http:", b"https:", b"//"):
             assert foreign not in body
 
 
-def test_other_addresses_are_not_found(served):
+def test_other_addresses_are_not_found(shown):
     for path in ("/nothing", "/assets/nothing.js", "/assets/..%2fapp.py", "/assets/%2e%2e%2fapp.py"):
-        status, _, body = served.get(path)
+        status, _, body = shown.get(path)
         assert status == 404
         assert b"There is no such page" in body
 
 
-def test_a_page_elsewhere_cannot_give_its_name_to_this_machine(served):
-    assert served.get("/api/version", headers={"Host": "evil.example"})[0] == 400
-    assert served.get("/api/version", headers={"Host": "localhost:1"})[0] == 200
+def test_a_page_elsewhere_cannot_give_its_name_to_this_machine(shown):
+    assert shown.get("/api/version", headers={"Host": "evil.example"})[0] == 400
+    assert shown.get("/api/version", headers={"Host": "localhost:1"})[0] == 200
 
 
-@pytest.mark.usefixtures("filled")
-def test_it_loads_no_library_that_it_does_not_need(lakehouse):
+def test_it_loads_no_library_that_it_does_not_need(kept):
     """DuckDB loads pandas and pyarrow with the first value that is bound, unless they are hidden from it: 80 MB, and half a second."""
     program = (
         "import sys; from pathlib import Path; from jobs.answers.report import read_overview;"
         "from jobs.dashboard import app, first_page, queries;"
-        f"store = app.Store(Path({str(lakehouse)!r}));"
+        f"store = app.Store(Path({str(kept)!r}));"
         "store.reply(('ask',), lambda reader: queries.answer(reader, 'groups', {'group': 'payments'}));"
         "store.reply(('overview',), lambda reader: first_page.first_page(reader, read_overview(reader)));"
         "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy') if name in sys.modules])"

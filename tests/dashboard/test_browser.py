@@ -8,11 +8,13 @@ from functools import partial
 import pytest
 
 from jobs.answers import ask, questions
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.text import printable
 from jobs.common.times import duration
 from jobs.dashboard.pages import PAGES
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
+from tests.effort import long
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, open_rebalance, rebalance, row, transition, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
@@ -21,10 +23,25 @@ HOSTILE = "<script>document.title='owned'</script>\u202eevil<img src=x onerror=\
 OTHER = MEMBER.replace("app-1", "app-2")
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A lakehouse with the story of two groups."""
+    lakehouse = empty_lakehouse(tmp_path_factory.mktemp("told") / "lake")
+    for batch, group in enumerate(("payments", "orders")):
+        story(lakehouse, group, batch)
+    return lakehouse
+
+
+@pytest.fixture(scope="module")
+def shown(serve, told):
+    """A dashboard of it."""
+    return serve(told)
+
+
 @pytest.fixture
-def reader(reader, served):
-    """Tabs of the dashboard over the lakehouse of the test."""
-    return partial(reader, served.url)
+def pages(reader, shown):
+    """Tabs of that dashboard."""
+    return partial(reader, shown.url)
 
 
 def request(kind, at, until, member, generation=2, **values):
@@ -65,31 +82,18 @@ def rebalance_id(served, group="payments"):
     return served.json("rows/rebalances", cluster="c", group=group)["rows"][-1]["id"]
 
 
-def test_every_page_says_what_is_missing(browser, tmp_path):
-    with serving(tmp_path / "none") as served:
-        its = browsing.Reader(browser, served.url)
-        for page in PAGES:
-            its.open(page.path)
-            assert len(its.text()) > 10, page.path
-        its.open("/", cluster="c")
-        assert "no lakehouse at" in its.text()
-        its.close()
-
-
-@pytest.mark.usefixtures("served")
-def test_an_empty_lakehouse_is_no_error(reader):
-    its = reader().open("/")
+def test_an_empty_lakehouse_is_no_error(reader, served):
+    its = reader(served.url).open("/")
     assert "No line read so far names a consumer group." in its.text()
     assert "do not mention" in its.open("/group", cluster="c", group="g").text()
     assert "There is no such rebalance" in its.open("/rebalance", id="rffff").text()
 
 
-def test_the_group_says_what_happened_and_the_rebalance_who_held_it_up(reader, served, lakehouse):
-    story(lakehouse)
-    its = reader().open("/group", cluster="c", group="payments")
+def test_the_group_says_what_happened_and_the_rebalance_who_held_it_up(pages, shown):
+    its = pages().open("/group", cluster="c", group="payments")
     assert "SESSION_TIMEOUT" in its.text(".entries")
     assert "Look at it." in its.text(".entries")
-    its.open("/rebalance", cluster="c", group="payments", id=rebalance_id(served))
+    its.open("/rebalance", cluster="c", group="payments", id=rebalance_id(shown))
     text = its.text()
     assert "MEMBER_JOINED by app-2@10.0.0.8 d5592b52" in text
     assert "It took 3.0 s: 3.0 s until all had joined, longest for app-1@10.0.0.7 d5592b52, which came back after 2.9 s" in text
@@ -97,11 +101,11 @@ def test_the_group_says_what_happened_and_the_rebalance_who_held_it_up(reader, s
     assert "orders-0 orders-1" in text
 
 
-def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse):
+def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, served, lakehouse):
     known = {"awaited": [MEMBER, OTHER], "awaited_unnamed": 1, "members_before": 3, "client_id": "app-3", "member_id": OTHER}
     rows = line(at=0), line(at=400_000), {**transition("PreparingRebalance", 60_000, 1), "group_id": "stuck"}
     write(lakehouse, *rows, line(group="stuck", at=60_000), open_rebalance("stuck", start=60_000, total=6_000, **known))
-    its = reader().open("/")
+    its = reader(served.url).open("/")
     assert its.text("h1").startswith("stuck: The group has been in its join phase (PreparingRebalance) since 2026-11-21 00:01:00 UTC")
     assert "1 error OPEN_REBALANCE stuck" in its.text()
     its.open("/group", cluster="c", group="stuck")
@@ -120,20 +124,19 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse)
     assert its.wrong == []
 
 
-def test_every_number_is_that_of_the_named_question(reader, lakehouse):
-    story(lakehouse)
-    story(lakehouse, group="orders", batch=1)
+def test_every_number_is_that_of_the_named_question(pages, told):
+    reader = QuestionReader(told)
 
     def asked(name, **given):
-        return ask.BoundQuestion(lakehouse, questions.load(name), given).answer().by_name()
+        return ask.BoundQuestion(reader, questions.load(name), given).answer().by_name()
 
-    its = reader().open("/")
+    its = pages().open("/")
     states = [f"{one['groups']} {one['state']}, {one['members']} members" for one in asked("states")]
     assert [" ".join(text.split()) for text in its.page.locator(".facts > li").all_inner_texts()] == states
-    shown = its.page.locator("section:has(> h2:text('Worst groups')) tbody tr").all()
+    lines = its.page.locator("section:has(> h2:text('Worst groups')) tbody tr").all()
     worst = asked("worst")
-    assert len(shown) == len(worst) == 2
-    for line_shown, one in zip(shown, worst, strict=True):
+    assert len(lines) == len(worst) == 2
+    for line_shown, one in zip(lines, worst, strict=True):
         cells = [" ".join(text.split()) for text in line_shown.locator("td").all_inner_texts()]
         assert cells == [
             one["group_id"],
@@ -160,18 +163,19 @@ def test_every_number_is_that_of_the_named_question(reader, lakehouse):
     assert one["end_kind"] is None or "SESSION_TIMEOUT" in its.text("#table")
 
 
-def test_hostile_names_are_shown_and_do_nothing(reader, served, lakehouse):
+@pytest.mark.parametrize(
+    "places",
+    [
+        (("/", {}), ("/group", {"cluster": "c", "group": HOSTILE}), ("/rebalance", {})),
+        long((("/groups", {}), ("/group", {"cluster": "c", "group": HOSTILE, "tab": "steps"}))),
+    ],
+)
+def test_hostile_names_are_shown_and_do_nothing(reader, served, lakehouse, places):
     story(lakehouse, group=HOSTILE, reason=HOSTILE, protocol=HOSTILE)
-    its = reader()
+    its = reader(served.url)
     found = rebalance_id(served, HOSTILE)
-    for path, values in (
-        ("/", {}),
-        ("/groups", {}),
-        ("/group", {"cluster": "c", "group": HOSTILE}),
-        ("/group", {"cluster": "c", "group": HOSTILE, "tab": "steps"}),
-        ("/rebalance", {"id": found}),
-    ):
-        its.open(path, **values)
+    for path, values in places:
+        its.open(path, **values | ({"id": found} if path == "/rebalance" else {}))
         assert "<script>document.title" in its.page.inner_text("main"), path
         assert "\u202e" not in its.page.inner_text("body")
         assert "\\u202eevil" in its.page.inner_text("body")
@@ -179,24 +183,22 @@ def test_hostile_names_are_shown_and_do_nothing(reader, served, lakehouse):
         assert its.page.title() != "owned"
 
 
-def test_a_link_holds_what_is_seen(reader, lakehouse):
-    story(lakehouse)
-    its = reader().open(
+def test_a_link_holds_what_is_seen(pages):
+    its = pages().open(
         "/group", cluster="c", group="payments", **{"from": DAY + 18_000, "to": DAY + 25_000}, tab="members", lanes="clients", tz="local"
     )
     seen = its.text()
     assert "00:00:18 to 00:00:25" in its.text(".timeline-tools")
     its.page.click("[role=tab]:has-text('Findings')")
     its.page.wait_for_url("**tab=findings**")
-    again = reader(timezone_id="UTC").open(f"/group?{its.page.url.partition('?')[2]}")
+    again = pages(timezone_id="UTC").open(f"/group?{its.page.url.partition('?')[2]}")
     assert again.page.locator("[aria-selected=true]").inner_text().startswith("Findings")
     assert "00:00:18 to 00:00:25" in again.text(".timeline-tools")
     assert seen != again.text()
 
 
-def test_the_timeline_follows_keys_and_pointer(reader, served, lakehouse):
-    story(lakehouse)
-    its = reader().open("/group", cluster="c", group="payments")
+def test_the_timeline_follows_keys_and_pointer(pages, shown):
+    its = pages().open("/group", cluster="c", group="payments")
     its.page.focus(".timeline-canvas")
     for key in ("n", "n"):
         its.page.keyboard.press(key)
@@ -208,19 +210,18 @@ def test_the_timeline_follows_keys_and_pointer(reader, served, lakehouse):
     its.page.wait_for_url(lambda url: "from=" not in url)
     its.page.keyboard.press("Enter")
     its.page.wait_for_url("**/rebalance?**")
-    assert rebalance_id(served) in its.drawn().page.url
+    assert rebalance_id(shown) in its.drawn().page.url
     its.page.keyboard.press("p")
-    its.page.wait_for_url(lambda url: rebalance_id(served) not in url)
+    its.page.wait_for_url(lambda url: rebalance_id(shown) not in url)
     assert "start-up" in its.drawn().text("h1")
 
 
-def test_everything_can_be_reached_by_keyboard(reader, lakehouse):
-    story(lakehouse)
-    its = reader().open("/")
+def test_everything_can_be_reached_by_keyboard(pages):
+    its = pages().open("/")
     its.page.keyboard.press("Tab")
     assert its.page.evaluate("document.activeElement.textContent") == "Skip to the content"
     reached = set()
-    for _ in range(60):
+    for _ in range(90):
         its.page.keyboard.press("Tab")
         reached.add(its.page.evaluate("document.activeElement.textContent.trim()"))
     assert {"At a glance", "Groups", "UTC", "payments", "what to change"} <= reached
@@ -231,11 +232,14 @@ def test_everything_can_be_reached_by_keyboard(reader, lakehouse):
     assert its.page.get_attribute("html", "data-theme") == "dark"
 
 
-def test_a_page_follows_the_tables(browser, tmp_path):
+def test_every_page_says_what_is_missing_and_a_page_follows_the_tables(browser, tmp_path):
     with serving(tmp_path / "lake") as served:
         its = browsing.Reader(browser, served.url)
+        for page in PAGES:
+            its.open(page.path)
+            assert len(its.text()) > 10, page.path
         its.open("/group", cluster="c", group="payments")
-        assert "no lakehouse" in its.text()
+        assert "no lakehouse at" in its.text()
         lakehouse = empty_lakehouse(tmp_path / "lake")
         story(lakehouse)
         its.page.wait_for_selector("h1:text('payments')")
@@ -245,9 +249,8 @@ def test_a_page_follows_the_tables(browser, tmp_path):
         its.close()
 
 
-@pytest.mark.usefixtures("served")
-def test_the_pages_write_times_and_names_as_the_terminal_does(reader):
-    its = reader().open("/")
+def test_the_pages_write_times_and_names_as_the_terminal_does(pages):
+    its = pages().open("/")
     spans = [0, 999, 1_000, 59_949, 59_950, 60_000, 61_499, 3_599_999, 3_600_000, 7_260_000, 172_799_499, 172_800_000, 900_000_000]
     format_js = "async (values) => { const its = await import('/assets/format.js'); return values.map((value) => its.duration(value)); }"
     assert its.page.evaluate(format_js, spans) == [duration(span) for span in spans]

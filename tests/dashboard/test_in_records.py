@@ -11,7 +11,7 @@ from jobs.answers.in_records import Records
 from jobs.answers.report import read_report
 from tests.dashboard import browsing
 from tests.dashboard.saved_page import page_of
-from tests.lakehouse.rows import DAY, MEMBER, line, rebalance, row, stopped, transition, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, line, rebalance, row, stopped, transition, write
 
 pytestmark = pytest.mark.slow
 seen = pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)
@@ -49,19 +49,31 @@ def story(lakehouse):
         polled(60_000, ("orders-1", 1_600, 1_500)),
         polled(85_000, ("a-0", 1, 1), group="other"),
     )  # fmt: skip
+    return lakehouse
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A lakehouse of the story."""
+    return story(empty_lakehouse(tmp_path_factory.mktemp("told") / "lake"))
+
+
+@pytest.fixture(scope="module")
+def shown(serve, told):
+    """A dashboard of it."""
+    return serve(told)
 
 
 def lag(served, **values):
     return [(point["at"] - DAY, point["lag"]) for point in served.json("rows/lag", **OF, **values)["rows"]]
 
 
-def test_the_lag_is_that_of_all_partitions_as_last_polled(served, lakehouse):
-    story(lakehouse)
-    assert lag(served) == [(5_000, 10), (24_000, 1_350), (40_000, 750), (60_000, 0), (85_000, 0)]
-    assert lag(served, since=DAY + 30_000, until=DAY + 50_000) == [(30_000, 1_350), (40_000, 750)]
-    assert lag(served, since=DAY + 30_000, until=DAY + 35_000) == [(30_000, 1_350)], "no poll, and nothing changed"
-    assert lag(served, until=DAY + 4_000) == []
-    assert lag(served, limit=2) == [(24_000, 1_350), (60_000, 0)], "the largest of each half"
+def test_the_lag_is_that_of_all_partitions_as_last_polled(shown):
+    assert lag(shown) == [(5_000, 10), (24_000, 1_350), (40_000, 750), (60_000, 0), (85_000, 0)]
+    assert lag(shown, since=DAY + 30_000, until=DAY + 50_000) == [(30_000, 1_350), (40_000, 750)]
+    assert lag(shown, since=DAY + 30_000, until=DAY + 35_000) == [(30_000, 1_350)], "no poll, and nothing changed"
+    assert lag(shown, until=DAY + 4_000) == []
+    assert lag(shown, limit=2) == [(24_000, 1_350), (60_000, 0)], "the largest of each half"
 
 
 def test_there_are_at_most_so_many_points_and_the_largest_is_one(served, lakehouse):
@@ -72,16 +84,15 @@ def test_there_are_at_most_so_many_points_and_the_largest_is_one(served, lakehou
     assert points == sorted(points)
 
 
-def test_pages_have_the_figures_of_the_tables(served, lakehouse):
-    story(lakehouse)
-    rows = served.json("group", **OF)["rebalances"]["rows"]
+def test_pages_have_the_figures_of_the_tables(shown):
+    rows = shown.json("group", **OF)["rebalances"]["rows"]
     known = {"reread_min": 0, "reread_max": 133, "lag_added": 1_350, "catch_up_ms": 12_000}
     known |= {"read_twice": "0 to 133", "in_records": "up to 133 records read twice, lag +1,350, back after 12.0 s"}
     assert [{name: one[name] for name in known} for one in rows] == [Records().figures() | {"read_twice": "-", "in_records": ""}, known]
-    page = served.json("rebalance", id=rows[1]["id"])
+    page = shown.json("rebalance", id=rows[1]["id"])
     assert page["rebalance"].items() >= known.items()
     assert [(one["partition"], one["read_twice"]) for one in page["stopped"]] == [("orders-0", "0 to 66"), ("orders-1", "0 to 67")]
-    assert served.json("rebalance", id=rows[0]["id"])["stopped"] == []
+    assert shown.json("rebalance", id=rows[0]["id"])["stopped"] == []
 
 
 def test_tables_without_offsets_have_pages(served, lakehouse):
@@ -92,9 +103,8 @@ def test_tables_without_offsets_have_pages(served, lakehouse):
 
 
 @seen
-def test_a_group_has_a_lane_of_its_lag_and_its_rebalances_what_they_cost_in_records(reader, served, lakehouse):
-    story(lakehouse)
-    its = reader(served.url).open("/group", **OF)
+def test_a_group_has_a_lane_of_its_lag_and_its_rebalances_what_they_cost_in_records(reader, shown):
+    its = reader(shown.url).open("/group", **OF)
     canvas = its.page.locator(".timeline-canvas")
     expect(canvas).to_have_attribute("aria-label", "Timeline: 2 rebalances, 0 findings, 1 lane; lag at most 1,350 records")
     expect(its.page.locator(".legend")).to_contain_text("lag: records behind the committed offsets, as polled")
@@ -114,15 +124,17 @@ def test_a_group_has_a_lane_of_its_lag_and_its_rebalances_what_they_cost_in_reco
     its.drawn()
     stops = its.page.locator("section:has(> h2:has-text('Partitions that stopped'))")
     assert "up to 133 records read twice" in stops.locator("h2").inner_text()
-    shown = [" ".join(text.split()) for text in stops.locator("tbody tr").all_inner_texts()]
-    assert shown[1] == "orders-1 00:00:16.000 app-1 d5592b52 700 00:00:23.400 app-2 700 3.4 s +750 0 to 67"
+    rows = [" ".join(text.split()) for text in stops.locator("tbody tr").all_inner_texts()]
+    assert rows[1] == "orders-1 00:00:16.000 app-1 d5592b52 700 00:00:23.400 app-2 700 3.4 s +750 0 to 67"
     its.page.click("text=All figures")
     assert "records read twice 0 to 133 lag added +1,350 until the lag was back 12.0 s" in its.text(".figures")
 
 
 @seen
-def test_without_polls_there_is_no_lane_and_without_offsets_no_column(reader, served, lakehouse):
+def test_without_polls_there_is_no_lane_and_without_offsets_no_column_and_a_share_group_has_none(reader, served, lakehouse):
     write(lakehouse, line(), line(at=90_000), rebalance(start=20_000), row("member_sessions", group_id="payments", member_id=MEMBER))
+    logged = {"source": "coordinator", "kind": "CONSUMER_GROUP_LOG", "state": "JOINED", "protocol_type": "share"}
+    write(lakehouse, line("shared", **logged), line("shared", 5_000, position=2, **logged), batch=1)
     its = reader(served.url).open("/group", **OF)
     label = its.page.locator(".timeline-canvas").get_attribute("aria-label")
     assert label == "Timeline: 1 rebalance, 0 findings, 1 lane"
@@ -132,20 +144,13 @@ def test_without_polls_there_is_no_lane_and_without_offsets_no_column(reader, se
     its.page.locator("#table a").first.click()
     its.page.wait_for_url("**/rebalance?**")
     assert "Partitions that stopped" not in its.drawn().text()
-
-
-@seen
-def test_a_share_group_says_that_it_has_no_offsets(reader, served, lakehouse):
-    logged = {"source": "coordinator", "kind": "CONSUMER_GROUP_LOG", "protocol_type": "share"}
-    write(lakehouse, line("shared", state="JOINED", **logged), line("shared", 5_000, state="JOINED", position=2, **logged))
-    its = reader(served.url).open("/group", cluster="c", group="shared")
+    its.open("/group", cluster="c", group="shared")
     assert "Share groups have no committed offsets: records are delivered again one by one." in its.text()
 
 
 @seen
-def test_a_saved_report_has_the_lane(browser, tmp_path, lakehouse):
-    story(lakehouse)
-    page = page_of(lakehouse, read_report(lakehouse))
+def test_a_saved_report_has_the_lane(browser, tmp_path, told):
+    page = page_of(told, read_report(told))
     (held,) = page.at("rows/lag?cluster=c&group=payments")
     assert max(point["lag"] for point in held["rows"]) == 1_350
     (tmp_path / "out.html").write_text(page.source)

@@ -19,7 +19,7 @@ from jobs.common import exit_codes
 from jobs.common.times import EPOCH
 from tests.dashboard import saved_page
 from tests.dashboard.saved_page import Page
-from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, transition, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def page_of(lakehouse, inputs=(), limit=200, **scope):
     return saved_page.page_of(lakehouse, read_report(lakehouse, Scope(**scope), limit=limit), inputs, limit)
 
 
-def incident(lakehouse, cluster="c", **values):
+def incident(lakehouse, cluster="c", batch=0, **values):
     """A member goes silent; its group rebalances without it."""
     evidence = json.dumps([{"source": "coordinator", "origin": "broker-1/server.log", "position": 1}])
     known = {"occurred_at": DAY + 20_000, "member_id": MEMBER, "client_id": "app-1", "client_host": "10.0.0.7", "evidence": evidence}
@@ -62,12 +62,24 @@ def incident(lakehouse, cluster="c", **values):
         member(MEMBER, 1_000, 20_000),
         finding(**known | {"details": details} | values),
     )  # fmt: skip
-    write(lakehouse, *({**each, "cluster": cluster} for each in rows))
+    write(lakehouse, *({**each, "cluster": cluster} for each in rows), batch=batch)
 
 
-def test_a_page_holds_what_happened_to_whom_what_it_cost_and_what_to_do(lakehouse):
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A lakehouse of that, which nobody writes to."""
+    lakehouse = empty_lakehouse(tmp_path_factory.mktemp("told") / "lake")
     incident(lakehouse)
-    page = page_of(lakehouse)
+    return lakehouse
+
+
+@pytest.fixture(scope="module")
+def page(told):
+    """Its page."""
+    return page_of(told)
+
+
+def test_a_page_holds_what_happened_to_whom_what_it_cost_and_what_to_do(page):
     (one,) = page.entries
     assert (one["severity"], one["code"], one["groups"], one["subject"]) == ("ERROR", "SESSION_TIMEOUT", ["payments"], "payments")
     assert (one["headline"], one["clients"]) == ("payments: It went silent.", "app-1@10.0.0.7")
@@ -81,9 +93,8 @@ def test_a_page_holds_what_happened_to_whom_what_it_cost_and_what_to_do(lakehous
     assert [row["code"] for row in rebalance["findings"]] == ["SESSION_TIMEOUT"]
 
 
-def test_without_scripts_a_page_is_the_report_as_text(lakehouse):
-    incident(lakehouse)
-    text = page_of(lakehouse).text
+def test_without_scripts_a_page_is_the_report_as_text(page):
+    text = page.text
     assert "What needs attention (1 error), 2026-11-21 UTC First what brokers did" in text
     assert " 1. ERROR SESSION_TIMEOUT payments 00:00:20" in text
     assert "Cost 1 rebalance, 3.0 s of rebalancing, 1 min 20 s of unowned partition time (sum) Advice Look at it." in text
@@ -104,9 +115,7 @@ def test_a_broker_that_groups_left_is_a_band_through_all_groups(lakehouse):
     assert page_of(lakehouse).entries[0]["away"] == {"from": DAY + 15_000, "to": DAY + 40_000, "text": "groups left b3"}
 
 
-def test_a_page_loads_nothing(lakehouse):
-    incident(lakehouse)
-    page = page_of(lakehouse)
+def test_a_page_loads_nothing(page):
     assert not {"link", "img", "iframe", "object", "embed", "base", "image", "audio", "video"} & set(page.tags)
     scripts = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -153,9 +162,7 @@ def test_log_lines_that_prove_an_incident_are_in_the_page(lakehouse, tmp_path):
     assert page.answers[f"evidence/{page.entries[0]['id']}"]["lines"][0]["text"] is None
 
 
-def test_without_logs_a_page_says_why_there_are_no_lines(lakehouse):
-    incident(lakehouse)
-    page = page_of(lakehouse)
+def test_without_logs_a_page_says_why_there_are_no_lines(page):
     told = page.answers[f"evidence/{page.entries[0]['id']}"]["problem"]
     assert told.startswith("the lakehouse does not record where its logs are")
 
@@ -172,13 +179,6 @@ def test_it_has_pages_of_the_groups_and_rebalances_that_cost_most(lakehouse):
     assert [one["about"]["rows"][0]["group_id"] for one in page.at("group?")] == ["g7", "g6", "g5"]
     assert [one["rebalance"]["group_id"] for one in page.at("rebalance?")] == ["g7", "g6", "g5"]
     assert len(page.answers["overview"]["lanes"]) == 8
-
-
-def test_the_time_begins_where_something_happens(lakehouse):
-    """The start-up an hour before is not: it would leave most of the picture empty."""
-    incident(lakehouse)
-    write(lakehouse, line(at=-3_600_000), rebalance(start=-3_600_000, total=500, members_before=0), batch=1)
-    assert page_of(lakehouse).answers["overview"]["period"] == {"from": DAY + 18_000, "to": DAY + 25_000}
 
 
 def test_a_broker_that_crashed_is_told_in_one_sentence():
@@ -199,6 +199,7 @@ def test_a_broker_that_crashed_is_told_in_one_sentence():
     assert headline(entry) == "11 groups moved from broker-3 to broker-1; 1 member was removed."
 
 
+@pytest.mark.long
 def test_a_large_page_stays_below_3_mb(lakehouse, tmp_path):
     logs = tmp_path / "logs" / "broker-1"
     logs.mkdir(parents=True)
@@ -246,42 +247,46 @@ def test_a_time_without_data_and_an_empty_lakehouse_are_told(lakehouse, capsysbi
     assert "The logs do not mention group payment. Did you mean payments?" in Page(capsysbinary.readouterr().out.decode()).text
 
 
-def test_the_time_that_was_asked_for_is_shown(lakehouse):
-    incident(lakehouse)
-    page = page_of(lakehouse, group="payments", since="2026-11-21T00:00:10", until="2026-11-21T00:00:30")
+def test_the_time_that_was_asked_for_is_shown(told):
+    page = page_of(told, group="payments", since="2026-11-21T00:00:10", until="2026-11-21T00:00:30")
     assert "Shown: from 2026-11-21 00:00:10 UTC to 2026-11-21 00:00:30 UTC" in page.text
     assert page.answers["overview"]["shown"] == {"since": DAY + 10_000, "until": DAY + 30_000}
     assert page.answers["overview"]["period"] == {"from": DAY + 18_000, "to": DAY + 25_000}
 
 
-def test_the_page_of_one_group_says_nothing_of_others(lakehouse):
+def test_the_page_of_one_group_says_nothing_of_others_and_its_time_begins_where_something_happens(lakehouse):
+    """A start-up an hour before is not what happens: it would leave most of the picture empty."""
     incident(lakehouse)
-    write(lakehouse, line(group="orders"), rebalance(group="orders", start=30_000, client_id="other"), batch=1)
+    earlier = line(at=-3_600_000), rebalance(start=-3_600_000, total=500, members_before=0)
+    write(lakehouse, *earlier, line(group="orders"), rebalance(group="orders", start=30_000, client_id="other"), batch=1)
     overview = page_of(lakehouse, group="payments").answers["overview"]
     assert {lane["group_id"] for lane in overview["lanes"]} == {row["group_id"] for row in overview["worst"]["rows"]} == {"payments"}
     assert [row["client_id"] for row in overview["culprits"]["rows"]] == ["app-1"]
+    assert overview["period"] == {"from": DAY + 18_000, "to": DAY + 25_000}
     assert "orders" not in json.dumps([overview["entries"], overview["activity"], overview["deploys"]])
 
 
-def test_the_same_tables_give_the_same_page(lakehouse):
-    incident(lakehouse)
-    assert page_of(lakehouse).source == page_of(lakehouse).source
+def test_the_same_tables_give_the_same_page(told, page):
+    assert page_of(told).source == page.source
 
 
-@pytest.mark.parametrize(
-    ("severity", "fail_on", "code"),
-    [
+def test_fail_on_ends_with_a_code_of_its_own_after_the_whole_report(lakehouse, capsysbinary):
+    for batch, severity in enumerate(("ERROR", "WARNING", "INFO")):
+        incident(lakehouse, severity, batch, severity=severity)
+    for cluster, fail_on, code in (
         ("ERROR", "error", exit_codes.NEEDS_ATTENTION),
         ("ERROR", "warning", exit_codes.NEEDS_ATTENTION),
         ("WARNING", "error", exit_codes.DONE),
         ("WARNING", "warning", exit_codes.NEEDS_ATTENTION),
         ("INFO", "warning", exit_codes.DONE),
-        ("ERROR", None, exit_codes.DONE),
-    ],
-)
-def test_fail_on_ends_with_a_code_of_its_own(lakehouse, severity, fail_on, code):
-    incident(lakehouse, severity=severity)
-    assert entry.main(["report", "--lakehouse", str(lakehouse), *(["--fail-on", fail_on] if fail_on else [])]) == code
+    ):
+        arguments = ["report", "--lakehouse", str(lakehouse), "--cluster", cluster, "--fail-on", fail_on]
+        assert entry.main(arguments) == code, (cluster, fail_on)
+    assert entry.main(["report", "--lakehouse", str(lakehouse)]) == exit_codes.DONE
+    capsysbinary.readouterr()
+    for form, end in (("json", b"}\n"), ("html", b"</html>\n")):
+        assert entry.main(["report", "--lakehouse", str(lakehouse), "--format", form, "--fail-on", "error"]) == exit_codes.NEEDS_ATTENTION
+        assert capsysbinary.readouterr().out.endswith(end)
 
 
 def test_fail_on_tells_what_was_not_judged_from_what_is_well(lakehouse):
@@ -292,10 +297,3 @@ def test_fail_on_tells_what_was_not_judged_from_what_is_well(lakehouse):
     write(lakehouse, transition("Stable", 0, 1))
     assert entry.main(arguments) == exit_codes.DONE
     assert entry.main([*arguments, "--since", "2027-01-01"]) == exit_codes.NOT_JUDGED
-
-
-def test_fail_on_ends_after_the_whole_report(lakehouse, capsysbinary):
-    incident(lakehouse)
-    for form, end in (("json", b"}\n"), ("html", b"</html>\n")):
-        assert entry.main(["report", "--lakehouse", str(lakehouse), "--format", form, "--fail-on", "error"]) == exit_codes.NEEDS_ATTENTION
-        assert capsysbinary.readouterr().out.endswith(end)

@@ -13,13 +13,13 @@ import pytest
 from jobs.answers.attention_words import OVER, STILL_ON
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
+from tests.effort import long
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
 NAMES = (
-    "recordings/kafka-3.9.1",
     "recordings/kafka-4.2.0",
-    *(pytest.param(f"staged/{name}", marks=pytest.mark.long) for name in ("kafka-3.9.1", "kafka-4.2.0-to-4.4.0", "kafka-4.4.0-consumer")),
+    *map(long, ("recordings/kafka-3.9.1", "staged/kafka-3.9.1", "staged/kafka-4.2.0-to-4.4.0", "staged/kafka-4.4.0-consumer")),
 )
 
 

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard import browsing
-from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, transition, write
+from tests.dashboard.browsing import Reader
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
@@ -18,10 +19,16 @@ MINUTE = 60_000
 AGAIN = MEMBER.replace("d5592b52", "0abc1234")
 
 
+@pytest.fixture(scope="module")
+def told(serve, tmp_path_factory):
+    """A dashboard of the story."""
+    return serve(story(empty_lakehouse(tmp_path_factory.mktemp("told") / "lake")))
+
+
 @pytest.fixture
-def reader(reader, served):
-    """Tabs of the dashboard over the lakehouse of the test."""
-    return partial(reader, served.url)
+def reader(reader, told):
+    """Tabs of that dashboard."""
+    return partial(reader, told.url)
 
 
 def story(lakehouse, *more):
@@ -45,6 +52,7 @@ def story(lakehouse, *more):
         finding(occurred_at=removed_at, details=json.dumps({"silent_ms": 8_000}), **known, **silent),
         *more,
     )  # fmt: skip
+    return lakehouse
 
 
 def view(its):
@@ -64,8 +72,7 @@ def drag(its, selector, begin, end, *, shift=False):
     its.page.keyboard.up("Shift")
 
 
-def test_one_line_with_the_time_goes_through_all_pictures_of_a_page(reader, lakehouse):
-    story(lakehouse)
+def test_one_line_with_the_time_goes_through_all_pictures_of_a_page(reader):
     its = reader(viewport={"width": 1280, "height": 2000}).open("/")
     box = its.page.locator(".lane .track").nth(1).bounding_box()
     its.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5)
@@ -76,6 +83,11 @@ def test_one_line_with_the_time_goes_through_all_pictures_of_a_page(reader, lake
     assert re.fullmatch(r"00:1\d:\d\d(\.\d{3})?", told[0]), told
     its.page.mouse.move(2, 2)
     expect(its.page.locator(".cross:not([hidden])")).to_have_count(0)
+    labels = its.page.locator(".lane.axis .tick-label").all_inner_texts()
+    assert (labels[0], labels[-1]) == ("00:11:10", "00:12:00"), "the axis begins where something happens"
+    drag(its, ".chart", 0.3, 0.8)  # columns are dragged over as lanes are
+    its.page.wait_for_url(lambda url: "from=" in url)
+    assert "Whole time" in its.drawn().text("figcaption")
     its.open("/group", cluster="c", group="payments")
     canvas = its.page.locator(".timeline-canvas").bounding_box()
     its.page.mouse.move(canvas["x"] + 700, canvas["y"] + 80)
@@ -84,8 +96,7 @@ def test_one_line_with_the_time_goes_through_all_pictures_of_a_page(reader, lake
     expect(its.page.locator(".timeline-frame .cross")).to_be_hidden()
 
 
-def test_a_drag_zooms_the_timeline_and_shift_moves_it(reader, lakehouse):
-    story(lakehouse)
+def test_a_drag_zooms_the_timeline_and_shift_moves_it(reader):
     its = reader().open("/group", cluster="c", group="payments", **{"from": DAY + 10 * MINUTE, "to": DAY + 14 * MINUTE})
     drag(its, ".timeline-canvas", 0.4, 0.6)
     its.page.wait_for_url(lambda url: str(DAY + 10 * MINUTE) not in url)
@@ -99,16 +110,7 @@ def test_a_drag_zooms_the_timeline_and_shift_moves_it(reader, lakehouse):
     assert "/group" in its.page.url, "the drag opened what lay under it"
 
 
-def test_columns_are_dragged_over_as_lanes_are(reader, lakehouse):
-    story(lakehouse)
-    its = reader(viewport={"width": 1280, "height": 2000}).open("/")
-    drag(its, ".chart", 0.3, 0.8)
-    its.page.wait_for_url(lambda url: "from=" in url)
-    assert "Whole time" in its.drawn().text("figcaption")
-
-
-def test_the_timeline_begins_where_something_happens_and_has_a_lane_for_each_client(reader, lakehouse):
-    story(lakehouse)
+def test_the_timeline_begins_where_something_happens_and_has_a_lane_for_each_client(reader):
     its = reader().open("/group", cluster="c", group="payments")
     assert re.search(r"2026-11-21 00:09:\d\d to 00:15:\d\d UTC \(.*\), 1 client$", its.text(".timeline-tools"))
     its.page.get_by_role("button", name="Lanes by client").click()
@@ -118,15 +120,7 @@ def test_the_timeline_begins_where_something_happens_and_has_a_lane_for_each_cli
     expect(its.page.locator(".timeline-tools")).to_contain_text("2026-11-20 23:59")
 
 
-def test_two_processes_with_one_client_id_keep_their_lanes(reader, lakehouse):
-    beside = {"client_id": "app-1", "client_host": "10.0.0.7", "member_id": AGAIN.replace("0abc", "1abc"), "group_id": "payments"}
-    story(lakehouse, row("member_sessions", joined_at=DAY + 10 * MINUTE, ended_at=DAY + 14 * MINUTE, end_kind="LEFT", **beside))
-    its = reader().open("/group", cluster="c", group="payments")
-    assert its.text(".timeline-tools").endswith("3 members")
-
-
-def test_the_legend_explains_what_is_drawn_alone(reader, lakehouse):
-    story(lakehouse)
+def test_the_legend_explains_what_is_drawn_alone(reader):
     its = reader().open("/group", cluster="c", group="payments")
     expect(its.page.locator(".legend")).to_contain_text("no heartbeat, or no poll()")
     told = its.text(".legend")
@@ -134,14 +128,17 @@ def test_the_legend_explains_what_is_drawn_alone(reader, lakehouse):
         assert part in told, part
     for part in ("broker", "start-up", "finding: note", "Reconciling", "Dead"):
         assert part not in told, part
-
-
-def test_show_shows_the_whole_incident(reader, lakehouse):
-    story(lakehouse)
-    its = reader().open("/group", cluster="c", group="payments")
-    expect(its.page.locator(".legend")).to_contain_text("no heartbeat, or no poll()")  # silences come last
+    # "Show" shows the whole incident.
     its.page.get_by_role("button", name="Show", exact=True).click()
     its.page.wait_for_url(lambda url: "from=" in url)
     first, last = view(its)
     assert first < DAY + 11 * MINUTE, "its silence"
     assert DAY + 11 * MINUTE + 11_000 < last < DAY + 12 * MINUTE, "its rebalance, and not the next one"
+
+
+def test_two_processes_with_one_client_id_keep_their_lanes(browser, served, lakehouse):
+    beside = {"client_id": "app-1", "client_host": "10.0.0.7", "member_id": AGAIN.replace("0abc", "1abc"), "group_id": "payments"}
+    story(lakehouse, row("member_sessions", joined_at=DAY + 10 * MINUTE, ended_at=DAY + 14 * MINUTE, end_kind="LEFT", **beside))
+    its = Reader(browser, served.url).open("/group", cluster="c", group="payments")
+    assert its.text(".timeline-tools").endswith("3 members")
+    its.close()

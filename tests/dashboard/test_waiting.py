@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
+from tests.effort import long
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
@@ -56,8 +57,8 @@ def opened(its, served, group, **wanted):
     [
         ("room-optimizer", "SYNC_TIMEOUT", "room-optimizer-1", "all waited for it: computing the assignment 10.0 s"),
         ("loyalty-calc", "SESSION_TIMEOUT", "loyalty-calc-2", "silent 8.0 s"),
-        ("photo-resize", "POLL_TIMEOUT", "photo-resize-2", "did not call poll() for 18.2 s"),
-        ("night-audit", "SLOW_JOINER", "night-audit-2", "all waited for it: no heartbeat for 10.0 s"),
+        long("photo-resize", "POLL_TIMEOUT", "photo-resize-2", "did not call poll() for 18.2 s"),
+        long("night-audit", "SLOW_JOINER", "night-audit-2", "all waited for it: no heartbeat for 10.0 s"),
     ],
 )
 def test_the_lane_that_the_others_waited_for_stands_out_with_what_it_did(its, recorded, group, cause, client, did):
@@ -103,14 +104,12 @@ def test_lines_of_evidence_have_what_matters_marked_and_the_rest_folded(its, rec
     assert {"night-audit", row["culprit_member_id"], "generation 2", '"requestApiKeyName":"JOIN_GROUP"'} <= marks
     assert any(text.startswith("(reason: Adding new member") for text in marks)
     assert not any("requestQueueTimeMs" in text for text in marks)
-    long = its.page.locator("#evidence details").last
-    expect(long.locator("pre")).to_be_hidden()
-    long.locator("summary").click()
-    expect(long.locator("pre")).to_contain_text("requestQueueTimeMs")
-
-
-def test_a_drag_over_the_waterfall_zooms_it(its, recorded):
-    row = opened(its, recorded, "night-audit", blamed="SLOW_JOINER")
+    folded = its.page.locator("#evidence details").last
+    expect(folded.locator("pre")).to_be_hidden()
+    folded.locator("summary").click()
+    expect(folded.locator("pre")).to_contain_text("requestQueueTimeMs")
+    # A drag over the waterfall zooms it.
+    its.page.locator("tr.marked .bars").scroll_into_view_if_needed()
     box = its.page.locator("tr.marked .bars").bounding_box()
     its.page.mouse.move(box["x"] + 200, box["y"] + 5)
     expect(its.page.locator(".cross")).to_be_visible()
