@@ -114,7 +114,7 @@ class Scorecard:
         elif evidence == REQUEST_LOG and right < LEAST_FROM_REQUESTS * self.rebalances:
             faults.append(f"causes: only {right} of {self.rebalances} right")
         faults += self.wrong_rounds
-        if evidence == BOTH and self.rounds["unknown"]:
+        if evidence in {BOTH, ALL} and self.rounds["unknown"]:
             faults.append(f"rounds: {self.rounds['unknown']} of {self.rounds['epochs']} unknown")
         if self.false["MODEL_DIVERGENCE"]:
             faults.append("the specification: it answers otherwise than Kafka")

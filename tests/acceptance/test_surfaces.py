@@ -16,19 +16,22 @@ from typing import Any
 import pytest
 
 from jobs.alerts.queue import past_findings
+from jobs.answers.as_json import as_json
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.news import News
 from jobs.answers.report import read_overview
 from jobs.cli import entry
 from jobs.dashboard.first_page import first_page
 from jobs.dashboard.store import Store
+from tests.answers import asking
 from tests.dashboard.saved_page import Page
 from tests.effort import long
 
 pytestmark = pytest.mark.slow
 
-RECORDINGS = ("recordings/kafka-4.2.0", "mixed-groups", long("recordings/kafka-3.9.1"))
+RECORDINGS = ("recordings/kafka-4.2.0", long("mixed-groups"), long("recordings/kafka-3.9.1"))
 ALL = ("--limit", "1000")
-SINCE = ("--since", "2020-01-01")
+SINCE = "2020-01-01"
 COST = ("rebalances", "total_ms", "unavailable_partition_ms")
 BURSTS = {"REBALANCE_STORM", "ROLLING_RESTART"}
 
@@ -38,6 +41,7 @@ class Surfaces:
     """What each surface says of one lakehouse."""
 
     folder: Path
+    reader: QuestionReader
     json: dict[str, Any]
     text: str
     page: Page
@@ -55,7 +59,7 @@ def shown(request, recorded_lakehouse):
     entries = len(json.loads(said["json"])["attention"])
     said["html"] = command("report", "--lakehouse", lake, "--format", "html", "--limit", entries)  # not a page of each rebalance
     dashboard = json.loads(Store(lake).reply(("overview",), lambda reader: first_page(reader, read_overview(reader))).body)
-    return Surfaces(lake, json.loads(said["json"]), said["text"], Page(said["html"]), dashboard)
+    return Surfaces(lake, QuestionReader(lake, keeps=True), json.loads(said["json"]), said["text"], Page(said["html"]), dashboard)
 
 
 def command(*arguments: object) -> str:
@@ -67,9 +71,9 @@ def command(*arguments: object) -> str:
     return written.getvalue().decode()
 
 
-def asked(shown: Surfaces, question: str, *more: str) -> list[dict[str, Any]]:
-    """The rows of an answer."""
-    answer: list[dict[str, Any]] = json.loads(command("ask", question, "--lakehouse", shown.folder, "--format", "json", *more))
+def asked(shown: Surfaces, question: str, **given: str) -> list[dict[str, Any]]:
+    """The rows of an answer, as `--format json` has them."""
+    answer: list[dict[str, Any]] = json.loads(as_json(asking.asked(shown.reader, question, limit="1000", **given)))
     return answer
 
 
@@ -122,7 +126,7 @@ def test_incidents_are_those_that_are_asked_for(shown):
     """And so are their figures, those of the entry and the sentences with them."""
     figures = {"groups_moved": "moved", "groups_returned": "returned", "groups_held_up": "held_up", "rebalance_ms": "total_ms"}
     of_report = {one["incident"]["id"]: one for one in shown.json["attention"] if one["incident"]}
-    found = {row["id"]: row for row in asked(shown, "incidents", *ALL)}
+    found = {row["id"]: row for row in asked(shown, "incidents")}
     assert of_report.keys() == found.keys() != set()
     for row_id, one in of_report.items():
         incident, row = one["incident"], found[row_id]
@@ -140,7 +144,7 @@ def test_incidents_are_those_that_are_asked_for(shown):
 def test_what_a_broker_cost_is_what_is_blamed_on_it(shown):
     brokers = {one["incident"]["broker"] for one in shown.json["attention"] if one["incident"]}
     blamed = [row for row in shown.json["rebalances"] if row["culprit_broker"] in brokers]
-    why, bill = asked(shown, "why", *ALL), asked(shown, "bill", *ALL)
+    why, bill = asked(shown, "why"), asked(shown, "bill")
     for broker in brokers:
         own = cost(one for one in shown.json["attention"] if one["incident"] and one["incident"]["broker"] == broker)
         assert own == cost(row for row in why if row["broker"] == broker)
@@ -152,7 +156,7 @@ def test_entries_cost_what_why_tells_of_the_failures_of_their_group(shown):
     """All entries but those of brokers, and of groups in which a storm or a rolling restart tells of failures as well."""
     entries = [one for one in shown.json["attention"] if not one["incident"]]
     bursts = {one["groups"][0] for one in entries if one["code"] in BURSTS}
-    why = asked(shown, "why", *ALL)
+    why = asked(shown, "why")
     for group in {one["groups"][0] for one in entries if one["rebalances"]} - bursts:
         own = [one for one in entries if one["groups"] == [group]]
         causes = {"SESSION_TIMEOUT" if one["code"] == "STATIC_MEMBER_AWAY" else one["code"] for one in own}
@@ -161,7 +165,7 @@ def test_entries_cost_what_why_tells_of_the_failures_of_their_group(shown):
 
 def test_storms_are_the_entries(shown):
     entries = {one["groups"][0]: one for one in shown.json["attention"] if one["code"] == "REBALANCE_STORM"}
-    rows = asked(shown, "storms", *ALL)
+    rows = asked(shown, "storms")
     assert {row["group_id"] for row in rows} == set(entries)
     assert sorted(row["id"] for row in rows) == sorted(finding for one in entries.values() for finding in one["findings"])
     for group, one in entries.items():
@@ -169,7 +173,7 @@ def test_storms_are_the_entries(shown):
 
 
 def test_rolling_restarts_are_among_the_deploys_with_the_same_costs(shown):
-    rows = {(row["group_id"], row["started_at"]): row for row in asked(shown, "deploys", *ALL)}
+    rows = {(row["group_id"], row["started_at"]): row for row in asked(shown, "deploys")}
     tiles = {(row["group_id"], row["started_at"]) for row in shown.dashboard["deploys"]["rows"]}
     assert len(tiles) == min(len(rows), 5)
     found = [row for row in shown.json["findings"] if row["code"] == "ROLLING_RESTART"]
@@ -183,7 +187,7 @@ def test_rolling_restarts_are_among_the_deploys_with_the_same_costs(shown):
 
 
 def test_poll_timeouts_that_are_certain_are_the_findings(shown):
-    certain = {(row["group_id"], row["member_id"]) for row in asked(shown, "poll-timeouts", *ALL) if row["sure"] == "CERTAIN"}
+    certain = {(row["group_id"], row["member_id"]) for row in asked(shown, "poll-timeouts") if row["sure"] == "CERTAIN"}
     found = {(row["group_id"], row["member_id"]) for row in shown.json["findings"] if row["code"] == "POLL_TIMEOUT" and row["member_id"]}
     assert certain == found
 
@@ -198,20 +202,20 @@ def test_all_that_adds_costs_up_adds_up_the_same(shown):
         sum(row["unavailable_partition_ms"] or 0 for row in groups),
     )
     for question in ("why", "bill", "worst"):
-        assert cost(asked(shown, question, *SINCE, *ALL)) == of_report, question
+        assert cost(asked(shown, question, since=SINCE)) == of_report, question
     for payer in ("client", "member", "group", "day"):
-        assert cost(asked(shown, "bill", "--set", f"by={payer}", *ALL)) == of_report
+        assert cost(asked(shown, "bill", by=payer)) == of_report
     of_clients = cost(row | {"rebalances": 1} for row in shown.json["rebalances"] if not row["startup"] and row["culprit_client_id"])
-    assert cost(asked(shown, "culprits", *ALL)) == of_clients
-    assert cost(asked(shown, "culprits-by", *ALL)) == of_clients
-    for activity in (asked(shown, "activity", *SINCE, *ALL), shown.dashboard["activity"]):
+    assert cost(asked(shown, "culprits")) == of_clients
+    assert cost(asked(shown, "culprits-by")) == of_clients
+    for activity in (asked(shown, "activity", since=SINCE), shown.dashboard["activity"]):
         assert cost(row for row in activity if row["cause"] != "STARTUP") == of_report
 
 
 def test_the_state_of_a_group_is_one_wherever_it_is_shown(shown):
     names = ("generation", "members")
     of_report = {row["group_id"]: row for row in shown.json["groups"]}
-    for row in asked(shown, "groups", *ALL):
+    for row in asked(shown, "groups"):
         mine = of_report[row["group_id"]]
         assert mine["protocol"] == row["group_protocol"]
         assert (mine["state"] or "UNKNOWN", *(mine[name] for name in names)) == (row["state"], *(row[name] for name in names))
@@ -219,7 +223,7 @@ def test_the_state_of_a_group_is_one_wherever_it_is_shown(shown):
         assert (row["total_ms"] or 0) == mine["rebalancing_ms"] - mine["startup_ms"]
         assert row["findings"] == sum(one["group_id"] == row["group_id"] for one in shown.json["findings"])
     counted = Counter(row["state"] or "UNKNOWN" for row in of_report.values())
-    for states in (asked(shown, "states", *ALL), shown.dashboard["states"]):
+    for states in (asked(shown, "states"), shown.dashboard["states"]):
         tiles: Counter[str] = Counter()
         for row in states:
             tiles[row["state"]] += row["groups"]
@@ -243,16 +247,16 @@ def test_each_third_of_the_time_has_one_cost_of_what_brokers_did(shown):
     first, last = (datetime.fromisoformat(shown.json["clusters"][0][name]) for name in ("first_at", "last_at"))
     third = (last - first) / 3
     for number in range(3):
-        within = ("--since", (first + number * third).isoformat(), "--until", (first + (number + 1) * third).isoformat())
-        told = json.loads(command("report", "--lakehouse", shown.folder, "--format", "json", *within, *ALL))
+        since, until = ((first + part * third).isoformat() for part in (number, number + 1))
+        told = json.loads(command("report", "--lakehouse", shown.folder, "--format", "json", "--since", since, "--until", until, *ALL))
         blamed = cost(row | {"rebalances": 1} for row in told["rebalances"] if row["culprit_broker"])
         assert blamed == cost(one for one in told["attention"] if one["incident"])
-        assert blamed == cost(row for row in asked(shown, "why", *within, *ALL) if row["broker"])
+        assert blamed == cost(row for row in asked(shown, "why", since=since, until=until) if row["broker"])
         assert number == 2 or not any("when the lines end" in gap["why"] for gap in told["not_judged"])
 
 
-def test_the_lines_behind_each_entry_can_be_seen(shown):
-    for one in shown.json["attention"]:
+def test_the_lines_behind_each_kind_of_entry_can_be_seen(shown):
+    for one in {one["code"]: one for one in shown.json["attention"]}.values():
         for row_id in filter(None, (one["incident"] and one["incident"]["id"], one["findings"][0])):
             assert f"{row_id}  {one['severity']} " in command("evidence", row_id, "--lakehouse", shown.folder) or one["incident"]
 
@@ -260,13 +264,13 @@ def test_the_lines_behind_each_entry_can_be_seen(shown):
 def test_groups_are_counted_alike(shown):
     groups = shown.json["groups"]
     assert f"\nGroups ({len(groups)})" in shown.text
-    assert len(asked(shown, "groups", *ALL)) == len(groups)
+    assert len(asked(shown, "groups")) == len(groups)
     assert sum(cluster["groups"] for cluster in shown.json["clusters"] if "groups" in cluster) in (0, len(groups))
 
 
 def test_the_worst_groups_are_the_first_of_the_report_with_its_costs(shown):
     """The report counts the rebalances of start-ups too; a question about what is wrong leaves them out."""
-    worst = asked(shown, "worst", *SINCE, *ALL)
+    worst = asked(shown, "worst", since=SINCE)
     of_report = [row for row in shown.json["groups"] if row["rebalances"] > row["startups"]]
     assert [row["group_id"] for row in worst] == [row["group_id"] for row in of_report]
     for mine, its in zip(of_report, worst, strict=True):
@@ -279,7 +283,7 @@ def test_the_worst_groups_are_the_first_of_the_report_with_its_costs(shown):
 def test_a_rebalance_has_one_cause_and_one_cost_wherever_it_is_told(shown):
     of_report = {row["id"]: row for row in shown.json["rebalances"]}
     for question in ("phases", "rebalances", "stuck"):
-        rows = asked(shown, question, *ALL)
+        rows = asked(shown, question)
         assert rows
         for row in rows:
             mine = of_report[row["id"]]
@@ -289,7 +293,7 @@ def test_a_rebalance_has_one_cause_and_one_cost_wherever_it_is_told(shown):
 
 def test_watch_tells_of_each_rebalance_what_the_report_tells(shown):
     of_report = {row["id"]: row for row in shown.json["rebalances"]}
-    told = [item for item in News(shown.folder, since=SINCE[1]).take() if item.table == "rebalances"]
+    told = [item for item in News(shown.folder, since=SINCE).take() if item.table == "rebalances"]
     assert {item.row["id"] for item in told} == set(of_report)
     for item in told:
         for name in ("blamed", "startup", "culprit_broker", "culprit_client_id", "total_ms", "members_before", "members_after"):
@@ -298,7 +302,7 @@ def test_watch_tells_of_each_rebalance_what_the_report_tells(shown):
 
 def test_watch_and_alerts_fold_what_a_broker_did_as_the_report_does(shown):
     incidents = [one["incident"] for one in shown.json["attention"] if one["incident"]]
-    watched = Counter(item.row["culprit_broker"] for item in News(shown.folder, since=SINCE[1]).take() if item.table == "findings")
+    watched = Counter(item.row["culprit_broker"] for item in News(shown.folder, since=SINCE).take() if item.table == "findings")
     alerted = Counter(one.broker for one in past_findings(shown.folder, timedelta(days=36_500)))
     for broker in {row["broker"] for row in incidents}:
         of_report = sum(len(row["findings"]) for row in incidents if row["broker"] == broker)
@@ -307,7 +311,7 @@ def test_watch_and_alerts_fold_what_a_broker_did_as_the_report_does(shown):
 
 def test_why_adds_up_the_rebalances_of_the_report(shown):
     counted = Counter((row["group_id"], row["blamed"]) for row in shown.json["rebalances"] if not row["startup"])
-    why = asked(shown, "why", *ALL)
+    why = asked(shown, "why")
     added: Counter[tuple[str, str]] = Counter()
     for row in why:
         added[row["group_id"], row["cause"]] += row["rebalances"]
