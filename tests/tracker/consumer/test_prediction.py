@@ -25,7 +25,7 @@ from jobs.pipeline.tracking.spread import Spread
 from tests.effort import long
 from tests.parsing.reading import read_lines
 from tests.pipeline.tracking.packed_events import events_in
-from tests.tracker.consumer.traced import all_traces, answer_of, lines_of, newer_traces, traces
+from tests.tracker.consumer.traced import answer_of, lines_of, newer_traces, trace, traces
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def compared(events: list[Event], settings: TrackerSettings = OF_4_2) -> tuple[d
 
 def told(name: str, *, logged: bool, instead: dict[int, Event] | None = None) -> list[Event]:
     """A trace as lines of a request log, and of a coordinator's log. `instead`: answers in the place of those to some of its steps."""
-    case = all_traces()[name][0]
+    case = trace(name)[0]
     ids, events = case.get("ids") or {}, []
     for number, step in enumerate(case["steps"]):
         if "expect" in step:
@@ -106,11 +106,11 @@ def test_answers_of_recorded_brokers_are_those_of_the_specification():
 
 
 @pytest.mark.parametrize(("logged", "least"), [pytest.param(True, 0.6, id="both logs"), long(False, 0.55, id="request log")])
-def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, least):
+def test_answers_of_kafkas_coordinator_are_those_of_the_specification(one_in, logged, least):
     """Traces with topics that come and go, expressions, lost members and fail-overs. docs/consumer-protocol.md has the shares."""
     answers = agreed = 0
     why: Counter[str] = Counter()
-    for name in traces():
+    for name in traces(one_in):
         events = told(name, logged=logged)
         if not events:
             continue
@@ -126,13 +126,13 @@ def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, le
 
 @pytest.mark.parametrize(("logged", "least"), [long(True, 0.55, id="both logs"), pytest.param(False, 0.5, id="request log")])
 @pytest.mark.parametrize("is_named", [True, long(False)], ids=["release named", "release not named"])
-def test_nor_do_those_of_newer_releases_differ(logged, is_named, least):
+def test_nor_do_those_of_newer_releases_differ(one_in, logged, is_named, least):
     """Targets wait for the assignment interval, whose length no line shows."""
     answers = agreed = 0
-    for name in newer_traces():
+    for name in newer_traces(one_in):
         events = told(name, logged=logged)
         if events:
-            release = newer_traces()[name][0]["measured_on"] if is_named else ""
+            release = trace(name)[0]["measured_on"] if is_named else ""
             found, differences = compared(events, TrackerSettings(kafka_version=release))
             assert not differences, name
             answers += sum(event.kind == kinds.CONSUMER_GROUP_HEARTBEAT for event in events)
@@ -140,8 +140,8 @@ def test_nor_do_those_of_newer_releases_differ(logged, is_named, least):
     assert agreed >= (least if logged or is_named else 0) * answers
 
 
-def test_a_stretch_that_would_take_too_long_to_compute_is_not_compared(monkeypatch):
-    events = next(events for name in traces() if len(events := told(name, logged=True)) > 50)
+def test_a_stretch_that_would_take_too_long_to_compute_is_not_compared(one_in, monkeypatch):
+    events = next(events for name in traces(one_in) if len(events := told(name, logged=True)) > 50)
     (usual,) = compared(events)[0].values()
     monkeypatch.setattr(replay, "SHARES_AT_MOST", 0)
     found, differences = compared(events)
@@ -166,10 +166,10 @@ def altered(answer: Event) -> dict[str, Event]:
     return changes
 
 
-def test_an_answer_with_another_value_is_found():
+def test_an_answer_with_another_value_is_found(one_in):
     """In calm traces that agree throughout, each field of each answer in turn. What else could explain it is not reported."""
     name = "random/77"
-    case = traces()[name][0]
+    case = traces(one_in)[name][0]
     answers, found = Counter[str](), Counter[str]()
     for number, step in enumerate(case["steps"]):
         if step["op"] != "heartbeat" or "expect" not in step:
@@ -182,9 +182,9 @@ def test_an_answer_with_another_value_is_found():
     assert {what for what in answers if found[what] > answers[what] / 2} == {"error", "epoch", "interval", "assignment"}, (answers, found)
 
 
-def test_both_answers_are_in_the_finding():
+def test_both_answers_are_in_the_finding(one_in):
     name = "random/77"
-    case = traces()[name][0]
+    case = traces(one_in)[name][0]
     number, step = next((n, step) for n, step in enumerate(case["steps"]) if step["op"] == "heartbeat" and step["req"]["epoch"] > 0)
     answer = answer_of(step, case["topic_ids"])
     ((finding),) = compared(told(name, logged=True, instead={number: answer._replace(error_code=110, answer_generation=0)}))[1]

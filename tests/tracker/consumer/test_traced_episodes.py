@@ -1,4 +1,4 @@
-"""What is told of 525 traces of Kafka's own coordinator, and the episodes that follow from its state at every step.
+"""What is told of the 525 traces of Kafka's own coordinator, and the episodes that follow from its state at every step.
 
 Evidence is what brokers would have logged: the coordinator's lines, the answers to heartbeats, or both. Each shows less than the state.
 """
@@ -26,6 +26,7 @@ from tests.tracker.consumer.traced import (
     rounds_of,
     rows_of,
     told,
+    trace,
 )
 from tests.tracker.story import play
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 5), long({LOG}, 0.89, 5), long({REQUESTS}, 0.39, 3)]
 )
-def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
+def test_rounds_have_their_causes_or_none(one_in, evidence, least_right, most_wrong):
     """A round that is told has its cause and its member, or less: the coordinator's log does not say who changed its subscription.
     Since 4.3 it does not even say that somebody did, where the target came later: a line about a departure may be missing.
 
@@ -43,7 +44,7 @@ def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
     assignor while a topic changes; several joins in one millisecond.
     """
     right, wrong, known = 0, Counter(), 0
-    for name, (_, episodes) in all_traces().items():
+    for name, (_, episodes) in all_traces(one_in).items():
         truth = rounds_of(episodes)
         known += len(truth)
         for row in told(name, frozenset(evidence))[1]:
@@ -53,7 +54,7 @@ def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
             elif row["cause"] == cause and row["member_id"] not in (member, None):
                 wrong[f"{name} {row['epoch']}: {cause} of {member} told of {row['member_id']}"] += 1
             right += cause is not None and row["cause"] == cause
-    assert right >= least_right * known
+    assert right >= (least_right if one_in == 1 else least_right - 0.03) * known  # among few random ones, cases weigh more
     assert wrong.total() <= most_wrong, wrong
 
 
@@ -65,14 +66,14 @@ AT_ONCE = {"random/31", "random/75", "random/95", "random/109"} | {
 partition up and its next owner asks for it. Two logs do not show the order of two operations in one millisecond."""
 
 
-ENDED = 1_923
-"""Rebalances that end."""
+ENDED = {1: 1_923, 4: 773}
+"""Rebalances that end, by how many of the traces are looked at: one in so many."""
 
 
-def test_both_logs_show_where_rebalances_begin_and_end():
+def test_both_logs_show_where_rebalances_begin_and_end(one_in):
     """Episodes that are still open at the end of a trace are not told."""
     differs, ended = set(), 0
-    for name, (case, episodes) in all_traces().items():
+    for name, (case, episodes) in all_traces(one_in).items():
         if name in LIES or any(step.get("append_error") for step in case["steps"]):
             continue
         rows = told(name, frozenset({LOG, REQUESTS}))[0]
@@ -80,13 +81,13 @@ def test_both_logs_show_where_rebalances_begin_and_end():
         truth = {(e["first_epoch"], e["last_epoch"], e["start_ms"], e["end_ms"]) for e in episodes if e["end_ms"] is not None}
         differs |= {name} if truth - found else set()
         ended += len(truth)
-    assert ended == ENDED
-    assert differs == AT_ONCE
+    assert ended == ENDED[one_in]
+    assert differs == AT_ONCE & all_traces(one_in).keys()
 
 
 @pytest.mark.parametrize("evidence", [{LOG, REQUESTS}, long({LOG}), long({REQUESTS})])
-def test_no_round_is_told_twice(evidence):
-    for name in all_traces():
+def test_no_round_is_told_twice(one_in, evidence):
+    for name in all_traces(one_in):
         rounds = told(name, frozenset(evidence))[1]
         assert len({(row["epoch"], row["started_at"]) for row in rounds}) == len(rounds)
 
@@ -98,9 +99,9 @@ WITHOUT_TRUTH = ("classic", "commit_classic", "downgrade", "offset_commit_absent
 def wrong_of(name: str, evidence: set[str], begins: int) -> list[str]:
     """Rounds whose cause or member is not that of their epoch, whenever an answer showed it. A group may have an epoch twice."""
     truth: dict[int, list[tuple[str, str | None]]] = {}
-    for (epoch, _), what in rounds_of(all_traces()[name][1]).items():
+    for (epoch, _), what in rounds_of(trace(name)[1]).items():
         truth.setdefault(epoch, []).append(what)
-    for one in (one for episode in all_traces()[name][1] for one in episode["rounds"] if "raised_by" in one):
+    for one in (one for episode in trace(name)[1] for one in episode["rounds"] if "raised_by" in one):
         truth[one["epoch"]].append((CAUSES[one["raised_by"]], None))  # a log that begins late does not show that the group was Empty
     rounds = [row.values for row in rows_of(name, frozenset(evidence), begins) if row.table == "rebalance_rounds"]
     return [
@@ -122,7 +123,7 @@ def wrong_of(name: str, evidence: set[str], begins: int) -> list[str]:
         long({REQUESTS}, (1, 2, 3), 25),
     ],
 )
-def test_no_epoch_is_laid_to_the_account_of_another_cause_or_member(evidence, begins, most):
+def test_no_epoch_is_laid_to_the_account_of_another_cause_or_member(one_in, evidence, begins, most):
     """Whether the log begins with the group, or anywhere in the trace, at one of its quarters.
 
     Wrong are: in the coordinator's log, members that join without raising the epoch while another one raises it within the same moment,
@@ -130,7 +131,7 @@ def test_no_epoch_is_laid_to_the_account_of_another_cause_or_member(evidence, be
     leave, so that their departures count from one too few, and epochs whose target was computed by a member that had to give up first.
     """
     wrong = []
-    for name, (case, _) in all_traces().items():
+    for name, (case, _) in all_traces(one_in).items():
         if name in LIES or name.rpartition("/")[2].startswith(WITHOUT_TRUTH) or any(step.get("append_error") for step in case["steps"]):
             continue
         steps = len(answered(name))
@@ -161,13 +162,13 @@ def by_name(evidence: set[str]) -> str:
         for some in combinations(KINDS, number)
     ],
 )
-def test_no_law_is_broken(evidence):
-    assert [text for name in all_traces() if name not in LIES for text in broken(name, evidence, 0)] == []
+def test_no_law_is_broken(one_in, evidence):
+    assert [text for name in all_traces(one_in) if name not in LIES for text in broken(name, evidence, 0)] == []
 
 
 @pytest.mark.parametrize("evidence", [{LOG}, long({REQUESTS}), long({LOG, REQUESTS})], ids=by_name)
-def test_nor_by_a_log_that_begins_late(evidence):
-    for name in all_traces().keys() - LIES:
+def test_nor_by_a_log_that_begins_late(one_in, evidence):
+    for name in all_traces(one_in).keys() - LIES:
         steps = len(answered(name))
         assert [text for quarter in (1, 2, 3) for text in broken(name, evidence, max(steps * quarter // 4, 1))] == []
 
@@ -179,7 +180,7 @@ def played(name: str, evidence: set[str], cuts: int, shuffle_ms: int) -> list[st
 
 
 @pytest.mark.parametrize("evidence", [long({REQUESTS}), long({LOG, REQUESTS}), long({REQUESTS, RECORDS_TOPIC}), set(KINDS)], ids=by_name)
-def test_the_same_is_told_in_any_batching(evidence):
-    for name in sorted(all_traces())[::20]:
+def test_the_same_is_told_in_any_batching(one_in, evidence):
+    for name in sorted(all_traces(one_in))[::20]:
         at_once = played(name, evidence, 1, 0)
         assert all(played(name, evidence, cuts, 3_000) == at_once for cuts in (5, 23)), name

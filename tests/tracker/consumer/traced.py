@@ -42,25 +42,42 @@ SENTENCES = Templates(sentences("consumer"))
 LIES = {"lab/append_failure_on_expiry", "lab/append_failure_undoes_join"}  # the coordinator logs what it could not store
 
 
+_READ: dict[str, tuple[dict, list[dict]]] = {}
+"""The traces that were asked for."""
+
+
+def trace(name: str) -> tuple[dict, list[dict]]:
+    """A trace that `traces` or `newer_traces` gave, and its episodes."""
+    return _READ[name]
+
+
+def _cases(release: str, one_in: int) -> list[dict]:
+    """All that were written for a purpose, and one in so many of the random ones."""
+    suffix = "" if release == "4.2.0" else f"-{release}"
+    return [*read_consumer_lines(f"cases{suffix}"), *list(read_consumer_lines(f"random-{release}"))[::one_in]]
+
+
 @cache
-def traces() -> dict[str, tuple[dict, list[dict]]]:
+def traces(one_in: int) -> dict[str, tuple[dict, list[dict]]]:
     """Traces of 4.2.0 with their measured episodes."""
     episodes = {one["name"]: one["episodes"] for kind in ("cases", "random") for one in read_consumer_lines(f"episodes-{kind}")}
-    cases = [case for kind in ("cases", "random-4.2.0") for case in read_consumer_lines(kind)]
-    return {case["name"]: (case, as_told(case, episodes.get(case["name"], []))) for case in cases}
+    found = {case["name"]: (case, as_told(case, episodes.get(case["name"], []))) for case in _cases("4.2.0", one_in)}
+    _READ.update(found)
+    return found
 
 
 @cache
-def newer_traces() -> dict[str, tuple[dict, list[dict]]]:
+def newer_traces(one_in: int) -> dict[str, tuple[dict, list[dict]]]:
     """Traces of 4.3.1 and 4.4.0, by release and name. Their episodes are those of the specification, which equals Kafka at each step."""
-    kinds_of_traces = [f"{kind}-{release}" for release in ("4.3.1", "4.4.0") for kind in ("cases", "random")]
-    cases = [case for kind in kinds_of_traces for case in read_consumer_lines(kind)]
-    return {f"{case['measured_on']}/{case['name']}": (case, as_told(case, episodes_of_trace(case)["episodes"])) for case in cases}
+    cases = [case for release in ("4.3.1", "4.4.0") for case in _cases(release, one_in)]
+    found = {f"{case['measured_on']}/{case['name']}": (case, as_told(case, episodes_of_trace(case)["episodes"])) for case in cases}
+    _READ.update(found)
+    return found
 
 
 @cache
-def all_traces() -> dict[str, tuple[dict, list[dict]]]:
-    return traces() | newer_traces()
+def all_traces(one_in: int) -> dict[str, tuple[dict, list[dict]]]:
+    return traces(one_in) | newer_traces(one_in)
 
 
 def as_told(case: dict, episodes: list[dict]) -> list[dict]:
@@ -163,7 +180,7 @@ def _record(record: dict, at_ms: int, group: str, topic_ids: dict[str, list[int]
 
 def answered(name: str) -> list[dict]:
     """The steps of a trace that the coordinator answered."""
-    return [step for step in all_traces()[name][0]["steps"] if "expect" in step]
+    return [step for step in trace(name)[0]["steps"] if "expect" in step]
 
 
 def _release(release: str) -> Event:
@@ -172,9 +189,9 @@ def _release(release: str) -> Event:
 
 def events_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Event]:
     """What is logged of a trace. `begins`: the first step that is."""
-    case = all_traces()[name][0]
+    case = trace(name)[0]
     events = [_release(case["measured_on"])] if "measured_on" in case else []
-    topic_ids = all_traces()[name][0]["topic_ids"]
+    topic_ids = case["topic_ids"]
     for step in answered(name)[begins:]:
         events += lines_of(step) if LOG in evidence else ()
         events += records_of(step, topic_ids) if RECORDS_TOPIC in evidence else ()

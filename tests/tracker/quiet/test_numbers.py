@@ -81,7 +81,7 @@ def test_many_heartbeats_of_the_simulated_scripts_are_heard_as_numbers(monkeypat
     heard, offered = [], 0
     take = Numbers.take
     monkeypatch.setattr(Numbers, "take", lambda self, run: (taken := take(self, run), heard.append(len(run.arrivals) * taken))[0])
-    for seed in range(20):
+    for seed in range(6):
         shard = Shard()
         for batch in cut(act_out(seed).events, 40):
             events, plain = as_numbers(batch)

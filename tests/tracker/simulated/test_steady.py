@@ -60,7 +60,7 @@ def rows_of(events: list[Event], sources: tuple[str, ...], slice_ms: int, count:
     return sorted(repr(row) for row in play([*before, [*last, *heard]], snapshot=True))
 
 
-@pytest.mark.parametrize("seed", every(10, range(60)))
+@pytest.mark.parametrize("seed", every(15, range(60)))
 def test_signs_taken_at_once_give_the_rows_of_each(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = with_commits(act_out(seed).events, seed)
     sources, slice_ms, count = (REQUEST_LOG, BOTH)[seed % 2], (10_000, 60_000)[seed // 2 % 2], (1, 7)[seed // 4 % 2]
@@ -73,7 +73,7 @@ def test_many_signs_of_these_scripts_are_taken_at_once(monkeypatch: pytest.Monke
     taken, offered = [], 0
     renew = steady._renew
     monkeypatch.setattr(steady, "_renew", lambda member, series: (taken.append(len(series.times)), renew(member, series)))
-    for seed in range(20):
+    for seed in range(6):
         events = with_commits(act_out(seed).events, seed)
         offered += sum(event.kind in (kinds.HEARTBEAT, kinds.OFFSET_COMMIT) and event.error_code == 0 for event in events)
         rows_of(events, REQUEST_LOG, 60_000, 1)
