@@ -25,40 +25,6 @@ def finding(told, cluster: str, code: str, group: str = "g1") -> tuple[dict, dic
     return row, json.loads(row["details"])
 
 
-def test_a_hole_is_no_rebalancing(told):
-    cluster = "gap-counted-as-rebalancing-in"
-    row, details = finding(told, cluster, "LINES_MISSING")
-    assert row["message"].startswith("Generations 21 to 52 are not in these lines")
-    assert details == {"first": 21, "last": 52, "hole_ms": at("02 08:36:30.143") - at("01 01:45:31.241")}
-    first, last = sorted(told.rows("rebalances", cluster), key=lambda row: row["started_at"])
-    assert (first["outcome"], first["end_seen"], first["total_ms"], first["join_ms"], first["unavailable_partition_ms"]) == (
-        "ABANDONED",
-        False,
-        None,
-        None,
-        None,
-    )
-    assert (last["generation"], last["total_ms"], last["members_before"]) == (53, 3_010, None)
-    assert [one["code"] for one in told.rows("findings", cluster)] == ["LINES_MISSING"]
-
-
-def test_a_hole_while_another_broker_coordinates_the_group(told):
-    cluster = "hole-moved-in"
-    assert finding(told, cluster, "LINES_MISSING", "invoices")[1]["last"] == 52
-    assert [row["total_ms"] for row in told.rows("rebalances", cluster, end_seen=False)] == [None]
-    assert sum(row["total_ms"] or 0 for row in told.rows("rebalances", cluster)) == 3_010
-
-
-def test_several_holes_of_a_group_that_rests(told):
-    holes = [json.loads(row["details"]) for row in told.rows("findings", "hole-stable-in", code="LINES_MISSING")]
-    assert sorted((hole["first"], hole["last"]) for hole in holes) == [(20, 22), (24, 24)]
-
-
-def test_holes_of_a_consumer_group(told):
-    holes = [json.loads(row["details"]) for row in told.rows("findings", "hole-consumer-in", code="LINES_MISSING")]
-    assert sorted((hole["first"], hole["last"]) for hole in holes) == [(8, 14), (16, 19), (21, 24)]
-
-
 def test_targets_alone_are_rebalances(told):
     rows = sorted(told.rows("rebalances", "targets-alone-in"), key=lambda row: row["generation"])
     assert [(row["generation"], row["cause"], row["start_seen"], row["total_ms"]) for row in rows] == [
