@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +29,8 @@ SCENES = [
     for line in (STAGED / release / "truth.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 MODES = (COORDINATOR_LOG, REQUEST_LOG, BOTH)
+EACH_ALONE = ("kafka-3.9.1", "kafka-4.2.0-consumer")
+"""Releases of which `make test` reads each log alone, too."""
 TIMES = {"rebalances": "ended_at", "member_sessions": "ended_at", "rebalance_rounds": "started_at"}
 CLIENTS = {
     "clients, plain": lambda line: line,
@@ -44,10 +47,23 @@ def protocol(release, scene):
     return scene.get("protocol") or ("consumer" if release.endswith("-consumer") else "classic")
 
 
+def with_modes(cases, name):
+    """Cases, each with its release first, with each kind of evidence: `name(*case)` tells them apart."""
+    return [
+        pytest.param(*case, mode, id=f"{name(*case)} {mode}", marks=() if is_usual(case[0], mode) else pytest.mark.long)
+        for case in cases
+        for mode in MODES
+    ]
+
+
+def is_usual(release, mode):
+    return mode == BOTH or release in EACH_ALONE
+
+
 def scenes_of(*protocols):
     """The scenes of groups of these protocols, as parameters of a test."""
     scenes = [(release, scene) for release, scene in SCENES if protocol(release, scene) in protocols]
-    return pytest.mark.parametrize(("release", "scene"), scenes, ids=[f"{release} {scene['group']}" for release, scene in scenes])
+    return pytest.mark.parametrize(("release", "scene", "mode"), with_modes(scenes, lambda release, scene: f"{release} {scene['group']}"))
 
 
 def stage_clients(folder, wrap):
@@ -59,26 +75,39 @@ def stage_clients(folder, wrap):
 
 @pytest.fixture(scope="module")
 def tracked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("staged")
-    staged = [Recording(STAGED / release, "UTC", (), (), {}) for release in RELEASES]
-    recordings.stage(staged, folder / "input", MODES)
-    for name, wrap in CLIENTS.items():
-        stage_clients(folder / "input" / name, wrap)
-    assert at_once.process(folder / "input", folder / "lake", settings=Settings(shards=8), most_lines=1 << 30)
-    return folder
+    """Gives the folder of what is usual, with the logs of clients, or of all else."""
+
+    @cache
+    def track(*, usual):
+        folder = tmp_path_factory.mktemp("staged")
+        for release in RELEASES:
+            modes = [mode for mode in MODES if is_usual(release, mode) == usual]
+            recordings.stage([Recording(STAGED / release, "UTC", (), (), {})], folder / "input", modes)
+        for name, wrap in CLIENTS.items() if usual else ():
+            stage_clients(folder / "input" / name, wrap)
+        assert at_once.process(folder / "input", folder / "lake", settings=Settings(shards=8), most_lines=1 << 30)
+        return folder
+
+    return track
 
 
 @pytest.fixture(scope="module")
 def tables(tracked):
-    clusters = {(release, mode): f"{release} {mode}" for release in RELEASES for mode in MODES} | {(name, ""): name for name in CLIENTS}
-    return {key: recordings.tables(tracked / "lake", cluster, every_protocol=True) for key, cluster in clusters.items()}
+    """Gives those of a release with some evidence, or of a way to hand out the logs of clients."""
+
+    @cache
+    def read(name, mode=""):
+        cluster, usual = (f"{name} {mode}", is_usual(name, mode)) if mode else (name, True)
+        return recordings.tables(tracked(usual=usual) / "lake", cluster, every_protocol=True)
+
+    return read
 
 
 def of_group(tables, release, mode, scene):
     """The rows of a scene's group until the scene was over."""
     return {
         name: [row for row in rows if row["group_id"] == scene["group"] and row[TIMES.get(name, "occurred_at")] <= scene["until"]]
-        for name, rows in tables[release, mode].items()
+        for name, rows in tables(release, mode).items()
     }
 
 
@@ -91,7 +120,6 @@ def short(client, group):
     return client and client.removeprefix(f"{group}-")
 
 
-@pytest.mark.parametrize("mode", MODES)
 @scenes_of("classic")
 def test_its_rebalances(tables, release, mode, scene):
     found = told(of_group(tables, release, mode, scene), scene["group"])
@@ -108,7 +136,6 @@ def test_its_rebalances(tables, release, mode, scene):
         assert client in (None, culprit)
 
 
-@pytest.mark.parametrize("mode", MODES)
 @scenes_of("consumer")
 def test_the_rebalances_of_a_consumer_group(tables, release, mode, scene):
     """A coordinator's log shows when each round began, not when the members had their partitions: several rounds may be one rebalance."""
@@ -132,7 +159,6 @@ def protocols(rebalances):
     return [row["group_protocol"] for row in sorted(rebalances, key=lambda row: row["ended_at"])]
 
 
-@pytest.mark.parametrize("mode", MODES)
 @scenes_of("consumer")
 def test_a_group_that_migrates_is_told_as_one_group(tables, release, mode, scene):
     """Each change of protocol stands in its timeline, between the last rebalance of the one and the first of the other."""
@@ -149,7 +175,6 @@ def test_a_group_that_migrates_is_told_as_one_group(tables, release, mode, scene
         assert since <= at <= until
 
 
-@pytest.mark.parametrize("mode", MODES)
 @scenes_of("classic", "consumer")
 def test_its_findings(tables, release, mode, scene):
     """A coordinator's log does not show zombies, nor that a static member's poll loop stalled, nor the client of a static member."""
@@ -164,7 +189,6 @@ def test_its_findings(tables, release, mode, scene):
         assert any(as_sharp(code, true) and client in (None, culprit) for true, culprit in set().union(*possible))
 
 
-@pytest.mark.parametrize("mode", MODES)
 @scenes_of("classic", "consumer")
 def test_its_memberships(tables, release, mode, scene):
     rows = of_group(tables, release, mode, scene)["member_sessions"]
@@ -174,18 +198,16 @@ def test_its_memberships(tables, release, mode, scene):
     assert all(as_sharp(kind, true) for (_, kind), (_, true) in zip(ends, expected, strict=True))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(("release", "mode"), with_modes([(release,) for release in RELEASES], str))
 def test_laws(tables, release, mode):
-    assert breaches(tables[release, mode]) == []
+    assert breaches(tables(release, mode)) == []
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("release", [release for release in RELEASES if not release.endswith("-consumer")])
+@pytest.mark.parametrize(("release", "mode"), with_modes([(release,) for release in RELEASES if not release.endswith("-consumer")], str))
 def test_a_second_reading(tables, release, mode):
     """Of groups that are classic throughout."""
     made = second_opinion.generations(STAGED / release, "UTC")
-    classic = [row for row in tables[release, mode]["rebalances"] if row["group_protocol"] == "classic"]
+    classic = [row for row in tables(release, mode)["rebalances"] if row["group_protocol"] == "classic"]
     opinion = second_opinion.compare(made, classic, exact=mode != REQUEST_LOG)
     assert opinion.differences == []
 
@@ -193,7 +215,7 @@ def test_a_second_reading(tables, release, mode):
 @pytest.mark.parametrize("name", CLIENTS)
 def test_what_clients_say_of_themselves_reaches_the_causes(tables, name):
     """The broker was told a reason by Java and franz-go alone. kafka-python and librdkafka through Go said it in their own logs."""
-    rows = tables[name, ""]
+    rows = tables(name)
     stalled = {(row["group_id"], row["client_id"] or row["member_id"][:-37]) for row in rows["findings"] if row["code"] == "POLL_TIMEOUT"}
     assert stalled == {("kp3-orders", "kp3-b"), ("ckgo-orders", "ckgo-b"), ("java-orders", "java-a"), ("java-orders", "java-b")}
     causes = {(row["group_id"], row["generation"]): row["cause"] for row in rows["rebalances"]}
@@ -203,10 +225,11 @@ def test_what_clients_say_of_themselves_reaches_the_causes(tables, name):
 
 
 def test_no_envelope_changes_a_row_and_all_lines_of_evidence_are_there(tracked, tables):
-    plain, *others = ({table: same(rows, name) for table, rows in tables[name, ""].items()} for name in CLIENTS)
+    plain, *others = ({table: same(rows, name) for table, rows in tables(name).items()} for name in CLIENTS)
     for other in others:
         assert other == plain
-    assert check(tracked / "lake", [tracked / "input"]).lines_gone == 0
+    folder = tracked(usual=True)
+    assert check(folder / "lake", [folder / "input"]).lines_gone == 0
 
 
 def same(rows, cluster):

@@ -112,7 +112,7 @@ def check_text(text):
     assert max(map(len, text.splitlines())) <= LONGEST_LINE
 
 
-@pytest.mark.parametrize("columns", ["60", long("120"), "400"])
+@pytest.mark.parametrize("columns", ["60", long("400")])
 def test_the_report_shows_every_name_harmless_and_cut(lakehouse, capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     text = shown(capsys, "report", "--lakehouse", lakehouse)
@@ -129,7 +129,7 @@ def test_the_report_as_json_is_ascii(lakehouse, capsys):
     assert {hostile.name("ansi"), hostile.name("bidi"), hostile.name("nul")} <= {row["group_id"] for row in json.loads(text)["groups"]}
 
 
-@pytest.mark.parametrize("question", every(6, questions.names()))
+@pytest.mark.parametrize("question", every(12, questions.names()))
 def test_every_answer_is_harmless(lakehouse, capsys, question):
     limit = ["--limit", "1000"] if "limit" in questions.load(question).names else []
     check_text(shown(capsys, "ask", question, "--lakehouse", lakehouse, *limit))
@@ -146,7 +146,7 @@ def test_every_answer_is_harmless_to_programs(lakehouse, capsys, question):
     json.loads(text)
 
 
-@pytest.mark.parametrize("kind", every(6, [kind for kind in hostile.NAMES if kind != "surrogate"]))  # which no argument can hold
+@pytest.mark.parametrize("kind", every(9, [kind for kind in hostile.NAMES if kind != "surrogate"]))  # which no argument can hold
 def test_a_name_is_a_value_never_a_part_of_the_question(lakehouse, capsys, kind):
     text = shown(capsys, "ask", "why", "--lakehouse", lakehouse, "--group", hostile.name(kind), "--format", "json")
     assert {row["group_id"] for row in json.loads(text)} == {hostile.name(kind)}

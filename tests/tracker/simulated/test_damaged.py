@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
-from tests.effort import every
+from tests.effort import every, long
 from tests.tracker.batching import batches
 from tests.tracker.simulated.acted_out import BROKER, OTHER
 from tests.tracker.simulated.test_simulated import BOTH, COORDINATOR_LOG, END_MS, REQUEST_LOG, act_out
@@ -21,7 +21,7 @@ from tests.tracker.story import START_MS, play
 pytestmark = pytest.mark.slow
 
 SOURCES = (REQUEST_LOG, BOTH, COORDINATOR_LOG, REQUEST_LOG)
-ONCE_WRONG = (256, 531, 660, 1068, 1355)
+ONCE_WRONG = (long(256), 531, 660, long(1068), 1355)
 """Seeds beyond the first hundred."""
 
 
