@@ -99,7 +99,9 @@ class _Table:
         self._policy = policy
         self._dry_run = dry_run
         self._scratch = house.scratch / name
-        nullable = {field.name: field.nullable for field in opening.opened(self._folder).schema().fields}
+        table = opening.opened(self._folder)
+        self._is_plain = is_plain(table)
+        nullable = {field.name: field.nullable for field in table.schema().fields}
         self._time = next((column for column in TIMES if column in nullable), None)
         # A row without a time is kept, and the bounds of a file say nothing about it.
         self._bounded = self._time is not None and not nullable[self._time] and name != REBALANCES_PROVISIONAL
@@ -108,9 +110,10 @@ class _Table:
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
         self._followed = followers.of_table(house, name)
+        self._known = delta_files.data_files(table, self._time) if self._is_plain else None
 
     def work(self) -> MaintainedTable:
-        if not is_plain(opening.opened(self._folder)):
+        if not self._is_plain:
             return MaintainedTable(self._name, left_alone="another program changed how it is stored")
         before = self._files()
         removed = self._drop_replaced() if self._name == REBALANCES_PROVISIONAL else 0
@@ -131,13 +134,17 @@ class _Table:
         )
 
     def _files(self) -> list[DataFile]:
-        return delta_files.data_files(opening.opened(self._folder), self._time)
+        """Those that were there after the last change of this process. What others add meanwhile waits for the next run."""
+        if self._known is None:
+            self._known = delta_files.data_files(opening.opened(self._folder), self._time)
+        return self._known
 
     def _free(self) -> list[DataFile]:
         """The files that everybody has read who follows the table."""
         return [file for file in self._files() if not any(follower.waits_for(file) for follower in self._followed)]
 
     def _rewrite(self, files: Sequence[DataFile], keep: str | None = None) -> int:
+        self._known = None
         return delta_files.rewrite(self._folder, files, self._scratch, order=self._order, keep=keep, row_group=self._policy.row_group)
 
     def _expire(self, files: Sequence[DataFile]) -> int:
@@ -159,6 +166,7 @@ class _Table:
         if self._name == GROUP_EVENTS and (whole or counts):
             tables.commit(self._folder, opening.opened(self._folder), [], {EXPIRED_UNTIL: epoch_ms(oldest)})
         if whole:
+            self._known = None
             delta_files.replace(self._folder, whole, [], changes=True)
         for portion in _portions(list(counts)):
             removed += self._rewrite(portion, f"coalesce(NOT {too_old}, true)")
