@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -176,7 +177,7 @@ def test_a_quiet_log_is_believed_when_another_was_there(tmp_path, slice_lines):
 @pytest.mark.slow
 @given(
     inputs=st.lists(st.tuples(st.sampled_from(["b1", "b2"]), logs(), st.booleans()), max_size=4),
-    slice_lines=st.sampled_from([1, 3, 20, 100_000]),
+    slice_lines=st.sampled_from([2, 20, 100_000]),
     stops=st.lists(st.integers(1, 4), max_size=3),
 )
 def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, stops):
@@ -194,7 +195,10 @@ def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, stops):
     for rows in whole.slices:
         for origin in {r["origin"] for r in rows}:
             positions = [r["position"] for r in rows if r["origin"] == origin and r["record"] == "line"]
-            assert positions == sorted(set(positions))
+            assert len(positions) == len(set(positions))
+            # In order, but where the times make it seem that a file holds several logs: each of them has a clock of its own.
+            clocks = sum(r["origin"] == origin and r["record"] == "clock" for r in rows)
+            assert sum(before > after for before, after in pairwise(positions)) < max(clocks, 1)
 
     consumer = Consumer()
     for stop in [*stops, None]:

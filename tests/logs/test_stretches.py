@@ -33,6 +33,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = LineLimits(block_bytes=2_000)
 SHARES = 3
+LINES = 600
 
 
 def place(path, zone="UTC"):
@@ -154,6 +155,13 @@ class OwnProcess:
         return [function(piece) for piece in work]
 
 
+@pytest.fixture(scope="module")
+def backlog(tmp_path_factory):
+    """Logs of three brokers that nobody writes to, and what one read of them in order gives."""
+    folder = tmp_path_factory.mktemp("backlog")
+    return brokers(folder / "in", lines=LINES), *run(folder / "in", folder / "whole", slice_lines=240, fold=True)
+
+
 SETTINGS = {"slice_lines": 60, "stretch_bytes": 3_000, "limits": SMALL, "fold": True}
 
 
@@ -161,21 +169,25 @@ def in_stretches(inputs, out, consumer=None, before=lambda: None):
     return run(inputs, out, consumer, Workers(2, OwnProcess(before)), **SETTINGS)
 
 
-def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(tmp_path):
-    inputs = brokers(tmp_path / "in", lines=1_000)
-    whole, reports = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(backlog, tmp_path):
+    inputs, whole, reports = backlog
     consumer, found = in_stretches(inputs, tmp_path / "out")
     assert consumer.parts > 20
     assert consumer.lines() == whole.lines()
     assert consumer.counts() == whole.counts()
     assert sum(report.lines_read for report in found) == sum(report.lines_read for report in reports)
+    # A clock covers all lines before it, and none after it.
+    for before, after in pairwise(consumer.slices):
+        newest = {row["origin"]: row["at"] for row in before if row["record"] == "clock"}
+        late = [row for row in after if row["record"] == "line" and row["at"] < newest.get(row["origin"], row["at"])]
+        assert late == []
     in_stretches(inputs, tmp_path / "out", consumer)
     assert not list((tmp_path / "out/parts").iterdir())
 
 
 def test_a_log_of_two_lines_that_begins_late_holds_nobody_up(tmp_path):
     """Whether its first line bears a true time is open until the others have come there. They are read in stretches up to then."""
-    inputs = brokers(tmp_path / "in", lines=1_000)
+    inputs = brokers(tmp_path / "in", lines=LINES)
     write(inputs / "b0/server.log", [coordinator(52_000), coordinator(52_003)])
     whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
     consumer, _ = in_stretches(inputs, tmp_path / "out")
@@ -184,9 +196,8 @@ def test_a_log_of_two_lines_that_begins_late_holds_nobody_up(tmp_path):
     assert consumer.counts() == whole.counts()
 
 
-def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_and_by(tmp_path, monkeypatch):
-    inputs = brokers(tmp_path / "in", lines=1_000)
-    whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_and_by(backlog, tmp_path, monkeypatch):
+    inputs, whole, _ = backlog
     monkeypatch.setattr(reading, "_HELD_BYTES", 1_000)
     groups = []
 
@@ -197,14 +208,6 @@ def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_a
     assert max(groups) > 2 * SHARES
     assert consumer.lines() == whole.lines()
     assert consumer.counts() == whole.counts()
-
-
-def test_a_clock_covers_all_lines_before_it_and_none_after_it(tmp_path):
-    consumer, _ = in_stretches(brokers(tmp_path / "in", lines=1_000), tmp_path / "out")
-    for before, after in pairwise(consumer.slices):
-        newest = {row["origin"]: row["at"] for row in before if row["record"] == "clock"}
-        late = [row for row in after if row["record"] == "line" and row["at"] < newest.get(row["origin"], row["at"])]
-        assert late == []
 
 
 def rotate(path):
@@ -224,7 +227,7 @@ def grow(path):
 
 @pytest.mark.parametrize("change", [rotate, grow])
 def test_a_log_that_changes_between_the_plan_and_the_reading_loses_no_line(tmp_path, change):
-    inputs = brokers(tmp_path / "in", lines=1_000)
+    inputs = brokers(tmp_path / "in", lines=LINES)
     done = []
 
     def once():
@@ -240,7 +243,7 @@ def test_a_log_that_changes_between_the_plan_and_the_reading_loses_no_line(tmp_p
 
 
 def test_a_log_that_shrinks_between_the_plan_and_the_reading_gives_what_is_left(tmp_path):
-    inputs = brokers(tmp_path / "in", lines=1_000)
+    inputs = brokers(tmp_path / "in", lines=LINES)
     log = inputs / "b1/kafka-request.log"
     consumer, _ = in_stretches(inputs, tmp_path / "out", before=lambda: shorten(log) if log.stat().st_size > 100_000 else None)
     read = {row["text"].encode() for row in consumer.of("line") if row["origin"] == "b1/kafka-request.log"}
@@ -248,8 +251,8 @@ def test_a_log_that_shrinks_between_the_plan_and_the_reading_gives_what_is_left(
     assert left <= read
 
 
-def test_workers_that_do_not_see_the_logs_are_not_asked_again(tmp_path):
-    inputs = brokers(tmp_path / "in", lines=1_000)
+def test_workers_that_do_not_see_the_logs_are_not_asked_again(backlog, tmp_path):
+    inputs, whole, _ = backlog
     asked = []
 
     def blind(_, work):
@@ -257,7 +260,6 @@ def test_workers_that_do_not_see_the_logs_are_not_asked_again(tmp_path):
         return [[None] * len(stretches) for stretches in work]
 
     consumer, _ = run(inputs, tmp_path / "out", None, Workers(2, blind), **SETTINGS)
-    whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
     assert len(asked) == 1
     assert consumer.lines() == whole.lines()
 
@@ -337,9 +339,8 @@ class Feeding(threading.Thread):
             self.join(0.01)
 
 
-def test_a_backlog_waits_for_workers_that_are_about_to_come(tmp_path):
-    inputs = brokers(tmp_path / "in", lines=1_000)
-    whole, _ = run(inputs, tmp_path / "whole", fold=True)
+def test_a_backlog_waits_for_workers_that_are_about_to_come(backlog, tmp_path):
+    inputs, whole, _ = backlog
     feeding = Feeding(inputs, tmp_path / "out", **SETTINGS)
     feeding.wait_until_it_waits()
     assert not feeding.consumer.slices
@@ -349,16 +350,15 @@ def test_a_backlog_waits_for_workers_that_are_about_to_come(tmp_path):
     assert feeding.consumer.lines() == whole.lines()
 
 
-def test_a_spool_that_waits_for_workers_can_be_stopped(tmp_path):
-    feeding = Feeding(brokers(tmp_path / "in", lines=1_000), tmp_path / "out", **SETTINGS)
+def test_a_spool_that_waits_for_workers_can_be_stopped(backlog, tmp_path):
+    feeding = Feeding(backlog[0], tmp_path / "out", **SETTINGS)
     feeding.wait_until_it_waits()
     feeding.stopped.set()
     feeding.join()
 
 
-def test_what_this_process_reads_in_a_moment_waits_for_nobody(tmp_path):
-    inputs = brokers(tmp_path / "in", lines=1_000)
-    whole, _ = run(inputs, tmp_path / "whole", fold=True)
+def test_what_this_process_reads_in_a_moment_waits_for_nobody(backlog, tmp_path):
+    inputs, whole, _ = backlog
     feeding = Feeding(inputs, tmp_path / "out", **(SETTINGS | {"slice_lines": 10_000}))
     feeding.start()
     feeding.join()
@@ -368,7 +368,7 @@ def test_what_this_process_reads_in_a_moment_waits_for_nobody(tmp_path):
 @pytest.mark.parametrize("where", [(spool, "write_whole"), (spool, "write_rows"), (spool, "log_read")])
 @pytest.mark.parametrize("calls", every(4, range(6)))
 def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
-    inputs = brokers(tmp_path / "in", lines=300)
+    inputs = brokers(tmp_path / "in", lines=200)
     whole, _ = run(inputs, tmp_path / "whole", fold=True)
     consumer, out = Consumer(), tmp_path / "out"
     for _ in range(3):

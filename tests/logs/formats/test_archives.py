@@ -236,10 +236,10 @@ def test_archives_that_contain_each_other_end_somewhere(tmp_path):
 
 @pytest.mark.slow
 def test_a_bomb_takes_neither_memory_nor_disk(tmp_path, monkeypatch):
-    """300 MB of zeros in 300 kB, and a header that says it has a gigabyte."""
+    """100 MB of zeros in 100 kB, and a header that says it has a gigabyte."""
     written = []
     monkeypatch.setattr(os, "pread", lambda *args, real=os.pread: written.append(args[0]) or real(*args))
-    zeros = tar({"b1/server.log": b"\0" * 300_000_000, "b2/server.log": SERVER})
+    zeros = tar({"b1/server.log": b"\0" * 100_000_000, "b2/server.log": SERVER})
     (tmp_path / "zeros.tar.gz").write_bytes(gzip.compress(zeros, 1))
     header = tarfile.TarInfo("pax")
     header.type, header.size = tarfile.XHDTYPE, 1 << 30
@@ -268,12 +268,12 @@ def _is_open(file: int) -> bool:
 
 
 @pytest.mark.slow
-def test_thousands_of_members(tmp_path, monkeypatch):
-    (tmp_path / "x.tar.gz").write_bytes(tar({f"b{n % 7}/server.log.{n}": b"%d\n" % n for n in range(3_000)}, "w:gz"))
-    assert len(found(tmp_path)) == 3_000
+def test_a_thousand_members(tmp_path, monkeypatch):
+    (tmp_path / "x.tar.gz").write_bytes(tar({f"b{n % 7}/server.log.{n}": b"%d\n" % n for n in range(1_000)}, "w:gz"))
+    assert len(found(tmp_path)) == 1_000
     opened = []
     monkeypatch.setattr(shelf, "opened_archive", lambda *args, real=archives.opened_archive: opened.append(args) or real(*args))
-    for n in range(0, 3_000, 100):
+    for n in range(0, 1_000, 100):
         assert read(tmp_path / f"x.tar.gz/b{n % 7}/server.log.{n}")[1] == 1
     assert opened == []  # the archive was unpacked once
     (tmp_path / "x.tar.gz").write_bytes(tar({"b0/server.log": SERVER}, "w:gz"))

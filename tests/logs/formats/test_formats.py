@@ -6,6 +6,7 @@ import gzip
 import lzma
 import random
 import tracemalloc
+from functools import cache
 
 import pytest
 
@@ -19,20 +20,24 @@ from tests.logs.reading import read, reader, rows
 LINES = [request(i, group=str(i * i)) if i % 3 else coordinator(i) for i in range(4_000)]
 DATA = b"".join(line + b"\n" for line in LINES)
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
-ENCODED = {
-    "UTF-8 with a mark": (MARK + DATA.decode()).encode(),
-    "UTF-16 LE": (MARK + DATA.decode()).encode("utf-16-le"),
-    "UTF-16 BE": (MARK + DATA.decode()).encode("utf-16-be"),
-}
-FORMS = {name: pack(DATA) for name, pack in PACKERS.items()} | ENCODED | {"UTF-16 in gzip": gzip.compress(ENCODED["UTF-16 LE"])}
+ENCODINGS = {"UTF-8 with a mark": "utf-8", "UTF-16 LE": "utf-16-le", "UTF-16 BE": "utf-16-be"}
+FORMS = (*PACKERS, *ENCODINGS, "UTF-16 in gzip")
+
+
+@cache
+def form(name):
+    """The data in a form. Made when it is asked for: every test process imports this file."""
+    if name in PACKERS:
+        return PACKERS[name](DATA)
+    if name in ENCODINGS:
+        return (MARK + DATA.decode()).encode(ENCODINGS[name])
+    return gzip.compress(form("UTF-16 LE"))
 
 
 def content(path, size=10_000):
     """All that a log has, and why it ends."""
     log = open_log(path)
-    head, data = log.head(), b""
-    while block := log.read(size):
-        data += block
+    head, data = log.head(), b"".join(iter(lambda: log.read(size), b""))
     assert data.startswith(head) or log.damage
     assert log.file_position() <= log.signature.size
     log.close()
@@ -42,7 +47,7 @@ def content(path, size=10_000):
 @pytest.mark.parametrize("name", FORMS)
 def test_content_decides_what_a_file_is(tmp_path, name):
     path = tmp_path / "server.log"  # no suffix says so
-    path.write_bytes(FORMS[name])
+    path.write_bytes(form(name))
     assert content(path) == (DATA, "")
     log = open_log(path)
     assert log.head() == DATA[:4096]
@@ -74,7 +79,7 @@ def test_zeros_after_packed_data_are_padding(tmp_path, name):
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
 def test_a_file_that_ends_in_the_middle_gives_what_is_there(tmp_path, name, share):
     path = tmp_path / "a.log"
-    path.write_bytes(FORMS[name][: int(len(FORMS[name]) * share)])
+    path.write_bytes(form(name)[: int(len(form(name)) * share)])
     data, damage = content(path)
     assert damage == f"the {name} data ends in the middle"
     assert DATA.startswith(data)
@@ -86,7 +91,7 @@ def test_a_file_that_ends_in_the_middle_gives_what_is_there(tmp_path, name, shar
 @pytest.mark.parametrize("name", PACKERS)
 def test_a_broken_file_ends_early_and_says_why(tmp_path, name):
     path = tmp_path / "a.log"
-    packed = FORMS[name]
+    packed = form(name)
     path.write_bytes(packed + b"this is no packed data")
     assert content(path)[1].startswith(f"damaged {name} data: ")
     path.write_bytes(packed[:3_000] + random.Random(3).randbytes(3_000) + packed[6_000:])
@@ -102,7 +107,7 @@ def test_a_broken_file_ends_early_and_says_why(tmp_path, name):
 @pytest.mark.parametrize("name", ["gzip", "xz", "zstd", "LZ4", "UTF-16 LE", "UTF-8 with a mark"])
 def test_a_file_that_grows_is_read_on(tmp_path, name):
     path = tmp_path / "a.log"
-    packed = FORMS[name]
+    packed = form(name)
     mark, found = None, []
     for share in (0.2, 0.5, 0.50001, 1):
         path.write_bytes(packed[: int(len(packed) * share)])

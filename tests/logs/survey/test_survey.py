@@ -14,6 +14,7 @@ from jobs.logs.files import discover
 from jobs.logs.slices import SlicerSettings
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.survey.surveyed import SurveyedSlicer
+from tests.effort import long
 from tests.logs.envelopes.wrapping import in_json
 from tests.logs.log_makers import START_MS, coordinator, other, request, write
 from tests.logs.spooling import Consumer, at_ms, run
@@ -71,7 +72,7 @@ def as_they_came(folder):
     write(folder / "all.log", [line for _, line in sorted(timed, key=lambda t: t[0])])
 
 
-@pytest.mark.parametrize("slice_lines", [100_000, 700])
+@pytest.mark.parametrize("slice_lines", [long(100_000), 700])
 @pytest.mark.parametrize("lay_out", [flat, wrong_names, one_after_the_other, as_they_came])
 def test_the_layout_makes_no_difference(laid_out, tmp_path, lay_out, slice_lines):
     lay_out(tmp_path / "in/orders")
@@ -79,7 +80,7 @@ def test_the_layout_makes_no_difference(laid_out, tmp_path, lay_out, slice_lines
     assert (told(consumer), sum(report.lines_read for report in reports)) == laid_out
 
 
-def test_a_run_that_is_interrupted_knows_whose_lines_the_rest_are(laid_out, tmp_path):
+def test_a_run_that_is_interrupted_knows_whose_lines_the_rest_are_and_where(laid_out, tmp_path):
     one_after_the_other(tmp_path / "in/orders")
     consumer = Consumer()
     for _ in range(30):
@@ -90,11 +91,6 @@ def test_a_run_that_is_interrupted_knows_whose_lines_the_rest_are(laid_out, tmp_
     run(tmp_path / "in/orders", tmp_path / "out", consumer, slice_lines=500)
     lines = Counter({key: count for key, count in told(consumer).items() if key[1] == "line"})
     assert lines == Counter({key: count for key, count in laid_out[0].items() if key[1] == "line"})
-
-
-def test_lines_are_numbered_as_in_the_file(tmp_path):
-    one_after_the_other(tmp_path / "in/orders")
-    consumer, _ = run(tmp_path / "in/orders", tmp_path / "out")
     file = b"".join(LOGS.values()).split(b"\n")
     assert all(file[row["position"] - 1].decode() == row["text"] for row in consumer.of("line"))
 
