@@ -1,8 +1,7 @@
-"""Fetches of generated consumers: shaped like recorded ones, as many as wanted, and never behind what their group committed."""
+"""Fetches of generated consumers: as many as wanted, and never behind what their group committed."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter
@@ -14,14 +13,12 @@ import pytest
 
 from jobs.generate.cluster import Cluster
 from jobs.generate.sizes import SIZES, Size
-from tests.effort import every
-from tests.generate.test_shape import DATA, RELEASES, REQUEST, elements, recorded, shapes, without_lists
+from tests.generate.test_shape import REQUEST
 
 pytestmark = pytest.mark.slow
 
 BUSY = Size(30, 4, 2.0, commits=True, fetches=True)
 BROKERS = 3
-NAMES = ("FETCH", "METADATA")
 
 
 class Line(NamedTuple):
@@ -69,15 +66,14 @@ def read(taken):
     return sorted(lines, key=lambda line: (line.at, line.number))
 
 
-@cache
-def taken(release="4.2.0", seconds=100, size=BUSY):
-    cluster = Cluster(size, release=release, brokers=BROKERS, start_ms=0, seed=3)
-    return cluster, [one for _ in cluster.advance(seconds * 1_000) for one in cluster.book.take()]
+def taken(size=BUSY, seconds=60):
+    cluster = Cluster(size, release="4.2.0", brokers=BROKERS, start_ms=0, seed=3)
+    return read([one for _ in cluster.advance(seconds * 1_000) for one in cluster.book.take()])
 
 
 @cache
 def busy():
-    return read(taken()[1])
+    return taken()
 
 
 def fetches(lines):
@@ -91,28 +87,13 @@ def by_connection(lines):
     return found
 
 
-@pytest.mark.parametrize("release", every(2, RELEASES))
-def test_they_have_the_fields_of_recorded_ones(release):
-    lines = [line.rstrip("\n") for _, _, of_log in taken(release, 60)[1] for line in of_log if '"FETCH"' in line or '"METADATA"' in line]
-    made = shapes(lines, release)
-    real = shapes((line for line in recorded(release)[True] if any(f'"{name}"' in line for name in NAMES)), release)
-    if release == "4.2.0":  # more of the same version, with sessions that forget partitions
-        scenes = DATA / "offset-scenes" / "kafka-4.4.0" / "broker-1" / "kafka-request.log.gz"
-        for api, of_api in shapes((line for line in gzip.decompress(scenes.read_bytes()).decode().splitlines()), "4.4.0").items():
-            real.setdefault(api, set()).update(of_api)
-    assert {name for name, _ in made} == set(NAMES)
-    for api, of_api in made.items():
-        assert {without_lists(shape) for shape in of_api} <= {without_lists(shape) for shape in real[api]}, api
-        assert {one for shape in of_api for one in elements(shape)} <= {one for shape in real[api] for one in elements(shape)}, api
-
-
 def test_there_are_ten_for_each_heartbeat():
-    lines = read(taken(seconds=30, size=replace(BUSY, rebalances=0.0))[1])
+    lines = taken(replace(BUSY, rebalances=0.0), 20)
     seen = Counter(line.api for line in lines)
     assert 9.7 <= seen["FETCH"] / seen["HEARTBEAT"] <= 10.3
     assert sum(not line.request["topics"] for line in fetches(lines)) > 100  # nothing was new the time before
     assert sum(not line.response["responses"] for line in fetches(lines)) > 100
-    assert all(len(of_one) >= 30 for of_one in by_connection(fetches(lines)).values())
+    assert all(len(of_one) >= 20 for of_one in by_connection(fetches(lines)).values())
 
 
 def test_each_connection_has_one_session_whose_epochs_count_up():
@@ -125,7 +106,7 @@ def test_each_connection_has_one_session_whose_epochs_count_up():
         assert {line.request["sessionId"] for line in of_one} == (sessions if epochs[0] else sessions | {0}) or len(of_one) == 1
         assert [line.number for line in of_one] == sorted(line.number for line in of_one)
         begun += epochs[0] == 0
-    assert begun > 50
+    assert begun > 30
 
 
 def test_a_process_uses_each_correlation_id_once():
@@ -172,7 +153,7 @@ def test_positions_agree_with_commits():
             for number, end in line.told().items():
                 assert end >= position.get((line.process, number), 0), line
                 position[line.process, number] = end
-    assert min(seen["commits"], seen["begun"], seen["went on"]) > 300
+    assert min(seen["commits"], seen["begun"], seen["went on"]) > 200
 
 
 def test_all_groups_see_the_same_ends():
@@ -210,7 +191,7 @@ def test_a_process_asks_for_metadata_when_it_starts():
         first.setdefault(line.process, line)
     started = {line.process for line in busy() if line.api == "JOIN_GROUP" and not line.request["memberId"]}
     new = [line for process, line in first.items() if process in started and line.api in {"METADATA", "FIND_COORDINATOR", "JOIN_GROUP"}]
-    assert len(new) > 50
+    assert len(new) > 30
     assert {line.api for line in new} == {"METADATA"}
 
 
@@ -222,7 +203,8 @@ def test_groups_that_settled_fetch_each_partition_once():
     cluster._size = replace(BUSY, rebalances=0.0)
     for _ in cluster.advance(300_000):
         cluster.book.take()
-    assert not any(group.busy for group in cluster.groups)
+    assert not any(group.busy for group in cluster.groups)  # what is simulated request by request costs more, and must come to an end
+    assert {len(group.members) for group in cluster.groups} == {4}
     lines = read([one for _ in cluster.advance(301_500) for one in cluster.book.take()])
     for group in cluster.groups:
         hosts = {member.host for member in group.members}

@@ -85,9 +85,10 @@ def test_a_reader_that_has_enough_ends_the_command_without_an_error():
 
 
 def test_what_is_there_is_not_overwritten(tmp_path, capsys):
-    generate(tmp_path)
+    command = ["generate", str(tmp_path), "--lines", "5"]
+    assert entry.main(command) == 0
     before = files(tmp_path)
-    assert entry.main(["generate", str(tmp_path), "--lines", "5"]) == 2
+    assert entry.main(command) == 2
     assert "is there already" in capsys.readouterr().err
     assert files(tmp_path) == before
 
@@ -126,8 +127,8 @@ def taken(size, seconds, **settings):
 
 def test_heartbeats_go_on_through_all_that_happens():
     """Steady members and simulated ones write the same log: generations, numbers and intervals show no seam between them."""
-    cluster, lines = taken(Size(20, 5, 1.5), 200)
-    assert cluster.rebalances > 200
+    cluster, lines = taken(Size(20, 5, 1.5), 120)
+    assert cluster.rebalances > 100
     generations: dict[str, int] = {}
     last: dict[str, tuple[int, int, str]] = {}
     seen = Counter[str]()
@@ -149,26 +150,14 @@ def test_heartbeats_go_on_through_all_that_happens():
         last[connection] = int(number), at_ms, generation
         seen[error] += 1
         assert member
-    assert seen["0"] > 3_000
-    assert seen["27"] > 100
-    assert seen["16"] > 20  # groups moved to another broker
+    assert seen["0"] > 1_800
+    assert seen["27"] > 60
+    assert seen["16"] > 10  # groups moved to another broker
 
 
 def test_rebalances_are_about_as_many_as_wanted():
-    cluster, _ = taken(Size(200, 3, 2.0), 120, brokers=1)
-    assert 160 <= cluster.rebalances <= 320
-
-
-def test_groups_become_steady_again():
-    """What is simulated request by request costs more than what is steady: it must come to an end."""
-    cluster, _ = taken(Size(40, 4, 2.0), 60, brokers=1)
-    busy = [group.name for group in cluster.groups if group.busy]
-    assert busy
-    cluster._size = Size(40, 4, 0.0)
-    for _ in cluster.advance(300_000):
-        cluster.book.take()
-    assert [group.name for group in cluster.groups if group.busy] == []
-    assert {len(group.members) for group in cluster.groups} == {4}
+    cluster, _ = taken(Size(200, 3, 2.0), 60, brokers=1)
+    assert 80 <= cluster.rebalances <= 160
 
 
 def test_a_zipf_size_has_few_large_groups_and_many_small_ones():
