@@ -57,14 +57,15 @@ def process_group(file: Path) -> str:
     """A name of the files that stay with this one in one process of `make test`.
 
     A file stays together, since its tests share what they start. So do the files that share what is told of the traces of consumer groups,
-    and those that share Spark, which takes a minute to get fast. There are two sessions of Spark, each for half of the work: one for the
-    parsers, the pipeline and the tests with a broker, which wait most of the time, and one for all others.
+    those that share a broker without Spark, which costs as much to start as most of their tests, and those that share Spark, which takes a
+    minute to get fast. There are two sessions of Spark, each for half of the work: one for the parsers, the pipeline and the tests with a
+    broker, which wait most of the time, and one for all others.
     """
     text = file.read_text(encoding="utf-8")
     if "tests.tracker.consumer.traced import" in text:
         return "traces"
     if not re.search(r"def \w+\([^)]*\bspark\b", text):
-        return str(file)
+        return "broker" if file.parent.name in {"live", "demo"} and "broker.bootstrap" in text else str(file)
     return "spark, live" if file.parent.name in {"live", "parsing", "pipeline"} else "spark"
 
 

@@ -26,7 +26,7 @@ def test_a_broker_that_is_killed_stopped_and_away_for_a_while(broker, tmp_path):
 
 def ship_while_it_is_away(broker, tmp_path):
     # A shipper on a busy machine has to catch up with all that is written while it waits.
-    with LogWriter(tmp_path / "logs", rotate_every=2.0, most_rotations=20, pause=0.05) as writer:
+    with LogWriter(tmp_path / "logs", rotate_every=2.0, most_rotations=20, pause=0.2) as writer:
         with ShipProcess(broker.bootstrap, "away", tmp_path) as shipper:
             wait_until(shipper.shipped)
             broker.kill()
