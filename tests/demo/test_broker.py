@@ -1,4 +1,4 @@
-"""`rebalance broker`."""
+"""`rebalance broker`. That a broker goes on with its data when it is started again: tests/live/test_ship_outage.py."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.cli.entry import main
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
+from jobs.demo.local_broker import free_port
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
@@ -67,11 +68,11 @@ def first_group_is_waited_for(bootstrap, out):
 def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
     if not kafka_jar_dir(version).is_dir():
         pytest.skip(f"no JARs: python -m jobs.common.jars kafka {version}")
-    folder = tmp_path / "kafka"
-    process, bootstrap = start("--dir", str(folder), "--topic", "orders:2", "--version", version)
+    folder, port = tmp_path / "kafka", str(free_port())
+    process, bootstrap = start("--dir", str(folder), "--topic", "orders:2", "--version", version, "--port", port)
     try:
+        assert bootstrap.endswith(f":{port}")
         first_group_is_waited_for(bootstrap, tmp_path / "offsets.jsonl")
-        port = bootstrap.rpartition(":")[2]
         for options, said in ((["--dir", str(folder)], "folder of a broker that is running"), (["--port", port], f"port {port} of")):
             assert main(["broker", *options]) == 2
             assert said in capsys.readouterr().err
@@ -83,13 +84,6 @@ def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
     assert {"JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP"} <= apis
     assert not {"FETCH", "METADATA"} & apis
     assert "Stabilized group orders-app generation 1" in (folder / "logs" / "broker-1" / "server.log").read_text()
-    again, bootstrap = start("--dir", str(folder), "--version", version, "--port", port, "--topic", "orders:2")
-    try:
-        assert bootstrap.endswith(f":{port}")
-        assert "orders" in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=PATIENCE_SECONDS).topics
-        end(again)
-    finally:
-        again.kill()
     assert main(["broker", "--dir", str(folder), "--brokers", "3"]) == 2
     assert "holds a cluster of 1" in capsys.readouterr().err
 
