@@ -71,8 +71,6 @@ def test_data_are_found_and_the_cache_is_the_users(installed, tmp_path):
     ("words", "said"),
     [
         ("--version", "rebalance, version"),
-        ("ship --help", "--pods"),
-        ("ask", "worst"),
         ("ask worst --limit 1", "rebalances"),
         ("ask worst --help", "$ rebalance ask worst"),
         ("report", "Rebalances ("),
