@@ -69,6 +69,13 @@ def test_silence_is_claimed_when_the_broker_is_heard_again() -> None:
     assert (emptied["outcome"], emptied["generation"], emptied["members_after"]) == ("EMPTIED", 2, 0)
 
 
+def test_a_log_cut_short_expires_nobody() -> None:
+    story = stable_group().beats(["a-1", "b-1"], 1, 4_000, 20_000)
+    rows = story.rows(until=20_000)
+    assert table(rows, "findings") == []
+    assert len(table(rows, "rebalances")) == 1
+
+
 def test_a_broker_that_was_down_expires_nobody() -> None:
     """The broker's log is silent from 20 s to 90 s: it may not have lived when the sessions would have ended."""
     story = stable_group().beats(["a-1", "b-1"], 1, 4_000, 20_000)
@@ -128,6 +135,29 @@ def test_a_member_that_does_not_rejoin_in_time() -> None:
     assert (session["member_id"], session["end_kind"], session["ended_at"]) == ("b-1", "JOIN_TIMEOUT", 50_400)
 
 
+def test_cooperative_members_pay_only_for_what_they_give_up() -> None:
+    story = stable_group().beats(["a-1", "b-1"], 1, 4_000, 20_000)
+    kept = {"a-1": ("t-0", "t-1", "t-2"), "b-1": ("t-3", "t-4", "t-5")}
+    story.at(20_100).join("c-1", 2, "a-1", waited=100)
+    story.at(20_100).join("b-1", 2, "a-1", owned=kept["b-1"], waited=10)
+    story.at(20_100).join("a-1", 2, "a-1", ["a-1", "b-1", "c-1"], owned=kept["a-1"], waited=20)
+    story.at(20_110).sync("a-1", 2, {"a-1": ("t-0", "t-1"), "b-1": ("t-3", "t-4"), "c-1": ()})
+    rebalance = table(story.rows(), "rebalances")[1]
+    assert (rebalance["partitions"], rebalance["partitions_moved"], rebalance["unavailable_partition_ms"]) == (4, 0, 0)
+
+
+def test_eager_members_stop_all_their_partitions() -> None:
+    story = stable_group().beats(["a-1", "b-1"], 1, 4_000, 20_000)
+    story.at(21_000).join("c-1", 2, "a-1", waited=1_000)
+    story.at(21_000).join("b-1", 2, "a-1", waited=100)
+    story.at(21_000).join("a-1", 2, "a-1", ["a-1", "b-1", "c-1"], waited=200)
+    story.at(21_010).sync("a-1", 2, {"a-1": ("t-0", "t-1"), "b-1": ("t-3", "t-4"), "c-1": ("t-2", "t-5")})
+    rebalance = table(story.rows(), "rebalances")[1]
+    assert rebalance["partitions_moved"] == 2
+    # a-1 stopped three partitions at 20.8 s, b-1 three at 20.9 s; the assignment came at 21.009 s.
+    assert rebalance["unavailable_partition_ms"] == 3 * 209 + 3 * 109
+
+
 def test_a_zombie_comes_back() -> None:
     story = stable_group().beats(["a-1", "b-1"], 1, 3_500, 9_000)
     story.beats(["a-1"], 1, 9_500, 16_000)
@@ -154,10 +184,32 @@ def test_an_operator_who_resets_offsets_is_no_zombie() -> None:
     assert table(story.rows(), "findings") == []
 
 
+def test_a_static_member_that_returns_under_a_new_id_causes_no_rebalance() -> None:
+    story = stable_group()
+    story.events = [e._replace(instance_id="inst-" + e.client_id) if e.source == "request" else e for e in story.events]
+    story.at(9_000).join("b-2", 1, "a-1", asked_as="", instance_id="inst-b")
+    story.at(9_010).sync("b-2", 1, {"b-2": ("t-3",)}, instance_id="inst-b")
+    rows = story.rows()
+    assert len(table(rows, "rebalances")) == 1
+    (session,) = table(rows, "member_sessions")
+    assert (session["member_id"], session["end_kind"]) == ("b-1", "REPLACED")
+
+
 def test_a_group_first_seen_in_the_middle_gives_no_false_alarm() -> None:
     story = Story().beats(["a-1", "b-1"], 17, 0, 30_000)
     rows = story.rows(until=31_000)
     assert rows == []
+
+
+def test_the_log_speaks_where_both_do() -> None:
+    """With the coordinator's log at hand nothing is inferred: its times are taken, its causes are believed."""
+    story = stable_group()
+    story.at(98).log_preparing(0, "Adding new member a-1 with group instance id null; client reason: not provided", "a-1")
+    story.at(2_999).log_stabilized(1, 2)
+    story.at(3_008).log_assignment(1, "a-1", 2)
+    (rebalance,) = table(story.rows(settings=TrackerSettings()), "rebalances")
+    assert (rebalance["started_at"], rebalance["joined_at"], rebalance["ended_at"]) == (98, 2_999, 3_008)
+    assert (rebalance["client_id"], rebalance["partitions"]) == ("a", 6)
 
 
 def test_a_damaged_copy_of_a_request_is_passed_over() -> None:
