@@ -1,4 +1,4 @@
-"""The lakehouse of the recording that the pages of docs/ show."""
+"""The lakehouse of the recording that the pages of docs/ show, and that of the inputs of tests/data/faults."""
 
 from __future__ import annotations
 
@@ -19,8 +19,14 @@ def lakehouse(recorded_lakehouse: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def in_spark(spark: SparkSession, lakehouse: Path) -> SparkSession:
-    """Spark with its tables and views."""
+def many_inputs(recorded_lakehouse: Callable[[str], Path]) -> Path:
+    """A lakehouse with a row for almost every question. Nothing writes to it."""
+    return recorded_lakehouse("faults")
+
+
+@pytest.fixture(scope="session")
+def in_spark(spark: SparkSession, many_inputs: Path) -> SparkSession:
+    """Spark with the tables and views of many inputs."""
     from tests.acceptance.in_spark import with_views  # some tests load no Spark
 
-    return with_views(spark, lakehouse)
+    return with_views(spark, many_inputs)

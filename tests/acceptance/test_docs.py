@@ -26,7 +26,7 @@ from tests.lakehouse.rows import empty_lakehouse
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("name", every(4, questions.names()))
+@pytest.mark.parametrize("name", every(8, questions.names()))
 def test_the_example_of_a_question_is_true(lakehouse, name):
     assert questions.example_file(name).read_text(encoding="utf-8") == page.example(name, lakehouse), "run `make docs`"
 
@@ -61,11 +61,11 @@ def with_health(folder):
 
 
 @pytest.mark.parametrize("statement", [text for _, text in SNIPPETS], ids=[f"{n} {path}" for n, (path, _) in enumerate(SNIPPETS)])
-def test_sql_of_the_pages_runs_in_duckdb_and_spark(in_spark, lakehouse, tmp_path, statement):
+def test_sql_of_the_pages_runs_in_duckdb_and_spark(in_spark, many_inputs, tmp_path, statement):
     """`delta_scan` is DuckDB's own reader of Delta, an extension that it downloads; the tables stand here under their names."""
     text = re.sub(r"delta_scan\('LAKE/(\w+)'\)", r"\1", statement)
     is_of_health = PIPELINE_HEALTH in text
-    reader = TableReader(with_health(tmp_path) if is_of_health else lakehouse)
+    reader = TableReader(with_health(tmp_path) if is_of_health else many_inputs)
     if is_of_health:
         reader.add_view(PIPELINE_HEALTH)
         in_spark.read.format("delta").load(str(tmp_path / PIPELINE_HEALTH)).createOrReplaceTempView(PIPELINE_HEALTH)

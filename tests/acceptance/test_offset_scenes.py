@@ -76,7 +76,7 @@ class Recording:
 @pytest.fixture(
     scope="module",
     params=[
-        (pytest.param if scenes is WITH_LISTS else long)((scenes, kind), id=f"{scenes.name}-{kind}")
+        (pytest.param if scenes is WITH_LISTS and kind != POLLED else long)((scenes, kind), id=f"{scenes.name}-{kind}")
         for scenes in SCENES
         for kind in (WITH_POSITIONS, POLLED, LISTED)
         if kind != LISTED or scenes is WITH_LISTS

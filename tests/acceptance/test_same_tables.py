@@ -37,7 +37,7 @@ ONE_BATCH = 1_000_000
 
 def track(spark, source, folder, *, slice_lines=ONE_BATCH):
     """Runs the pipeline to the end of the input; returns the lakehouse. Without `spark`: in this process."""
-    settings = Settings(timezone=ZONE, shards=8, slice_lines=slice_lines)
+    settings = Settings(timezone=ZONE, shards=4, slice_lines=slice_lines)
     if spark is None:
         assert at_once.process(source, folder, settings=settings, most_lines=1 << 30)
     else:
@@ -97,7 +97,7 @@ def reference(plain, tmp_path_factory):
     return lakehouse
 
 
-@pytest.mark.parametrize(("slice_lines", "least"), [(1_600, 6), long(800, 12)])
+@pytest.mark.parametrize(("slice_lines", "least"), [(2_400, 4), long(1_600, 6), long(800, 12)])
 def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch, slice_lines, least):
     monkeypatch.setattr(feeder, "SpoolSettings", functools.partial(SpoolSettings, limits=LineLimits(block_bytes=1 << 15)))
     sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=slice_lines)
