@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 from chispa import assert_df_equality
-from deltalake import DeltaTable
 
 from jobs.answers import ask, evidence, questions
 from jobs.answers.duckdb_views import QuestionReader
@@ -308,10 +306,3 @@ def test_the_command_opens_the_lines_of_a_finding(lakehouse, kept, capsys):
     (row, *_) = asked(kept, "findings", group="parcel-tracker", code="SESSION_TIMEOUT", until="06:15")
     assert entry.main(["evidence", row["id"], "--lakehouse", str(lakehouse)]) == 0
     assert "has failed, removing it from the group" in capsys.readouterr().out
-
-
-def test_the_recording_s_tables_are_what_duckdb_reads(lakehouse):
-    reader = TableReader(lakehouse)
-    for name in reader.tables:
-        assert reader.rows(f"SELECT count(*) n FROM {name}")[0]["n"] == DeltaTable(str(lakehouse / name)).count()
-    assert Path(lakehouse).is_dir()

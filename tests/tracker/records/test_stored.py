@@ -8,7 +8,7 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from tests.tracker.records.record_story import SIX, A, B, C, RecordStory, joined_by_two, logged, rebalances, split
-from tests.tracker.story import JOINED, START_MS, Story, play, table
+from tests.tracker.story import JOINED, START_MS, Story, table
 
 
 def test_every_stored_generation_is_a_rebalance():
@@ -234,19 +234,6 @@ def test_a_poll_that_goes_on_ends_no_session_of_a_broker_that_is_silent():
     rows += shard.observe([*more.events, *more.heard()])
     assert [s["end_kind"] for s in table(rows, "member_sessions")] == ["LEFT"]
     assert shard.summary()[2] == 0  # nothing came too late
-
-
-@pytest.mark.parametrize("told", [joined_by_two, polled, lambda: also_stored(logged())])
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_any_batching_gives_the_same_rows(told, size):
-    story = told()
-    events = sorted(story.events, key=lambda event: event.at_ms)
-    batches = [events[first : first + size] for first in range(0, len(events), size)]
-    clocks = [Event(e.broker, "clock", "", 0, e.at_ms, e.at_ms // 1000 * 1000, kinds.CLOCK, beats=(0, 0)) for e in story.heard()]
-    rows = play([*batches, clocks], snapshot=True)
-    whole = play([[*events, *clocks]])
-    key = lambda row: (row.table, sorted(row.values.items(), key=str).__repr__())  # noqa: E731
-    assert sorted(rows, key=key) == sorted(whole, key=key)
 
 
 def test_a_record_after_the_end_of_the_logs_waits_for_the_broker():
