@@ -69,6 +69,7 @@ def test_no_law_is_broken_and_every_line_of_evidence_is_there(tracked, name):
     assert found.lines_gone == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_names_cause_and_culprit_of_all_that_was_done_and_that_the_tables_show(tracked, name):
     recording = RECORDINGS[name]

@@ -228,7 +228,7 @@ def test_a_group_that_one_broker_coordinates_does_not_mind_when_another_comes_la
 
 @given(
     of_events(60, ("b1", "b2", "b3")),
-    st.sampled_from([1_000, 2_000, 9_000]),
+    st.sampled_from([300, 2_000, 9_000]),
     st.dictionaries(st.sampled_from(["b1", "b2", "b3"]), st.tuples(st.integers(0, 120_000), st.integers(0, 45_000))),
 )
 def test_shippers_that_were_away_for_less_than_a_minute_change_nothing(
