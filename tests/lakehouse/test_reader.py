@@ -107,7 +107,7 @@ def test_nothing_reads_a_table_in_a_way_that_aborts_processes():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("partitioned", "processes"), [(False, 6), (True, 2)])
+@pytest.mark.parametrize(("partitioned", "processes"), [(False, 3), (True, 1)])
 def test_a_process_that_ends_right_after_reading_ends_well(lakehouse, partitioned, processes):
     if partitioned:
         table = DeltaTable(str(lakehouse / "findings")).to_pyarrow_dataset().to_table(use_threads=False)

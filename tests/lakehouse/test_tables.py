@@ -113,12 +113,12 @@ def test_an_append_reads_no_commit_but_the_last_two(store, on_store, monkeypatch
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         store_clients.forget()
         table = tables.ensure_table(on_store, "numbers", SCHEMA)
-        for number in range(40):
+        for number in range(20):
             append(table, number)
         proxy.clear()
-        for number in range(40, 50):
+        for number in range(20, 25):
             append(table, number)
-        assert proxy.counts() == {"GET": 40, "LIST": 30, "PUT": 20}
+        assert proxy.counts() == {"GET": 20, "LIST": 15, "PUT": 10}
 
 
 def test_of_two_that_write_the_same_version_one_does(table, monkeypatch):

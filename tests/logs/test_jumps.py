@@ -19,44 +19,24 @@ def test_outlier_in_the_middle(tmp_path):
     assert [r[1] for r in rows(kept) if not r[3]] == [START_MS + i for i in range(20) if i != 10]
 
 
-@pytest.mark.parametrize("far", [YEARS, -YEARS])
-def test_outlier_first(tmp_path, far):
-    lines = [request(far), *[request(i) for i in range(10)]]
-    assert judged(tmp_path, lines)[:2] == [(1, "TIMESTAMP_OUTLIER"), (2, "")]
-
-
-def test_the_newest_line_may_stand_first_in_an_excerpt(tmp_path):
-    assert judged(tmp_path, [request(HOUR), request(1), request(0)]) == [(1, ""), (2, ""), (3, "")]
-    assert judged(tmp_path, [request(YEARS), request(1), request(0)])[0] == (1, "TIMESTAMP_OUTLIER")
-
-
-def test_outlier_last(tmp_path):
-    assert judged(tmp_path, [request(0), request(YEARS)]) == [(1, ""), (2, "TIMESTAMP_OUTLIER")]
-    assert judged(tmp_path, [request(0), request(HOUR)]) == [(1, ""), (2, "")]
-
-
-def test_two_outliers_together(tmp_path):
-    lines = [request(0), request(YEARS), request(YEARS // 2), request(1), request(2)]
-    assert [f for _, f in judged(tmp_path, lines)] == ["", "TIMESTAMP_OUTLIER", "TIMESTAMP_OUTLIER", "", ""]
-
-
-def test_a_silence_is_no_outlier(tmp_path):
-    lines = [request(i * 5 * HOUR) for i in range(20)]
-    assert all(not fault for _, fault in judged(tmp_path, lines)[:-1])  # the last has nothing to confirm it
-
-
-def test_a_silence_is_no_outlier_though_a_damaged_line_follows(tmp_path):
-    lines = [request(0), *[request(HOUR * 9 + i) for i in range(9)]]
-    lines.insert(4, request(-YEARS))
-    assert all(not fault for _, fault in judged(tmp_path, lines))
-
-
-def test_outlier_while_the_clock_is_behind(tmp_path):
-    """The broker's clock was set back by a day: what comes is behind, and a damaged line must not carry time away."""
-    lines = [*[request(24 * HOUR + i) for i in range(9)], *[request(i) for i in range(20)]]
-    lines[20] = request(YEARS)
-    kept, _ = read(write(tmp_path / "a.log", lines))
-    assert [p for p, _, _, f in rows(kept) if f] == [21]
+@pytest.mark.parametrize(
+    ("times", "outliers"),
+    [
+        ([YEARS, *range(10)], [1]),
+        ([-YEARS, *range(10)], [1]),
+        ([HOUR, 1, 0], []),  # the newest line may stand first in an excerpt
+        ([YEARS, 1, 0], [1]),
+        ([0, YEARS], [2]),
+        ([0, HOUR], []),
+        ([0, YEARS, YEARS // 2, 1, 2], [2, 3]),
+        ([hour * HOUR for hour in range(0, 100, 5)], [20]),  # silences are none, but nothing confirms the last time
+        ([0, *(9 * HOUR + n for n in range(3)), -YEARS, *(9 * HOUR + n for n in range(3, 9))], []),
+        # The broker's clock was set back by a day: what comes is behind, and a damaged line must not carry time away.
+        ([*(24 * HOUR + n for n in range(9)), *range(11), YEARS, *range(12, 20)], [21]),
+    ],
+)
+def test_outliers(tmp_path, times, outliers):
+    assert [position for position, fault in judged(tmp_path, [request(ms) for ms in times]) if fault] == outliers
 
 
 def test_older_lines_keep_their_time_and_move_none(tmp_path):

@@ -104,19 +104,6 @@ def test_a_stretch_may_begin_between_the_pieces_of_a_line(tmp_path, size):
         assert found == [(position, text) for position, _, text, _ in rows]
 
 
-def test_a_plain_log_is_taken(tmp_path):
-    """The test above may pass over what is damaged, not over what is sound."""
-    path = write(tmp_path / "kafka-request.log", [request(second * 1_000) for second in range(50)])
-    log, starts = place(path), starts_of_lines(path)
-    start = in_order(log, Mark(), 10)[1]
-    first = replace(start, line=0)
-    marks = [first, foretold(log, first, starts[25], starts[30])]
-    ends = [starts[30], starts[50]]
-    stretches = [Stretch(log, mark, end, tmp_path / f"{end}", SHARES) for mark, end in zip(marks, ends, strict=True)]
-    read = log_read(start, stretches, [read_stretch(stretch) for stretch in stretches])
-    assert (read.mark.line, read.mark.offset, read.kept) == (50, starts[50], 40)
-
-
 @pytest.mark.parametrize(
     ("changed_at", "probe", "is_taken"),
     [

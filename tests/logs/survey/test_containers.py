@@ -169,18 +169,11 @@ def test_containers_that_come_later_are_read_by_what_they_say(tmp_path):
     assert consumer.counts() == {"all.log": 160}
 
 
-def test_clients_first_and_their_broker_far_behind(tmp_path):
-    parts = containers(lines=600)
-    assert sum(map(len, parts["pay-1"])) > 64 << 10  # which is looked at to tell whose the file is
-    write(tmp_path / "in/all.txt", parts["pay-1"] + parts["kafka"])
-    consumer, _ = run(tmp_path / "in", tmp_path / "out")
-    assert {row["broker"] for row in consumer.of("line")} == {"broker-1", "clients"}
-
-
-def test_a_database_first_and_all_others_far_behind(tmp_path):
-    parts = containers(lines=40)
-    write(tmp_path / "in/all.txt", parts["db"] * 60 + parts["pay-1"] + parts["kafka"])
-    assert sum(map(len, parts["db"] * 60)) > 64 << 10
+@pytest.mark.parametrize(("first", "lines"), [("pay-1", 600), ("db", 2_400)])
+def test_a_client_or_a_database_first_and_the_broker_far_behind(tmp_path, first, lines):
+    before, parts = containers(lines=lines)[first], containers()
+    assert sum(map(len, before)) > 64 << 10  # which is looked at to tell whose the file is
+    write(tmp_path / "in/all.txt", before + parts["pay-1"] + parts["kafka"])
     consumer, _ = run(tmp_path / "in", tmp_path / "out")
     assert {row["broker"] for row in consumer.of("line")} == {"broker-1", "clients"}
 

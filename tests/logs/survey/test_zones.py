@@ -59,35 +59,52 @@ BROKER = [stabilized(0, 1), stabilized(60_000, 2), stabilized(120_000, 3)]
 CLIENT = [joined(20, 1), joined(60_020, 2), joined(120_020, 3)]
 
 
-def test_clients_of_another_zone_are_read_in_it(tmp_path):
-    lay(tmp_path, BROKER, in_zone(CLIENT, 9))
-    assert told(tmp_path) == ([20, 60_020, 120_020], [AHEAD])
+def brokers_in(zone: str) -> str:
+    return f"the brokers' times are read as {zone}, as lines about the same moments show: --timezone {zone} says so for good"
+
+
+def poll(ms: int) -> bytes:
+    return f"{stamp(ms)} INFO [Consumer clientId=c9, groupId=g] Request joining group due to: x (org.apache.kafka.X)".encode()
+
+
+IN_ORDER = [20, 60_020, 120_020]
+SEEM_AHEAD = "check --timezone: beside the other logs, the clients' times seem to be of UTC+09:00 (--timezone clients=UTC+09:00)"
+IN_UTC = "the clients' times are read as UTC+00:00, as lines about the same moments show: --timezone clients=UTC+00:00 says so for good"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "clients", "settings", "times", "notes"),
+    [
+        pytest.param(BROKER, in_zone(CLIENT, 9), {}, IN_ORDER, [AHEAD], id="of another zone"),
+        pytest.param(BROKER, CLIENT, {}, IN_ORDER, [], id="of the same zone, without a word"),
+        pytest.param([left(0), left(60_000)], in_zone([leaves(0), leaves(60_000)], 9), {}, [0, 60_000], [AHEAD], id="a member leaves"),
+        pytest.param(BROKER, in_zone(CLIENT[:1], 9), {}, [], [LEFT_OUT], id="one pair alone may be chance"),
+        pytest.param(BROKER, in_zone(CLIENT[:2], 9) + in_zone(CLIENT[2:], 3), {}, [], [LEFT_OUT], id="pairs that contradict each other"),
+        pytest.param(BROKER, in_zone([poll(0)] * 3, 3), {}, [], [LEFT_OUT], id="no time is shared with the brokers"),
+        pytest.param(BROKER, [poll(90_000)], {}, [90_000], [NOTHING], id="nothing shows the zone"),
+        pytest.param(BROKER, in_zone(CLIENT, 9), {"timezones": {"clients": "Asia/Seoul"}}, IN_ORDER, [], id="named by a user"),
+        pytest.param(
+            BROKER, in_zone(CLIENT, 9), {"timezones": {"clients": "Asia/Bangkok", "b1": "UTC"}},
+            [7_200_020, 7_260_020, 7_320_020], [SEEM_AHEAD], id="lines show another than the user named",
+        ),
+        pytest.param(
+            in_zone(BROKER, 3), in_zone(CLIENT, 9), {"timezones": {"clients": "Asia/Tokyo"}},
+            IN_ORDER, [brokers_in("UTC+03:00")], id="brokers beside clients whose zone is named",
+        ),
+        pytest.param(
+            in_zone(BROKER, -3), CLIENT, {"timezone": "America/Sao_Paulo"}, IN_ORDER, [IN_UTC], id="that of the clients was forgotten",
+        ),
+    ],
+)  # fmt: skip
+def test_in_which_zone_clients_are_read(tmp_path, brokers, clients, settings, times, notes):
+    lay(tmp_path, brokers, clients)
+    assert told(tmp_path, **settings) == (times, notes)
 
 
 @pytest.mark.parametrize("hours", [-3, 5.5, 5.75, 14])
 def test_any_whole_quarter(tmp_path, hours):
     lay(tmp_path, BROKER, in_zone(CLIENT, hours))
-    assert told(tmp_path)[0] == [20, 60_020, 120_020]
-
-
-def test_clients_of_the_same_zone_stay_in_it_without_a_word(tmp_path):
-    lay(tmp_path, BROKER, CLIENT)
-    assert told(tmp_path) == ([20, 60_020, 120_020], [])
-
-
-def test_a_member_that_leaves_is_such_a_moment(tmp_path):
-    lay(tmp_path, [left(0), left(60_000)], in_zone([leaves(0), leaves(60_000)], 9))
-    assert told(tmp_path) == ([0, 60_000], [AHEAD])
-
-
-def test_one_pair_alone_may_be_chance(tmp_path):
-    lay(tmp_path, BROKER, in_zone(CLIENT[:1], 9))
-    assert told(tmp_path) == ([], [LEFT_OUT])
-
-
-def test_pairs_that_contradict_each_other_decide_nothing(tmp_path):
-    lay(tmp_path, BROKER, in_zone(CLIENT[:2], 9) + in_zone(CLIENT[2:], 3))
-    assert told(tmp_path) == ([], [LEFT_OUT])
+    assert told(tmp_path)[0] == IN_ORDER
 
 
 def test_each_client_has_its_own_zone(tmp_path):
@@ -98,39 +115,8 @@ def test_each_client_has_its_own_zone(tmp_path):
 
 
 def test_clients_without_pairs_share_the_zone_on_which_the_others_agree(tmp_path):
-    poll = f"{stamp(90_000)} INFO [Consumer clientId=c9, groupId=g] Request joining group due to: x (org.apache.kafka.X)".encode()
-    lay(tmp_path, BROKER, in_zone(CLIENT, 9), in_zone([poll], 9))
+    lay(tmp_path, BROKER, in_zone(CLIENT, 9), in_zone([poll(90_000)], 9))
     assert told(tmp_path)[0] == [20, 60_020, 90_000, 120_020]
-
-
-def test_a_zone_that_a_user_names_stays(tmp_path):
-    lay(tmp_path, BROKER, in_zone(CLIENT, 9))
-    times, notes = told(tmp_path, timezones={"clients": "Asia/Seoul"})
-    assert (times, notes) == ([20, 60_020, 120_020], [])
-
-
-def test_it_is_said_if_lines_show_another_than_the_user_named(tmp_path):
-    lay(tmp_path, BROKER, in_zone(CLIENT, 9))
-    times, notes = told(tmp_path, timezones={"clients": "Asia/Bangkok", "b1": "UTC"})
-    assert times == [7_200_020, 7_260_020, 7_320_020]
-    assert notes == ["check --timezone: beside the other logs, the clients' times seem to be of UTC+09:00 (--timezone clients=UTC+09:00)"]
-
-
-def test_brokers_are_compared_with_clients_whose_zone_is_named(tmp_path):
-    lay(tmp_path, in_zone(BROKER, 3), in_zone(CLIENT, 9))
-    assert told(tmp_path, timezones={"clients": "Asia/Tokyo"}) == (
-        [20, 60_020, 120_020],
-        ["the brokers' times are read as UTC+03:00, as lines about the same moments show: --timezone UTC+03:00 says so for good"],
-    )
-
-
-def test_clients_in_utc_beside_brokers_elsewhere(tmp_path):
-    """The brokers' zone is named, as it has to be; that of the clients was forgotten."""
-    lay(tmp_path, in_zone(BROKER, -3), CLIENT)
-    assert told(tmp_path, timezone="America/Sao_Paulo") == (
-        [20, 60_020, 120_020],
-        ["the clients' times are read as UTC+00:00, as lines about the same moments show: --timezone clients=UTC+00:00 says so for good"],
-    )
 
 
 def test_a_change_to_winter_time_is_none_of_zone(tmp_path):
@@ -141,18 +127,6 @@ def test_a_change_to_winter_time_is_none_of_zone(tmp_path):
     clients = in_zone([joined(before + 20, 1)], 2) + in_zone([joined(after + 20, 2), joined(after + 60_020, 3)], 1)
     lay(tmp_path, brokers, clients)
     assert told(tmp_path, timezone="Europe/Berlin") == ([before + 20, after + 20, after + 60_020], [])
-
-
-def test_clients_that_shared_no_time_with_the_brokers_are_left_out(tmp_path):
-    poll = f"{stamp(0)} INFO [Consumer clientId=c9, groupId=g] Request joining group due to: x (org.apache.kafka.X)".encode()
-    lay(tmp_path, BROKER, in_zone([poll] * 3, 3))
-    assert told(tmp_path) == ([], [LEFT_OUT])
-
-
-def test_it_is_said_that_nothing_shows_the_zone(tmp_path):
-    poll = f"{stamp(90_000)} INFO [Consumer clientId=c9, groupId=g] Request joining group due to: x (org.apache.kafka.X)".encode()
-    lay(tmp_path, BROKER, [poll])
-    assert told(tmp_path) == ([90_000], [NOTHING])
 
 
 def test_clients_alone_need_no_zone_of_brokers(tmp_path):
@@ -177,9 +151,7 @@ def test_the_exact_time_before_a_line_shows_the_brokers_zone(tmp_path):
     assert [at_ms(row) - START_MS for row in consumer.of("line")] == [i * 1_000 for i in range(20)]
     assert told(tmp_path / "there")[1] == []  # it is said once
     write(tmp_path / "again/in/b1/server.log", raw)
-    assert told(tmp_path / "again")[1] == [
-        "the brokers' times are read as UTC-03:00, as lines about the same moments show: --timezone UTC-03:00 says so for good"
-    ]
+    assert told(tmp_path / "again")[1] == [brokers_in("UTC-03:00")]
 
 
 def test_an_exact_time_that_is_late_shows_nothing(tmp_path):
@@ -189,25 +161,23 @@ def test_an_exact_time_that_is_late_shows_nothing(tmp_path):
     assert told(tmp_path)[1] == []
 
 
+EXACT_ONES = [
+    b"%%4|%d.000|MAXPOLL|a#consumer-1| [thrd:main]: Application maximum poll interval (1ms) exceeded by 1ms" % (START_MS // 1_000 + second)
+    for second in (5, 110)
+]
+DOUBT = "check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"
+
+
 def test_brokers_whose_logs_begin_and_end_hours_apart_from_exact_ones(tmp_path):
     """librdkafka writes epoch seconds. Without `debug=cgrp` it tells of no moment that a broker tells of too: that is a doubt, no more."""
-    poll = "Application maximum poll interval (1ms) exceeded by 1ms (adjust max.poll.interval.ms): leaving group"
-    clients = [f"%4|{START_MS // 1_000 + at}.000|MAXPOLL|a#consumer-1| [thrd:main]: {poll}".encode() for at in (5, 110)]
-    lay(tmp_path, in_zone(BROKER, -3), clients)
-    assert told(tmp_path) == (
-        [5_000, 110_000],
-        ["check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"],
-    )
+    lay(tmp_path, in_zone(BROKER, -3), EXACT_ONES)
+    assert told(tmp_path) == ([5_000, 110_000], [DOUBT])
 
 
 def test_clients_that_are_compared_with_doubtful_brokers_are_not_named(tmp_path):
     """They are in UTC. Beside brokers that are taken for UTC they would be in UTC+03:00, and all would be three hours off for good."""
-    poll = "Application maximum poll interval (1ms) exceeded by 1ms (adjust max.poll.interval.ms): leaving group"
-    exact_ones = [f"%4|{START_MS // 1_000 + at}.000|MAXPOLL|a#consumer-1| [thrd:main]: {poll}".encode() for at in (5, 110)]
-    lay(tmp_path, in_zone(BROKER, -3), exact_ones, CLIENT)
-    assert told(tmp_path)[1] == [
-        "check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"
-    ]
+    lay(tmp_path, in_zone(BROKER, -3), EXACT_ONES, CLIENT)
+    assert told(tmp_path)[1] == [DOUBT]
 
 
 def test_records_of_offsets_are_exact(tmp_path):
@@ -221,9 +191,7 @@ def test_records_of_offsets_are_exact(tmp_path):
         )
     write(tmp_path / "in/c/broker-1/server.log", in_zone(BROKER, -3))
     write(tmp_path / "in/c/offsets/dump.jsonl", [line.encode() for line in lines])
-    assert told(tmp_path)[1] == [
-        "the brokers' times are read as UTC-03:00, as lines about the same moments show: --timezone UTC-03:00 says so for good"
-    ]
+    assert told(tmp_path)[1] == [brokers_in("UTC-03:00")]
 
 
 def test_both_of_one_zone_that_was_not_named(tmp_path):
