@@ -85,13 +85,7 @@ def test_java_home_goes_before_the_path(tools: Path, tmp_path: Path) -> None:
     code, text = check(good, tools, java_home=old)
     assert code == 1
     assert f"found Java 11.0.22 (in JAVA_HOME={old})" in text
-
-
-def test_java_home_that_is_gone_is_named(tools: Path, tmp_path: Path) -> None:
-    good = fake_java(tmp_path / "bin", OPENJDK.format("17.0.15"))
-    code, text = check(good, tools, java_home=tmp_path / "gone")
-    assert code == 1
-    assert str(tmp_path / "gone") in text
+    assert str(tmp_path / "gone") in check(good, tools, java_home=tmp_path / "gone")[1]
 
 
 def test_make_asks_for_java_before_anything_slow(tmp_path: Path) -> None:

@@ -28,9 +28,6 @@ def test_jar_paths_are_those_of_the_folder_sorted(tmp_path: Path) -> None:
     for name in ("b-1.jar", "a-1.jar", "resolved.txt"):
         (tmp_path / name).touch()
     assert places.jar_paths(tmp_path) == [str(tmp_path / "a-1.jar"), str(tmp_path / "b-1.jar")]
-
-
-def test_no_folder_no_jars(tmp_path: Path) -> None:
     assert places.jar_paths(tmp_path / "none") == []
 
 

@@ -256,14 +256,11 @@ def test_two_cannot_maintain_at_once(lake):
         work(lake)
 
 
-def test_a_dry_run_touches_nothing(lake, capsys):
+def test_the_command_says_what_it_did_and_a_dry_run_touches_nothing(lake, capsys):
     before = listing(lake)
     assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "1h", "--grace", "0d", "--dry-run"]) == 0
     assert listing(lake) == before
     assert "Nothing was done" in capsys.readouterr().out
-
-
-def test_the_command_says_what_it_did(lake, capsys):
     assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "90d"]) == 0
     told = next(text for text in capsys.readouterr().out.splitlines() if text.startswith("rebalances "))
     assert "20 → 1" in told

@@ -86,6 +86,12 @@ def run(inputs, folder, consumer=None, workers=None, **settings):
     return consumer, reports
 
 
+def assert_same(consumer, whole):
+    """Two consumers have the same lines, and count as many."""
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+
+
 def brokers(root, count=3, lines=200, step=100):
     """Brokers with a request log and a server log each, of the same span of time."""
     for b in range(count):

@@ -81,16 +81,7 @@ def test_names_of_logs(name):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "README.md",
-        "truth.jsonl",
-        "00000000000000000000.log",
-        "tools.logging.xml",
-        "a.log.tmp",
-        ".server.log",
-        "a.logic",
-        "x.log.crc",
-    ],
+    ["README.md", "truth.jsonl", "00000000000000000000.log", "tools.logging.xml", "a.log.tmp", ".server.log", "a.logic", "x.log.crc"],
 )
 def test_names_of_others(name):
     assert not is_log_name(name)

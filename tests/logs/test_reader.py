@@ -1,4 +1,4 @@
-"""The bytes of one log: lines, compression, damage, and that it does not matter how it is cut."""
+"""The bytes of one log: lines, damage, and that it does not matter how it is cut. Compressions: formats/test_formats.py."""
 
 from __future__ import annotations
 
@@ -80,38 +80,6 @@ def test_empty_and_binary_files(tmp_path):
     assert count == 41
     assert len(kept) == 41
     assert set(kept.faults.values()) == {"NOT_TEXT"}
-
-
-def test_gzip_is_told_by_content(tmp_path):
-    data = b"".join(request(i) + b"\n" for i in range(500))
-    plain = tmp_path / "plain.log.gz"
-    plain.write_bytes(data)
-    packed = tmp_path / "packed.log"
-    packed.write_bytes(gzip.compress(data[:20_000]) + gzip.compress(data[20_000:]) + b"\0" * 512)
-    assert read(plain) == read(packed)
-    assert read(plain)[1] == 500
-
-
-def test_damaged_gzip(tmp_path):
-    data = gzip.compress(b"".join(request(i, group=str(i * i)) + b"\n" for i in range(2000)))
-    for name, damaged in [("cut", data[: len(data) // 2]), ("flipped", data[:9000] + b"\0" * 99 + data[9099:])]:
-        path = tmp_path / f"{name}.log"
-        path.write_bytes(damaged)
-        r, kept = reader(path), KeptLines()
-        count = r.read(kept)
-        assert 0 < count < 2000
-        assert r.tell_damage(kept)
-        assert not r.tell_damage(kept)
-        assert rows(kept)[-1][3] == "DAMAGED_FILE"
-        assert b"gzip data" in kept.texts[-1]
-
-
-def test_other_compressions_are_named(tmp_path):
-    (tmp_path / "a.log.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\n" * 100)
-    r, kept = reader(tmp_path / "a.log.zst"), KeptLines()
-    assert r.read(kept) == 0
-    assert r.tell_damage(kept)
-    assert b"zstd" in kept.texts[0]
 
 
 @given(

@@ -18,7 +18,7 @@ from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.times import LocalTimes
 from tests.logs.any_log import HOUR, YEARS, logs
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, write
-from tests.logs.spooling import SMALL_BLOCKS, Consumer, at_ms, brokers, run
+from tests.logs.spooling import SMALL_BLOCKS, Consumer, assert_same, at_ms, brokers, run
 
 
 def test_rows_of_a_slice(tmp_path):
@@ -117,8 +117,7 @@ def test_many_slices(tmp_path):
     whole, _ = run(inputs, tmp_path / "out1")
     consumer, reports = run(inputs, tmp_path / "out2", slice_lines=180, limits=SMALL_BLOCKS)
     assert len(reports) >= 15
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
     newest = 0
     for rows in consumer.slices:
         times = [at_ms(r) for r in rows if r["record"] == "line"]
@@ -207,8 +206,7 @@ def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, stops):
             consumer.take(folder / "out")
             if count == stop:
                 break
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
 
 
 def test_one_log_gives_what_its_reader_gives(tmp_path):

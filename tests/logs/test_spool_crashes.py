@@ -9,7 +9,7 @@ import pytest
 
 from jobs.logs import slice_rows, spool
 from jobs.logs.spool import Spool
-from tests.logs.spooling import Consumer, brokers, run
+from tests.logs.spooling import Consumer, assert_same, brokers, run
 
 
 class CrashError(Exception):
@@ -46,8 +46,7 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
                 consumer.take(out)
     run(inputs, out, consumer, slice_lines=40)
     consumer.take(out)
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
     assert [r["record"] for r in consumer.slices[-1]].count("end") == 3
     assert run(inputs, out, consumer)[1] == []
 

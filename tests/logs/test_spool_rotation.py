@@ -69,25 +69,6 @@ def test_a_log_that_is_moved_between_the_look_and_the_reading_is_read_at_the_nex
     assert sum(r.lines_read for r in s.slices(follow=True, stop=stop)) == count
 
 
-def test_a_log_that_is_moved_while_others_are_read_is_read_at_the_next_look(tmp_path):
-    folder = tmp_path / "in/b"
-    write(folder / "server.log.1", [coordinator(i) for i in range(3_000)])
-    path = write(folder / "server.log", [coordinator(3_000 + i) for i in range(3_000)])
-    s = Spool(tmp_path / "in", tmp_path / "out", settings=SpoolSettings(poll_seconds=0.01, patience_seconds=0.0, slice_lines=1_000))
-    looks, read = [], 0
-
-    def stop():
-        looks.append(1)
-        return len(looks) > 3
-
-    for report in s.slices(follow=True, stop=stop):
-        read += report.lines_read
-        if path.exists():
-            (folder / "server.log.1").rename(folder / "server.log.2")
-            path.rename(folder / "server.log.1")
-    assert read == 6_000
-
-
 @pytest.mark.parametrize("follow", [True, False])
 def test_logs_moved_while_they_are_read_come_in_the_order_of_their_times(tmp_path, follow):
     folder = tmp_path / "in/b"

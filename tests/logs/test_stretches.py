@@ -26,7 +26,7 @@ from tests.effort import every, long
 from tests.logs.any_log import logs
 from tests.logs.envelopes.test_pieces import cri
 from tests.logs.log_makers import api_versions, coordinator, other, request, write
-from tests.logs.spooling import Consumer, at_ms, brokers, rows_of_part, run
+from tests.logs.spooling import Consumer, assert_same, at_ms, brokers, rows_of_part, run
 from tests.logs.test_spool_crashes import CrashError, crash_after
 
 pytestmark = pytest.mark.slow
@@ -160,8 +160,7 @@ def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(backlog, tmp
     inputs, whole, reports = backlog
     consumer, found = in_stretches(inputs, tmp_path / "out")
     assert consumer.parts > 20
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
     assert sum(report.lines_read for report in found) == sum(report.lines_read for report in reports)
     # A clock covers all lines before it, and none after it.
     for before, after in pairwise(consumer.slices):
@@ -179,8 +178,7 @@ def test_a_log_of_two_lines_that_begins_late_holds_nobody_up(tmp_path):
     whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
     consumer, _ = in_stretches(inputs, tmp_path / "out")
     assert consumer.parts > 20
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
 
 
 def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_and_by(backlog, tmp_path, monkeypatch):
@@ -193,8 +191,7 @@ def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_a
 
     consumer, _ = in_stretches(inputs, tmp_path / "out", before=look)
     assert max(groups) > 2 * SHARES
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
 
 
 def rotate(path):
@@ -261,8 +258,7 @@ def test_damage_in_the_middle_of_a_log_changes_nothing(tmp_path):
     write(inputs / "b1/kafka-request.log", [request(second * 1_000) for second in range(400)])
     consumer, _ = in_stretches(inputs, tmp_path / "out")
     whole, _ = run(inputs, tmp_path / "whole", fold=True)
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
 
 
 def test_rotated_logs_are_read_in_stretches_from_their_first_lines_on(tmp_path):
@@ -277,8 +273,7 @@ def test_rotated_logs_are_read_in_stretches_from_their_first_lines_on(tmp_path):
     consumer, _ = run(tmp_path / "in", tmp_path / "out", None, Workers(2, read), **SETTINGS)
     whole, _ = run(tmp_path / "in", tmp_path / "whole", fold=True)
     assert len(begun) == 4
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
 
 
 def test_a_log_whose_first_lines_are_of_several_kinds_is_begun_in_order(tmp_path):
@@ -286,8 +281,7 @@ def test_a_log_whose_first_lines_are_of_several_kinds_is_begun_in_order(tmp_path
     write(path, [line for n in range(200) for line in (request(1_000 * n), other(1_000 * n), coordinator(1_000 * n))])
     consumer, _ = in_stretches(tmp_path / "in", tmp_path / "out")
     whole, _ = run(tmp_path / "in", tmp_path / "whole", fold=True)
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
 
 
 @pytest.mark.parametrize("cores", [long(1), 2, long(5), long(16)])
@@ -368,7 +362,6 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
     in_stretches(inputs, out, consumer)
     consumer.take(out)
     assert consumer.parts
-    assert consumer.lines() == whole.lines()
-    assert consumer.counts() == whole.counts()
+    assert_same(consumer, whole)
     in_stretches(inputs, out, consumer)
     assert not list((out / "parts").iterdir())

@@ -173,6 +173,7 @@ def test_many_files_of_one_reason_are_one_line():
         ),
         ("server.log", [b"Nov 21 06:00:00 host sshd[1]: Accepted publickey", b"nothing"], False),
         ("server.log", [], True),
+        ("server.log.zst", [b"\x28\xb5\x2f\xfd" + bytes(50)], False),  # none can be read
     ],
 )
 def test_whether_anything_was_understood(tmp_path, name, lines, understood):
@@ -183,15 +184,6 @@ def test_whether_anything_was_understood(tmp_path, name, lines, understood):
     again = spool_of(tmp_path / "logs", tmp_path / "spool")
     read(again, tmp_path / "spool")
     assert again.understood is understood  # nothing new was read
-
-
-def test_files_none_of_which_can_be_read_are_not_understood(tmp_path):
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "server.log.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(50))
-    for _ in range(2):
-        spool = spool_of(tmp_path / "logs", tmp_path / "spool")
-        read(spool, tmp_path / "spool")
-        assert not spool.understood
 
 
 def test_another_time_zone_than_that_of_the_lines_read_is_refused(tmp_path):
