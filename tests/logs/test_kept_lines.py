@@ -41,12 +41,9 @@ def test_group_requests_are_kept(tmp_path, api):
 
 
 def test_other_requests_are_skipped(tmp_path):
-    assert judged(tmp_path, [fetch(1), request(2, "METADATA", 3), request(3, "SHARE_NEWS_2", 199), request(4)]) == [(4, "")]
-
-
-def test_info_level_and_a_thread_name_before_the_request(tmp_path):
-    line = request(1).replace(b"] DEBUG ", b"] INFO [data-plane-kafka-request-handler-3] ")
-    assert judged(tmp_path, [line]) == [(1, "")]
+    at_info = request(5).replace(b"] DEBUG ", b"] INFO [data-plane-kafka-request-handler-3] ")
+    lines = [fetch(1), request(2, "METADATA", 3), request(3, "SHARE_NEWS_2", 199), request(4), at_info]
+    assert judged(tmp_path, lines) == [(4, ""), (5, "")]
 
 
 def test_damaged_requests_are_kept(tmp_path):
