@@ -21,13 +21,13 @@ from jobs.answers.report import read_report
 from jobs.cli import demo, entry
 from jobs.common import exit_codes
 from jobs.common.interrupts import removing_on_sigterm
-from jobs.common.settings import load
 from jobs.lakehouse.folder import known_inputs
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.run_progress import RunResult
 from jobs.pipeline.tracking import shards
 from tests.cli.saying import lines_of_the_command
+from tests.effort import long
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ def test_an_excerpt_is_explained(capsys, log):
     assert said == ["pasted.log is a log of broker-1, by its lines"]
 
 
-@pytest.mark.parametrize("form", ["text", "json", "html"])
+@pytest.mark.parametrize("form", [long("text"), "json", long("html")])
 def test_standard_input_is_explained_like_a_file_and_bears_no_name_of_one(capsys, monkeypatch, log, scratch, form):
     _, of_file, _ = explained(capsys, log, "--format", form)
     piped(monkeypatch, EXCERPT)
@@ -112,7 +112,8 @@ def test_the_readme_shows_what_is_said(capsys, monkeypatch):
 
 
 def test_json_is_alone_on_standard_output(capsys, log):
-    _, out, _ = explained(capsys, log, "--format", "json")
+    code, out, _ = explained(capsys, log, "--format", "json", "--fail-on", "error")
+    assert code == exit_codes.NEEDS_ATTENTION
     told = json.loads(out)
     assert [entry["code"] for entry in told["attention"]] == ["SESSION_TIMEOUT"]
     assert [row["cause"] for row in told["rebalances"]] == ["SESSION_TIMEOUT"]
@@ -140,8 +141,8 @@ def test_an_archive_in_a_pipe(capsys, monkeypatch):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("broker-7/server.log", EXCERPT)
     piped(monkeypatch, packed.getvalue())
-    code, out, _ = explained(capsys, "-")
-    assert (code, "SESSION_TIMEOUT" in out) == (exit_codes.DONE, True)
+    code, out, _ = explained(capsys, "-", "--timezone", "Europe/Berlin")
+    assert (code, "SESSION_TIMEOUT" in out, "2026-11-21 05:16:04.117" in out) == (exit_codes.DONE, True, True)
 
 
 def test_only_a_part_is_shown_if_that_is_asked_for(capsys, log):
@@ -150,19 +151,10 @@ def test_only_a_part_is_shown_if_that_is_asked_for(capsys, log):
     assert "SESSION_TIMEOUT" not in out
 
 
-def test_the_time_zone_is_that_of_the_lines(capsys, log):
-    assert "2026-11-21 05:16:04.117" in explained(capsys, log, "--timezone", "Europe/Berlin")[1]
-
-
-@pytest.mark.parametrize(("grave", "code"), [("error", exit_codes.NEEDS_ATTENTION), ("warning", exit_codes.NEEDS_ATTENTION)])
-def test_fail_on(capsys, log, grave, code):
-    assert explained(capsys, log, "--fail-on", grave)[0] == code
-
-
 # Kept tables.
 
 
-@pytest.mark.parametrize("source", ["file", "pipe"])
+@pytest.mark.parametrize("source", [long("file"), "pipe"])
 def test_kept_tables_answer_all_other_commands(capsys, monkeypatch, log, tmp_path, source):
     lake = tmp_path / "lake"
     piped(monkeypatch, EXCERPT)
@@ -290,30 +282,21 @@ def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
     assert (code, said.partition(":")[0]) == (exit_codes.UNUSABLE, "no log files in standard input")
 
 
-def test_the_demo_and_the_readme_count_the_groups_of_the_recording(tmp_path):
-    lake = tmp_path / "lake"
-    at_once.process(demo.RECORDING, lake, settings=load(timezones=["America/New_York"]), most_lines=at_once.MOST_LINES)
-    groups = len(read_report(lake).groups)
+def test_the_demo_and_the_readme_count_the_groups_of_the_recording(recorded_lakehouse):
+    groups = len(read_report(recorded_lakehouse(f"recordings/{demo.RECORDING.name}")).groups)
     assert f"{groups} consumer groups" in demo.demo.help
     assert f"{groups} consumer groups" in (PROJECT / "README.md").read_text()
 
 
-def test_a_file_that_is_cut_off(capsys, tmp_path):
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    (folder / "server.log").write_text(EXCERPT)
-    (folder / "server.log.1.gz").write_bytes(gzip.compress(EXCERPT.replace("06:16", "06:15").encode())[:-40])
-    assert entry.main(["explain", str(folder)]) == exit_codes.PARTLY_READ
-    assert "1 file read up to a damage: the gzip data ends in the middle: " in capsys.readouterr().err
-
-
-def test_a_file_that_cannot_be_read(capsys, log, tmp_path):
+def test_files_that_are_cut_off_or_cannot_be_read(capsys, log, tmp_path):
     folder = tmp_path / "logs" / "broker-1"
     folder.mkdir(parents=True)
     log.rename(folder / "server.log")
-    (folder / "server.log.1").symlink_to(tmp_path / "gone")
+    (folder / "server.log.1.gz").write_bytes(gzip.compress(EXCERPT.replace("06:16", "06:15").encode())[:-40])
+    (folder / "server.log.2").symlink_to(tmp_path / "gone")
     code, out, said = explained(capsys, tmp_path / "logs")
     assert (code, "SESSION_TIMEOUT" in out) == (exit_codes.PARTLY_READ, True)
+    assert any("1 file read up to a damage: the gzip data ends in the middle: " in line for line in said)
     assert any("1 file not read" in line for line in said)
 
 
@@ -363,12 +346,11 @@ def test_sigterm_removes_what_the_command_made_for_itself(tmp_path):
     assert (ended.value.code, list(tmp_path.glob("tmp*"))) == (128 + signal.SIGTERM, [])
 
 
-def test_nothing_is_imported_that_only_a_run_needs():
+def test_nothing_is_imported_that_only_a_run_needs(log):
     """Imports are most of the two seconds that thousands of lines take."""
     script = (
         "import sys; from jobs.cli import main; code = main(['explain', sys.argv[1]]);"
         "print(code, [name for name in ('pandas', 'confluent_kafka', 'asyncio') if name in sys.modules])"
     )
-    log = PROJECT / "tests" / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
     done = subprocess.run([sys.executable, "-c", script, log], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"

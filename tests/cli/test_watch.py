@@ -22,7 +22,7 @@ from rich.console import Console
 from jobs.answers.news import News
 from jobs.cli import watch
 from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
-from tests.effort import every
+from tests.effort import every, long
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, stopped, write
 from tests.security import hostile
 from tests.waiting import PATIENCE_SECONDS
@@ -184,7 +184,7 @@ def screen(text):
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("kind", every(9, hostile.NAMES))
+@pytest.mark.parametrize("kind", every(len(hostile.NAMES), hostile.NAMES))
 def test_names_are_shown_inert(lakehouse, capsys, kind):
     name = hostile.NAMES[kind].encode("utf-8", "replace").decode()
     rows = [rebalance(name, client_id=name), provisional(group=name, start=9_000, client_id=name), finding(group_id=name, client_id=name)]
@@ -249,7 +249,7 @@ def read_until(descriptor, wanted):
     return text.decode()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [long(signal.SIGINT), signal.SIGTERM])
 def test_a_signal_ends_it_in_a_pipe(lakehouse, number):
     process = subprocess.Popen([*COMMAND, str(lakehouse)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     write(lakehouse, rebalance(), batch=1)
@@ -259,7 +259,7 @@ def test_a_signal_ends_it_in_a_pipe(lakehouse, number):
     assert (process.wait(PATIENCE_SECONDS), process.stdout.read(), process.stderr.read()) == (0, "", "")
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", [long("text"), "json"])
 def test_a_reader_that_goes_away_ends_it_although_nothing_comes(lakehouse, form):
     write(lakehouse, rebalance(), batch=1)
     command = [*COMMAND, str(lakehouse), "--format", form]

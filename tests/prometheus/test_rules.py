@@ -14,7 +14,7 @@ from tests.prometheus.servers import program
 
 PROJECT = Path(__file__).parents[2]
 RULES = PROJECT / "conf" / "prometheus" / "rebalance-alerts.yml"
-TESTS = PROJECT / "tests" / "prometheus" / "rules.yml"
+TESTS = sorted((PROJECT / "tests" / "prometheus").glob("rules*.yml"))
 
 
 def promtool(*words):
@@ -33,11 +33,11 @@ def test_prometheus_can_read_the_rules_and_the_example():
 
 @pytest.mark.slow
 def test_each_rule_fires_when_it_should_and_not_otherwise():
-    promtool("test", "rules", TESTS)
+    promtool("test", "rules", *TESTS)
 
 
 def test_each_rule_has_a_test_in_which_it_fires():
-    tested = [entry for test in yaml.safe_load(TESTS.read_text())["tests"] for entry in test["alert_rule_test"]]
+    tested = [entry for file in TESTS for test in yaml.safe_load(file.read_text())["tests"] for entry in test["alert_rule_test"]]
     assert {entry["alertname"] for entry in tested if entry.get("exp_alerts")} == {rule["alert"] for rule in rules()}
 
 
