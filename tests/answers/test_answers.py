@@ -20,34 +20,27 @@ def session(**values):
     return row("member_sessions", **{"group_id": "payments", "member_id": MEMBER, "end_kind": "LEFT"} | values)
 
 
-def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
-    def step(from_state, to_state, generation):
-        known = {"group_id": "payments", "occurred_at": DAY + 5, "trigger": "x"}
-        return row("group_transitions", **known, from_state=from_state, to_state=to_state, generation=generation)
+def step(group, from_state, to_state, generation=None):
+    """A change of state, all within one millisecond."""
+    known = {"group_id": group, "occurred_at": DAY + 5, "trigger": "x", "generation": generation}
+    return row("group_transitions", **known, from_state=from_state, to_state=to_state)
 
-    write(lakehouse, line(at=90_000), step("Dead", "Stable", 2), step("Stable", "Dead", 2))
+
+def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
+    write(lakehouse, line(at=90_000), step("payments", "Dead", "Stable", 2), step("payments", "Stable", "Dead", 2))
     assert asked(lakehouse, "groups")[0]["state"] == "Stable"
 
 
 def test_a_consumer_group_that_lost_its_last_member_within_a_millisecond_is_empty(lakehouse):
-    def step(group, from_state, to_state):
-        known = {"group_id": group, "occurred_at": DAY + 5, "trigger": "x", "generation": 6}
-        return row("group_transitions", **known, from_state=from_state, to_state=to_state)
-
     groups = [f"g{number}" for number in range(8)]
-    write(lakehouse, *(line(group, at=90_000) for group in groups), *(step(group, "Reconciling", "Empty") for group in groups))
-    write(lakehouse, *(step(group, "Stable", "Reconciling") for group in groups), batch=1)
+    write(lakehouse, *(line(group, at=90_000) for group in groups), *(step(group, "Reconciling", "Empty", 6) for group in groups))
+    write(lakehouse, *(step(group, "Stable", "Reconciling", 6) for group in groups), batch=1)
     assert [found["state"] for found in asked(lakehouse, "groups")] == ["Empty"] * 8
     assert [found["state"] for found in read_report(reader_of(lakehouse)).groups] == ["Empty"] * 8
 
 
 def test_a_group_that_a_poll_finds_with_other_members_is_stable(lakehouse):
     """All states between are of the time of the poll, and none has a generation."""
-
-    def step(group, from_state, to_state):
-        known = {"group_id": group, "occurred_at": DAY + 5, "trigger": "x"}
-        return row("group_transitions", **known, from_state=from_state, to_state=to_state)
-
     states = ["Stable", "PreparingRebalance", "CompletingRebalance", "Stable"]
     orders = list(itertools.permutations(itertools.pairwise(states)))
     write(lakehouse, *(line(f"g{number}", at=90_000) for number in range(6)))

@@ -158,11 +158,3 @@ def test_a_band_goes_through_the_lanes_of_its_cluster_alone(reader, served, lake
     bands = {lane.locator(".name").inner_text(): lane.locator(".look-away").count() for lane in found}
     assert sorted(bands.values()) == [0, 1, 1]
     assert its.text("figcaption").startswith("2 clusters, ")
-
-
-def test_nobody_survived_a_silence_that_was_longer_than_the_session(reader, recorded):
-    its = reader(recorded.url).open("/members", view="near", session="any", limit=1000)
-    rows = its.page.eval_on_selector_all("tbody tr", "rows => rows.map(row => row.innerText)")
-    long = [row for row in rows if int(re.search(r"(\d+) %", row.replace(",", ""))[1]) >= 100]
-    assert long
-    assert not [row for row in long if "survived" in row]
