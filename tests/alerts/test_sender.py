@@ -88,7 +88,7 @@ def test_a_new_lakehouse_has_only_new_findings(tmp_path, received, said):
     lake.mkdir()
     with sending(lake, received, said):
         pass
-    new_lakehouse(lake)
+    empty_lakehouse(lake)
     found(lake, finding("first"))
     with sending(lake, received, said):
         wait_until(lambda: received.taken)

@@ -203,16 +203,16 @@ def logged(kind, at, broker="broker-1", node=1):
     return line(None, at * 1_000, broker=broker, source="broker", kind=kind, coordinator_id=node, origin=f"{broker}.log", position=at)
 
 
+def away(*lines):
+    """Rows of a broker whose group moves away from it 100 s after the start and back 20 s later."""
+    of_group = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    return moved(100, "a"), moved(120, "a", "broker-2", "broker-1"), of_group, *lines
+
+
 def gone(told, *lines):
-    """The entry of a broker whose group moves away from it 100 s after the start and back 20 s later."""
-    entries, shown = told(
-        moved(100, "a"),
-        moved(120, "a", "broker-2", "broker-1"),
-        line("a", source="coordinator", broker="broker-1", coordinator_id=1),
-        *lines,
-    )
-    assert len(entries) == 1
-    return entries[0], " ".join(shown.split())
+    """The entry of that broker."""
+    (entry,), shown = told(*away(*lines))
+    return entry, " ".join(shown.split())
 
 
 def places(entry):
@@ -246,45 +246,47 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
     assert places(entry) == [("broker-2.log", 94), ("broker-3.log", 95)]
 
 
-@pytest.mark.parametrize(
-    ("lines", "cause", "how"),
-    [
-        (
-            [logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104), logged("BROKER_STARTED", 108)],
-            "BROKER_SHUT_DOWN",
-            "broker-1 was shut down cleanly; it was away for 10.0 s.",
-        ),
-        (
-            [logged("BROKER_STOPPING", 98), logged("BROKER_UNCLEAN", 107), logged("BROKER_STARTED", 108)],
-            "BROKER_CRASHED",
-            f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was away for 10.0 s.",
-        ),
-        ([logged("BROKER_STOPPING", 98)], "BROKER_SHUT_DOWN", "broker-1 was told to stop; no line says that it started again."),
-        (
-            [logged("BROKER_FAILED", 98)],
-            "BROKER_FAILED",
-            "broker-1 gave up: all its log directories had failed; no line says that it started again.",
-        ),
-        ([logged("BROKER_EXPIRED", 98)], "BROKER_EXPIRED", "broker-1 lost its session with ZooKeeper while it ran."),
-        (
-            [logged("BROKER_UNREACHABLE", 98, "broker-2", 1), logged("BROKER_STARTED", 108)],
-            "BROKER_LOST",
-            "Other brokers lost their connection to broker-1; it was away for 10.0 s.",
-        ),
-        (
-            [logged("BROKER_FENCED", 98, "controller", 1)],
-            "BROKER_LOST",
-            "The controller lost broker-1; no line says that it started again.",
-        ),
-        ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], "COORDINATOR_MOVED", ""),  # it was there when the group moved
-        ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], "COORDINATOR_MOVED", ""),  # later
-    ],
+WAYS = (
+    (
+        [logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104), logged("BROKER_STARTED", 108)],
+        "BROKER_SHUT_DOWN",
+        "broker-1 was shut down cleanly; it was away for 10.0 s.",
+    ),
+    (
+        [logged("BROKER_STOPPING", 98), logged("BROKER_UNCLEAN", 107), logged("BROKER_STARTED", 108)],
+        "BROKER_CRASHED",
+        f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was away for 10.0 s.",
+    ),
+    ([logged("BROKER_STOPPING", 98)], "BROKER_SHUT_DOWN", "broker-1 was told to stop; no line says that it started again."),
+    (
+        [logged("BROKER_FAILED", 98)],
+        "BROKER_FAILED",
+        "broker-1 gave up: all its log directories had failed; no line says that it started again.",
+    ),
+    ([logged("BROKER_EXPIRED", 98)], "BROKER_EXPIRED", "broker-1 lost its session with ZooKeeper while it ran."),
+    (
+        [logged("BROKER_UNREACHABLE", 98, "broker-2", 1), logged("BROKER_STARTED", 108)],
+        "BROKER_LOST",
+        "Other brokers lost their connection to broker-1; it was away for 10.0 s.",
+    ),
+    (
+        [logged("BROKER_FENCED", 98, "controller", 1)],
+        "BROKER_LOST",
+        "The controller lost broker-1; no line says that it started again.",
+    ),
+    ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], "COORDINATOR_MOVED", ""),  # it was there when the group moved
+    ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], "COORDINATOR_MOVED", ""),  # later
 )
-def test_how_a_broker_went_away_is_what_its_lines_say(told, lines, cause, how):
-    entry, _ = gone(told, *lines)
+
+
+def test_how_a_broker_went_away_is_what_its_lines_say(told):
+    """Each in a cluster of its own."""
+    rows = [{**row, "cluster": f"c{n}"} for n, (lines, _, _) in enumerate(WAYS) for row in (*away(*lines), line(at=900_000))]
+    entries, _ = told(*rows)
     moved_there = "At least 1 group moved from broker-1 to broker-2, and it had moved back by 00:02:00 UTC."
-    assert entry["message"] == f"{how} {moved_there}".strip()
-    assert entry["incident"]["cause"] == cause
+    assert {entry["cluster"]: (entry["incident"]["cause"], entry["message"]) for entry in entries} == {
+        f"c{n}": (cause, f"{how} {moved_there}".strip()) for n, (_, cause, how) in enumerate(WAYS)
+    }
 
 
 def test_in_a_file_of_several_brokers_only_lines_with_the_id_of_a_node_count(told):
@@ -338,16 +340,21 @@ def test_groups_that_waited_while_another_broker_was_away_are_its_outage(told):
     )
 
 
-@pytest.mark.parametrize(("went_ms", "back_ms"), [(39, 120), (94, 98), (101, 120)])
-def test_a_broker_that_was_there_is_not_what_held_another_up(told, went_ms, back_ms):
-    entries, _ = told(
-        moved(100, "a", "broker-3", "broker-3", members_lost=["a-1"]),
-        line("c", source="coordinator", broker="broker-1", coordinator_id=1),
-        logged("BROKER_UNREACHABLE", went_ms, "broker-3", 1),
-        logged("BROKER_STARTED", back_ms),
-    )
-    assert [entry["incident"]["broker"] for entry in entries] == ["broker-3"]
-    assert entries[0]["message"].startswith("At least 1 group had to wait for broker-3, which was held up.")
+def test_a_broker_that_was_there_is_not_what_held_another_up(told):
+    """It went long before and was back, or went afterwards: each in a cluster of its own."""
+    rows = [
+        {**row, "cluster": f"c{went_at}"}
+        for went_at, back_at in ((39, 120), (94, 98), (101, 120))
+        for row in (
+            moved(100, "a", "broker-3", "broker-3", members_lost=["a-1"]),
+            line("c", source="coordinator", broker="broker-1", coordinator_id=1),
+            logged("BROKER_UNREACHABLE", went_at, "broker-3", 1),
+            logged("BROKER_STARTED", back_at),
+        )
+    ]
+    entries, _ = told(*rows)
+    assert sorted((entry["cluster"], entry["incident"]["broker"]) for entry in entries) == [(c, "broker-3") for c in ("c101", "c39", "c94")]
+    assert all(entry["message"].startswith("At least 1 group had to wait for broker-3, which was held up.") for entry in entries)
 
 
 def test_groups_of_one_name_in_two_clusters_are_two(told):

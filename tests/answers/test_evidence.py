@@ -63,24 +63,22 @@ def texts(lake, *inputs, row_id=None):
     return [found.text for found in proof.lines]
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        lambda text: f"2026-11-21T02:30:00.999999999Z stdout F {text}",
-        lambda text: json.dumps({"log": f"{text}\n", "time": "2026-11-21T02:30:00.999999999Z"}),
-        lambda text: json.dumps({"timestamp": 1795241359999, "message": text}),
-        lambda text: f"2026-11-21T02:30:59.999+01:00 {text[1:24]} INFO  [main] kafka.Log - a text",
-        lambda text: f"<{text[12:24]}> of a pattern that the user named",
-    ],
+WRAPS = (
+    lambda text: f"2026-11-21T02:30:00.999999999Z stdout F {text}",
+    lambda text: json.dumps({"log": f"{text}\n", "time": "2026-11-21T02:30:00.999999999Z"}),
+    lambda text: json.dumps({"timestamp": 1795241359999, "message": text}),
+    lambda text: f"2026-11-21T02:30:59.999+01:00 {text[1:24]} INFO  [main] kafka.Log - a text",
+    lambda text: f"<{text[12:24]}> of a pattern that the user named",
 )
-def test_lines_are_shown_with_what_stands_around_them(lake, logs, wrap):
-    wrapped = [wrap(text) for text in LINES]
-    (logs / ORIGIN).write_text("".join(f"{text}\n" for text in wrapped))
-    (proof,) = evidence.prove(lake, id_of(lake), [logs])
-    assert [line.text for line in proof.lines] == [wrapped[2], wrapped[6]]
-    (logs / ORIGIN).write_text("".join(f"{text}\n" for text in wrapped[1:]))
-    (proof,) = evidence.prove(lake, id_of(lake), [logs])
-    assert [line.text for line in proof.lines] == [None, None]
+
+
+def test_lines_are_shown_with_what_stands_around_them(lake, logs):
+    for wrap in WRAPS:
+        wrapped = [wrap(text) for text in LINES]
+        (logs / ORIGIN).write_text("".join(f"{text}\n" for text in wrapped))
+        assert texts(lake, logs) == [wrapped[2], wrapped[6]]
+        (logs / ORIGIN).write_text("".join(f"{text}\n" for text in wrapped[1:]))
+        assert texts(lake, logs) == [None, None]
 
 
 def test_the_lines_are_printed_under_their_places(lake, capsys):
@@ -121,13 +119,10 @@ def test_an_id_of_many_rows_names_them(lake):
         evidence.prove(lake, begin, [])
 
 
-@pytest.mark.parametrize("wrong", ["", "x123456", "f", "f12", "F1234567", "'; DROP", "\x1b[31m", "f%%%%"])
-def test_what_is_no_id(lake, wrong):
-    with pytest.raises(EvidenceError, match="is not an id"):
-        evidence.prove(lake, wrong, [])
-
-
-def test_an_id_of_nothing(lake):
+def test_what_is_no_id_and_an_id_of_nothing(lake):
+    for wrong in ("", "x123456", "f", "f12", "F1234567", "'; DROP", "\x1b[31m", "f%%%%"):
+        with pytest.raises(EvidenceError, match="is not an id"):
+            evidence.prove(lake, wrong, [])
     with pytest.raises(EvidenceError, match="no finding has the id f00000000000"):
         evidence.prove(lake, "f00000000000", [])
 

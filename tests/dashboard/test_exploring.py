@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,14 +13,12 @@ from jobs.answers import ask, questions
 from jobs.common.times import duration
 from jobs.dashboard.pages import PAGES
 from tests.dashboard import browsing
-from tests.dashboard.recorded import GrowingLakehouse
 from tests.dashboard.serving import serving
 from tests.effort import every, long
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
-RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u202e\x1b[31m=1+1"
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 VIEWS = ("", "near", "margins", "members")
@@ -300,17 +297,3 @@ def test_pages_grow_with_the_tables_and_leave_alone_what_is_typed(reader, served
     write(lakehouse, finding(occurred_at=DAY + 1, code="POLL_TIMEOUT", client_id="app-2"), batch=1)
     expect(its.page.locator(".finding h2")).to_have_text(["SESSION_TIMEOUT", "POLL_TIMEOUT"])
     assert "POLL_TIMEOUT" in its.page.get_by_label("Code").inner_text()
-
-
-@pytest.mark.long
-def test_a_recording_can_be_watched_while_it_is_read(reader, serve, tmp_path):
-    growing = GrowingLakehouse(RECORDING, tmp_path / "lake", slice_lines=4_000)
-    assert growing.grow()
-    served = serve(growing.folder)
-    served.folder = growing.folder
-    its = reader(served).open("/questions", name="quarantine").open("/members", view="members", limit=2000)
-    before = len(cells(its))
-    growing.grow_to_the_end()
-    rows = asked(served, "members", limit="2000")
-    expect(its.page.locator("tbody tr")).to_have_count(len(rows))
-    assert len(rows) > before
