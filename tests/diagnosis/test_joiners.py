@@ -27,6 +27,11 @@ def healthy(**how) -> Group:
     return Group("a", "b", "c", **{"session_ms": 45_000, **how}).live(60_000)
 
 
+def waited_for(rows):
+    """The member that the last rebalance waited for longest."""
+    return table(rows, "rebalances")[-1]["slowest_member_id"]
+
+
 @where_requests_are_seen
 def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
     rows = healthy().comes("d", asks={"b": 8_000}).live(120_000).seen(evidence)
@@ -35,6 +40,7 @@ def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
     details = {"join_ms": 8_001, "max_poll_interval_ms": 30_000, "session_timeout_ms": 45_000, "waited_for": [told["member_id"]]}
     assert (told["occurred_at"], told["generation"], json.loads(told["details"])) == (68_001, 2, details)
     assert told["message"] == "The group waited 8 s for this member: it rejoined last."
+    assert waited_for(rows) == told["member_id"]
 
 
 def test_the_coordinator_log_does_not_tell_who_rejoined_last():
@@ -90,7 +96,9 @@ def test_members_that_the_join_timer_drops_together_are_one_finding(evidence):
 def test_a_static_member_that_does_not_rejoin_keeps_its_place_and_is_slow_all_the_same(evidence):
     rows = healthy(static=True).comes("d", instance="i-d", absent=["c"]).seen(evidence)
     assert findings(rows) == [("SLOW_JOINER", "c")]
-    assert "it did not rejoin before the rebalance timeout (" in finding(rows, "SLOW_JOINER")["message"]
+    told = finding(rows, "SLOW_JOINER")
+    assert "it did not rejoin before the rebalance timeout (" in told["message"]
+    assert waited_for(rows) == told["member_id"]
 
 
 @where_requests_are_seen
@@ -165,6 +173,7 @@ def test_a_newcomer_that_comes_late_is_not_slow(evidence):
     group.consumers["d"] = group._new("d")
     rows = group.rebalance("Adding new member d", "d", new=["d", "e"], asks={"b": 1_900, "e": 7_900}).live(120_000).seen(evidence)
     assert [code for code, _ in findings(rows) if code == "SLOW_JOINER"] == []
+    assert waited_for(rows) == group["b"].member
 
 
 @where_the_log_is_seen

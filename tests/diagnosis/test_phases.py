@@ -42,22 +42,6 @@ def written_while_it_runs(group: Group, evidence: str) -> int:
 
 
 @where_requests_are_seen
-def test_who_rejoins_last_was_waited_for(evidence: str) -> None:
-    group = healthy().comes("d", asks={"b": 2_000})
-    assert last(group.live(90_000).seen(evidence))["slowest_member_id"] == group["b"].member
-
-
-@where_requests_are_seen
-def test_a_newcomer_was_not_waited_for_even_if_it_comes_last(evidence: str) -> None:
-    group = healthy()
-    group.consumers["e"] = group._new("e")
-    group._asks_for_an_id(group["e"], 62_900)
-    group.consumers["d"] = group._new("d")
-    group.rebalance("Adding new member d", "d", new=["d", "e"], asks={"b": 1_900, "e": 2_900})
-    assert last(group.live(90_000).seen(evidence))["slowest_member_id"] == group["b"].member
-
-
-@where_requests_are_seen
 def test_the_only_one_that_is_left_was_waited_for(evidence: str) -> None:
     group = healthy("a", "b").leaves("b", "the consumer is being closed")
     assert last(group.live(90_000).seen(evidence))["slowest_member_id"] == group["a"].member
@@ -87,13 +71,6 @@ def test_a_member_that_gave_up_while_all_waited_for_it_was_waited_for_longest(ev
     group.at(68_000).leave(late.member, STALLED, took=0, **late.who())
     group.log(kinds.MEMBER_LEFT, member_id=late.member, reason=STALLED)
     assert last(group.is_at(60_000).comes("d", ends=8_000).live(120_000).seen(evidence))["slowest_member_id"] == late.member
-
-
-@where_requests_are_seen
-def test_a_static_member_that_did_not_come_was_waited_for_longest(evidence: str) -> None:
-    group = healthy(static=True)
-    late = group["c"].member
-    assert last(group.comes("d", instance="i-d", absent=["c"]).seen(evidence))["slowest_member_id"] == late
 
 
 @where_requests_are_seen

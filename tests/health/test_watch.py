@@ -205,6 +205,7 @@ def test_health_speaks_of_what_runs_and_of_what_was_stopped(watched):
     assert [line.split(":")[0] for line in said] == ["NOT_RUNNING"]
 
 
+@pytest.mark.long
 def test_a_table_that_cannot_be_written_stops_nothing(spark, logs, tmp_path):
     lake = tmp_path / "lake"
     lake.mkdir()
