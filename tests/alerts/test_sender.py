@@ -26,6 +26,7 @@ from jobs.common.settings import Settings
 from jobs.lakehouse import maintain
 from jobs.lakehouse.folder import Lakehouse, check_layout
 from tests.alerts.webhooks import QUICK, SECRET, finding, found, hook, now_ms, secret_file
+from tests.effort import long
 from tests.health.metrics_text import read_metrics
 from tests.lakehouse.rows import empty_lakehouse, new_lakehouse, open_rebalance
 from tests.waiting import PATIENCE_SECONDS, wait_until
@@ -170,7 +171,9 @@ def test_what_waits_is_counted_but_not_kept(lake, received, said, monkeypatch):
     assert groups(received.findings()) == [f"g{number}" for number in range(120)]
 
 
-@pytest.mark.parametrize("answer", [(500,), (503,), (404,), (401,), (302, {"Location": "/elsewhere"}), (429, {"Retry-After": "0"})])
+@pytest.mark.parametrize(
+    "answer", [long((500,)), (503,), (404,), long((401,)), (302, {"Location": "/elsewhere"}), (429, {"Retry-After": "0"})]
+)
 def test_a_receiver_that_fails_gets_the_same_message_until_it_takes_it(lake, received, said, answer):
     received.answers = [answer] * 4
     with sending(lake, received, said) as alerts:

@@ -61,7 +61,7 @@ def test_nothing_happens_before_the_first_poll(release):
 
 
 @each(TASK)
-@pytest.mark.claims("A01", "A09", "B18")
+@pytest.mark.claims("A01", "A09", "B18", "K07")
 def test_before_0_10_1_there_is_no_thread(release):
     # Heartbeats are sent inside poll() alone: none while the application works, for however long.
     client = stable(release)
@@ -77,7 +77,7 @@ def test_before_0_10_1_there_is_no_thread(release):
         "2.6.1": (False, False, True, True),
     },
 )
-@pytest.mark.claims("A03", "A04", "A05", "A46")
+@pytest.mark.claims("A03", "A04", "A05", "A46", "K02", "K03")
 def test_in_which_states_the_thread_is_at_work(release, unjoined, preparing, completing, stable_):
     beats = []
     for state in STATES:
@@ -89,7 +89,7 @@ def test_in_which_states_the_thread_is_at_work(release, unjoined, preparing, com
 
 
 @each(since("2.3"))
-@pytest.mark.claims("A06", "A44")
+@pytest.mark.claims("A06", "A44", "K14")
 def test_an_exception_in_the_thread_ends_the_heartbeats(release):
     # Fenced: the next poll() throws, and the consumer does not rejoin.
     client = stable(release, group_instance_id="i")
@@ -154,20 +154,6 @@ def test_silence_of_the_coordinator_for_the_session_timeout(release, restarts, l
     assert (client.tick(again - 1), client.tick(again)) == ([], [Heartbeat("c-1", 1)])
 
 
-@each(TASK)
-@pytest.mark.claims("A08", "A39")
-def test_before_0_10_1_only_the_request_itself_can_take_too_long(release):
-    # The task does nothing until its heartbeat is answered: not the session ends the wait, but request.timeout.ms.
-    client = stable(release)
-    beat(client, Error.NONE, 3_300)
-    assert client.poll(6_300) == [Heartbeat("c-1", 1)]
-    assert [client.poll(now_ms) for now_ms in (9_300, 33_400, 46_300)] == [[], [], []]
-    assert client.connection == 0
-    assert client.poll(46_301) == []
-    assert client.connection == 1
-    assert client.poll(49_401) == [Heartbeat("c-1", 1)]
-
-
 @each(since("3.0"))
 @pytest.mark.claims("A08", "K05")
 def test_since_3_0_the_request_takes_too_long_before_the_session_ends(release):
@@ -181,26 +167,28 @@ def test_since_3_0_the_request_takes_too_long_before_the_session_ends(release):
 
 
 @over_time("again", {"0.9": 11_301, "2.1": 8_301})
-@pytest.mark.claims("A40")
+@pytest.mark.claims("A40", "K10")
 def test_another_coordinator(release, again):
     for error in (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR):
         client = stable(release, retry_backoff_ms=5_000)
         beat(client, error)
+        assert (client.state, client.member_id, client.generation) == (MemberState.STABLE, "c-1", 1)
         assert client.poll(again - 1) + client.tick(again - 1) == []
         assert client.poll(again) + client.tick(again) == [Heartbeat("c-1", 1)]
 
 
 @each()
-@pytest.mark.claims("A41", "C04")
+@pytest.mark.claims("A41", "C04", "K11")
 def test_a_stable_member_that_hears_of_a_rebalance_rejoins(release):
     client = stable(release)
     beat(client, Error.REBALANCE_IN_PROGRESS)
+    assert client.heartbeats_run()  # until the application polls again
     (join,) = client.poll(4_000)
-    assert (type(join), join.member_id) == (JoinGroup, "c-1")
+    assert (type(join), join.member_id, client.state) == (JoinGroup, "c-1", MemberState.PREPARING_REBALANCE)
 
 
 @over_time("heard", {"0.10.1": False, "2.6.1": True})
-@pytest.mark.claims("A41")
+@pytest.mark.claims("A41", "K11")
 def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release, heard):
     # Since 2.6.1 it may hear of it, and ignores it: the answer to its SyncGroup will tell. Before, it asks in STABLE only, where
     # the answer always means to rejoin.
@@ -211,7 +199,7 @@ def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release
 
 
 @over_time("member_id", {"0.9": "c-1", "0.10.1": "", "3.2": "c-1"})
-@pytest.mark.claims("A42")
+@pytest.mark.claims("A42", "K12")
 def test_another_generation(release, member_id):
     client = stable(release)
     beat(client, Error.ILLEGAL_GENERATION)
@@ -221,7 +209,7 @@ def test_another_generation(release, member_id):
 
 
 @each()
-@pytest.mark.claims("A43")
+@pytest.mark.claims("A43", "K13")
 def test_an_unknown_member(release):
     client = stable(release)
     beat(client, Error.UNKNOWN_MEMBER_ID)
@@ -232,7 +220,7 @@ def test_an_unknown_member(release):
 
 @each(since("2.6"))
 @pytest.mark.parametrize("error", [Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID])
-@pytest.mark.claims("A45", "A43", "A44", "K13", "K14")
+@pytest.mark.claims("A45", "A43", "A44", "K12", "K13", "K14")
 def test_which_errors_concern_the_present_generation(release, error):
     client = stable(release, group_instance_id="i")
     client.tick(3_300)
@@ -248,7 +236,7 @@ def test_which_errors_concern_the_present_generation(release, error):
     assert client.state is MemberState.UNJOINED
 
 
-@pytest.mark.claims("A45")
+@pytest.mark.claims("A45", "K12", "K13")
 def test_up_to_2_5_errors_of_an_older_generation_count_too():
     for release in ("0.10.2.2", "2.5.1"):
         client = stable(release)
@@ -292,10 +280,12 @@ def test_a_long_gap_between_polls_seen_from_the_broker(release, ends):
 
 
 @each(since("2.3"))
-@pytest.mark.claims("A11", "A12", "A14")
+@pytest.mark.claims("A11", "A12", "A14", "K08")
 def test_when_leave_group_is_sent(release):
     left = [LeaveGroup((LeavingMember("c-1"),))]
-    assert stable(release).close() == left
+    closed = stable(release)
+    assert closed.close() == left
+    assert closed.poll(4_000) == closed.tick(4_000) == closed.take_answer(HeartbeatAnswer(Error.NONE), 4_000) == []
     assert joined(release).close() == left
     # Not by a static member, not before it has joined, not without an id.
     assert stable(release, group_instance_id="i").close() == []
@@ -323,7 +313,7 @@ def test_when_leave_group_is_sent(release):
 
 
 @each(since("2.3"))
-@pytest.mark.claims("A12", "A14")
+@pytest.mark.claims("A12", "A14", "K07")
 def test_a_static_member_that_hangs_falls_silent(release):
     static = stable(release, group_instance_id="i")
     static.poll(1_000)
@@ -331,6 +321,8 @@ def test_a_static_member_that_hangs_falls_silent(release):
     assert static.tick(301_001) == []
     assert (static.state, static.member_id, static.generation) == (MemberState.UNJOINED, "", -1)
     assert static.next_tick_ms() == NEVER
+    (join,) = static.poll(400_000)
+    assert (join.member_id, join.instance_id) == ("", "i")
 
 
 # Joining.
@@ -350,7 +342,7 @@ def test_a_follower_joins_then_asks_then_has_partitions(release):
 
 
 @over_time("beats", {"0.10.1": False, "2.6.1": True})
-@pytest.mark.claims("B21", "A04")
+@pytest.mark.claims("B21", "A04", "K02")
 def test_whether_heartbeats_overlap_the_sync_phase(release, beats):
     client = joined(release)
     assert bool(client.tick(3_200)) is beats
@@ -391,7 +383,7 @@ def test_what_makes_a_client_join_again(release):
 
 
 @each()
-@pytest.mark.claims("D05")
+@pytest.mark.claims("D05", "K16")
 def test_who_is_told_that_its_id_is_unknown_joins_without_it(release):
     client = stable(release)
     beat(client, Error.REBALANCE_IN_PROGRESS)

@@ -9,7 +9,6 @@ from coordinator_model.clients.client_version import ClientVersion
 from coordinator_model.errors import Error
 from coordinator_model.specification.requests import (
     CommitAnswer,
-    HeartbeatAnswer,
     JoinAnswer,
     JoinedMember,
     JoinGroup,
@@ -51,31 +50,6 @@ def test_k07_the_limit_begins_with_the_heartbeats(release, after_ms):
     assert client.next_tick_ms() == after_ms + 2_000 + (release == THREAD)
 
 
-@pytest.mark.claims("K07", "A09", "A12")
-def test_k07_before_the_thread_there_was_no_such_limit_and_a_static_member_says_nothing():
-    assert stable(OLD).tick(10_000_000) == []
-    static = stable(NEW, group_instance_id="i")
-    static.poll(1_000)
-    beats_until(static, 301_000)
-    assert static.tick(301_000) == []
-    assert not static.heartbeats_run()
-    (join,) = static.poll(400_000)
-    assert (join.member_id, join.instance_id) == ("", "i")
-
-
-@pytest.mark.claims("K08", "A11", "A12")
-def test_k08_when_a_closing_client_leaves():
-    assert new_client(NEW).close() == []  # never joined
-    joining = new_client(NEW)
-    joining.poll(0)
-    assert joining.close() == []  # has no id yet
-    assert stable(NEW).close() == [LeaveGroup((LeavingMember("c-1"),))]
-    assert stable(NEW, group_instance_id="i").close() == []
-    closed = stable(NEW)
-    closed.close()
-    assert closed.poll(4_000) == closed.tick(4_000) == closed.take_answer(HeartbeatAnswer(Error.NONE), 4_000) == []
-
-
 @pytest.mark.claims("K08", "A11")
 @pytest.mark.parametrize("release", SINCE_THREAD)
 def test_k08_whoever_looks_for_the_coordinator_cannot_leave(release):
@@ -111,15 +85,6 @@ def test_k15_a_leader_that_shall_skip_the_assignment_sends_none():
     members = (JoinedMember("i-1", "i", b""),)
     answer = JoinAnswer(Error.NONE, "i-1", 1, "i-1", "consumer", "range", skip_assignment=True, members=members)
     assert client.take_answer(answer, 5)[0].assignments == ()
-
-
-@pytest.mark.claims("K16", "D05")
-def test_k16_an_unknown_member_joins_again_at_once_without_its_id():
-    client = stable(NEW)
-    beat(client, Error.REBALANCE_IN_PROGRESS)
-    client.poll(3_400)
-    (join,) = client.take_answer(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
-    assert join.member_id == ""
 
 
 @pytest.mark.claims("K17")
