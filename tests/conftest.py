@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # dev: other cases each time. ci: the same ones every time, so that a failure can be repeated. long: to search for new failures.
 # No deadline in any: the first call of anything is slow, and these machines are shared.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("dev", max_examples=25, **_PATIENT)
+settings.register_profile("dev", max_examples=50, **_PATIENT)
 settings.register_profile("ci", max_examples=50, derandomize=True, **_PATIENT)
 settings.register_profile("long", max_examples=2_000, **_PATIENT)
 # For the JVMs of commands that tests start: they run for a minute, and compiling their code well would take longer than it saves.

@@ -1,7 +1,5 @@
 """What tests of Spark give to chispa: what is expected of a frame, and the rows of tables."""
 
-from __future__ import annotations
-
 from pyspark.sql import Row
 from pyspark.sql.types import StructField, StructType
 

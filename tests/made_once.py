@@ -1,7 +1,5 @@
 """What is made once in a run of the tests, by the process that asks first: lakehouses of recordings, and packages. Nobody writes to it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How tests reach an object store."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

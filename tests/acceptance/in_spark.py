@@ -1,7 +1,5 @@
 """The questions in Spark, for tests that compare its rows with DuckDB's."""
 
-from __future__ import annotations
-
 import random
 
 from deltalake import DeltaTable

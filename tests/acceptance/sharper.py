@@ -1,7 +1,5 @@
 """What more evidence may say of a fact in place of what less evidence says."""
 
-from __future__ import annotations
-
 _REJOINED = {"METADATA_CHANGED", "SUBSCRIPTION_CHANGED", "REVOCATION_FOLLOW_UP"}
 SHARPER = {
     "LEADER_REJOINED": _REJOINED,

@@ -1,7 +1,5 @@
 """What is told of the recordings, beside what was done to their clients."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What docs/ and `ask --help` show is what the recording gives: examples, pictures, SQL, and sums that were worked out by hand."""
 
-from __future__ import annotations
-
 import io
 import re
 

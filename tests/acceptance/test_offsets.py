@@ -1,7 +1,5 @@
 """Committed offsets beside other evidence change nothing that it shows, and alone they show no group."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

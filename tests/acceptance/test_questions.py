@@ -1,7 +1,5 @@
 """The named questions on a recording: DuckDB and Spark give the same rows, and the rows are what truly happened."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

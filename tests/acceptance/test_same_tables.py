@@ -4,8 +4,6 @@ However the logs are cut into batches, in whatever order lines come within the l
 them, and wherever the process is killed (test_kill.py). Compared are all rows of the four tables, without batch_id.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import json

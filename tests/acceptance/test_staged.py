@@ -1,7 +1,5 @@
 """Staged accidents, recorded on real brokers (scripts/truth/record.py): what the tables say of each, with each kind of evidence."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import cache

@@ -1,7 +1,5 @@
 """What a message says, in each form: complete, safe to show, and of one key for the same findings."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """URLs and tokens of receivers stay in their files: no message, no log, no table and no process list has them."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.alerts.messages import Message

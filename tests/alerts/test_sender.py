@@ -1,7 +1,5 @@
 """Alerts to a real server that fails, hangs, goes away and comes back: everything arrives, once."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

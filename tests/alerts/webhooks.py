@@ -1,7 +1,5 @@
 """A real HTTP server on this machine that plays a receiver of alerts: it answers as it is told, and keeps what it got."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Asks a question of a lakehouse, as `rebalance ask` does."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from jobs.answers import ask, questions

@@ -1,7 +1,5 @@
 """What the tests of the answers share."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lakehouse.rows import empty_lakehouse

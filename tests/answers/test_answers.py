@@ -1,7 +1,5 @@
 """What the questions answer, where small tables show it better than a recording."""
 
-from __future__ import annotations
-
 import itertools
 from datetime import datetime, timezone
 

@@ -1,7 +1,5 @@
 """What needs attention: which findings are one incident, what it cost, and how it is shown."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """What is said of an entry: from when to when, whether it is over, and of whom."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 
 import pytest

@@ -1,7 +1,5 @@
 """What brokers did to their groups stands first, and is as grave as what it cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE

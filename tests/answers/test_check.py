@@ -1,7 +1,5 @@
 """`rebalance check`: over logs and tables written by hand, no JVM."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

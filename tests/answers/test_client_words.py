@@ -1,7 +1,5 @@
 """What clients say of groups that no broker speaks of: the lines themselves, in plain words."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as e

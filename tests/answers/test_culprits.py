@@ -1,7 +1,5 @@
 """Whom the questions blame for a rebalance: whom the findings blame, not the member that happened to join first."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

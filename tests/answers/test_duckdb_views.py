@@ -1,7 +1,5 @@
 """The lakehouse as DuckDB sees it, no JVM."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest

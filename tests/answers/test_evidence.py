@@ -1,7 +1,5 @@
 """The lines that prove a row: over logs and tables written by hand, no JVM."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

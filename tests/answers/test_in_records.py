@@ -1,7 +1,5 @@
 """What rebalances cost in records: in the words and the tables of the report, and in its JSON."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

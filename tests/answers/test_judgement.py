@@ -1,7 +1,5 @@
 """What may be said of a group: an all-clear only where its lines cover the time and show health."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

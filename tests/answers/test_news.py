@@ -1,7 +1,5 @@
 """What comes to a lakehouse is told once, whatever else happens to its tables meanwhile."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """What the report and the page say of rebalances that have not ended: no JVM."""
 
-from __future__ import annotations
-
 import io
 import json
 

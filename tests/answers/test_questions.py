@@ -1,7 +1,5 @@
 """The files of sql/, and the values of their parameters: over small tables written by hand, no JVM."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

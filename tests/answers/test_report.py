@@ -1,7 +1,5 @@
 """The report over small tables written by hand: no JVM."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Rebalances of the consumer protocol, round by round and in words: in `rebalance evidence` and `rebalance ask why`, no JVM."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """`rebalance ask` as a user sees it: tables, JSON, CSV, and what is said when nothing was found."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What `stuck` and `cooperative` answer: for whom a rebalance waited, and how many rounds it took."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.answers.asking import asked

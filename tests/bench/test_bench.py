@@ -1,7 +1,5 @@
 """bench/bench.py: it makes its input, measures whole process trees, and tells on what."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """bench/bench_scale.py: it reads Spark's event log of a real run, and computes from it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

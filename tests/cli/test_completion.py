@@ -1,7 +1,5 @@
 """Completion in shells, and the lakehouse that the environment names."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

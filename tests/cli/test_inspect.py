@@ -1,7 +1,5 @@
 """`rebalance inspect`: what is in a folder of logs, and what it lacks."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a command refuses, or fails with, in one line: folders of others, a changed time zone, full disks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

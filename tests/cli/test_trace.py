@@ -1,7 +1,5 @@
 """`rebalance trace`: recorded requests in, the same objects with the model's own answers out."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """`rebalance watch`: on a terminal, in a pipe, and how it ends."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import json

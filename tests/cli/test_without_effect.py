@@ -1,7 +1,5 @@
 """Options that have no effect are named, with the reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.cli import entry

@@ -3,8 +3,6 @@
 What counts is the tables: those of a run in one process. Executors have nothing but Python, Spark and what is shipped to them.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path

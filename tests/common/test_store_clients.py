@@ -1,7 +1,5 @@
 """Where the clients of object stores find their settings."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.common import store_clients

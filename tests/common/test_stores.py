@@ -1,7 +1,5 @@
 """jobs/common/stores.py: a key in a real object store does what a path on disk does."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

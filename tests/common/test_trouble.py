@@ -1,7 +1,5 @@
 """Which sentences tell of trouble, in Python and in DuckDB."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

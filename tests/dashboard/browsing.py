@@ -1,7 +1,5 @@
 """Chromium, as a reader drives it: what a page logs, or asks for elsewhere, is an error."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import contextmanager
 from urllib.parse import urlencode, urlsplit

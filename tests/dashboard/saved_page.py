@@ -1,7 +1,5 @@
 """Reads a page as a browser does: what is not well-formed, or leaves the page, is an error."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """A dashboard that runs in this process, and what it answers."""
 
-from __future__ import annotations
-
 import json
 import threading
 import urllib.error

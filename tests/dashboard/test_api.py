@@ -1,7 +1,5 @@
 """What the dashboard answers, without a browser, over small tables written by hand: no JVM."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

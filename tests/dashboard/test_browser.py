@@ -1,7 +1,5 @@
 """The pages in a browser: all of them, on a filled lakehouse, on none, and while it grows. No JVM."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Members and clients, findings and questions in a browser: over a recording, over hostile names, and while tables grow. No JVM."""
 
-from __future__ import annotations
-
 import json
 import re
 

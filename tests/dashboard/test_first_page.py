@@ -1,7 +1,5 @@
 """The first screen over a recording, as the dashboard and as the HTML report: a sentence, all groups over time, incidents with advice."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What rebalances cost in records, on the pages of a group and of a rebalance, and the lane with the lag of a group. No JVM."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

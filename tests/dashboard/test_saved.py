@@ -1,7 +1,5 @@
 """The report as one HTML file, over small tables written by hand: no JVM."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

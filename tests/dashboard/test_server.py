@@ -1,7 +1,5 @@
 """Where the dashboard listens, what it says about it, and how it ends. No JVM."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

@@ -3,8 +3,6 @@
 `pytest tests/dashboard/test_ten_questions.py -s` prints what was clicked, how long that took, and each answer.
 """
 
-from __future__ import annotations
-
 import re
 import time
 

@@ -1,7 +1,5 @@
 """Time is one control: a line with the time through all pictures of a page, a drag that zooms, axes without an empty beginning."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import partial

@@ -1,7 +1,5 @@
 """The page of a rebalance: the lane that the others waited for, what it did meanwhile, and what set the rebalance off."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`rebalance broker`. That a broker goes on with its data when it is started again: tests/live/test_ship_outage.py."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """jobs/demo: real consumers do what they are told, and none of them outlives the process that started it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`rebalance demo-live`, with some of its groups."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

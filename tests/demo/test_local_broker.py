@@ -1,7 +1,5 @@
 """jobs/demo/local_broker.py: what it cannot start with. How it is stopped, killed and started again: tests/live/test_ship_outage.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.common.errors import UserError

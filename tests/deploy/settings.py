@@ -1,7 +1,5 @@
 """Reads the files of conf/deploy, and checks them against the schemas in tests/data/schemas and against the commands that they start."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Neither program is here. The names of their options were compared with their documentation by hand.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

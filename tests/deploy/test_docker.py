@@ -1,7 +1,5 @@
 """conf/deploy/docker: the compose file follows the Compose specification, and its commands exist; the small image has all that it needs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

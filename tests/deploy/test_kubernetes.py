@@ -1,7 +1,5 @@
 """conf/deploy/kubernetes: the manifests follow Kubernetes' API, and what they start exists."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import pytest

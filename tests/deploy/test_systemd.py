@@ -1,7 +1,5 @@
 """conf/deploy/systemd: systemd accepts the units, they are well shut in, and what they start exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

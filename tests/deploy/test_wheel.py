@@ -3,8 +3,6 @@
 The other packages are those of the checkout's environment: nothing is fetched. docs/deploy.md has the figures of a full installation.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

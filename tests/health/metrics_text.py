@@ -1,7 +1,5 @@
 """Metrics as Prometheus reads them, by name and labels."""
 
-from __future__ import annotations
-
 from prometheus_client.parser import text_string_to_metric_families
 
 

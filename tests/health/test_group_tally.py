@@ -1,7 +1,5 @@
 """Metrics of groups: what is counted, how groups are, what a limit leaves out, and what increase() sees."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

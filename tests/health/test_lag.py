@@ -1,7 +1,5 @@
 """What waits behind a query, from what Spark says of its sources and from what lies there."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

@@ -1,7 +1,5 @@
 """Metrics as Prometheus reads them, and how they are served."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 from itertools import count

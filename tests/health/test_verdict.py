@@ -1,7 +1,5 @@
 """The rules of `rebalance health`, each on the least that it needs. Time is what a test says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A real run, watched: its rows in `pipeline_health`, its metrics while it runs, and what `rebalance health` says of it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Which progress of a query is that of a finished micro-batch. The objects are PySpark's own, of what a real run reported."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

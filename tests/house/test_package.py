@@ -1,7 +1,5 @@
 """scripts/build/package.py: what a cluster gets is this project. That the archive has all that executors import: tests/cluster."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A shipper over a folder of logs, a topic that takes its records, and what LogReader keeps of the same logs."""
 
-from __future__ import annotations
-
 from jobs.kafka.finder import Finder
 from jobs.kafka.outbox import DeliveryError, StoppedError
 from jobs.kafka.ship_state import ShipState, ShipTarget

@@ -1,7 +1,5 @@
 """Which logs the shipper finds, and what they are called."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Heartbeats that a shipper folds: whatever a log holds and however it is cut, the tables are those of its lines."""
 
-from __future__ import annotations
-
 import tempfile
 import zlib
 from dataclasses import replace

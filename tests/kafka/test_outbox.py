@@ -1,7 +1,5 @@
 """The outbox of a shipper and a cluster that cannot be reached."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.common.errors import UserError

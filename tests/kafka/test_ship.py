@@ -1,7 +1,5 @@
 """The shipper without a broker: what it sends, and what it does when deliveries fail."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """The shipper's state: it is read as it was saved, and refused if it is not this shipper's."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

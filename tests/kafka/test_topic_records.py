@@ -1,7 +1,5 @@
 """The shipper's records: what they hold is read as it was written, and which key they have."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What a hand-over cost, told once more from what recorded consumers and producers noted."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The object store of tests keeps what it answered, and its proxy makes it slow and unreliable as it is told."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

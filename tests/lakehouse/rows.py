@@ -1,7 +1,5 @@
 """Small lakehouses written by hand: no JVM."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from functools import cache

@@ -1,7 +1,5 @@
 """jobs/lakehouse/leases.py: one process works in a lakehouse in a store, whatever happens to processes, to the store and to answers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """`rebalance maintain` on tables that are written without Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

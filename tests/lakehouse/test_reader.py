@@ -1,7 +1,5 @@
 """Reading tables without Spark."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

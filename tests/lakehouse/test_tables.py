@@ -1,7 +1,5 @@
 """jobs/lakehouse/tables.py: every reader sees what was appended, once, whoever else writes to the table."""
 
-from __future__ import annotations
-
 import shutil
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Who may work in a lakehouse beside whom, on disk and in an object store."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import ExitStack

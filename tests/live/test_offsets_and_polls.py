@@ -1,7 +1,5 @@
 """A real broker and real consumers: what they did stands in the tables, by records, by polls, and by both beside the broker's log."""
 
-from __future__ import annotations
-
 import base64
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """`rebalance ship` to a real broker: whole recordings, rotation under load, kill -9."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

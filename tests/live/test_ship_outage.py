@@ -1,7 +1,5 @@
 """`rebalance ship` while its broker is away: it waits, and nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import time
 

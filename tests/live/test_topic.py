@@ -1,7 +1,5 @@
 """`rebalance run --kafka`: a topic of log lines gives the tables that the logs themselves give."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A run that follows a topic into a lakehouse in an object store: live, maintained, looked at, killed, and gone on with."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import signal

@@ -1,7 +1,5 @@
 """`rebalance run --kafka` while its broker is away, from its start on and later: it waits, says so, and reads on."""
 
-from __future__ import annotations
-
 import os
 import signal
 

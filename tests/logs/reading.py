@@ -1,7 +1,5 @@
 """One log read whole by LogReader, and what it keeps of it."""
 
-from __future__ import annotations
-
 from jobs.logs.bytes import open_log
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader

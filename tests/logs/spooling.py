@@ -1,7 +1,5 @@
 """A spool over logs written by hand, and a consumer of its slices that does what Spark does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime, timezone
 

@@ -1,11 +1,9 @@
 """Blocks of lines that are looked at all at once: what a log says is what it says when it is read line by line."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.blocks import block_of
@@ -137,7 +135,6 @@ _LINES = st.one_of(
 
 
 @given(st.lists(_LINES, min_size=8, max_size=60), st.sampled_from([2_000, 5_000, 20_000]), st.data())
-@settings(max_examples=200)
 def test_any_log_says_the_same(tmp_path_factory, lines, block_bytes, data):
     """Ordered or not, with numbers that Java does not write, and with bytes lost or changed."""
     if data.draw(st.booleans()):
@@ -157,7 +154,6 @@ _DURATIONS = re.compile(rb'(?<="totalTimeMs":).*(?=,"securityProtocol")')
 
 
 @given(st.integers(0, 130), st.sampled_from([b"", *(bytes([byte]) for byte in b'0123456789.,:"x')]), st.booleans())
-@settings(max_examples=300)
 def test_damaged_durations_are_seen(tmp_path_factory, place, byte, inserted):
     good = heartbeat(2_000)
     times = _DURATIONS.search(good)[0]

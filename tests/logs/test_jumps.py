@@ -1,7 +1,5 @@
 """Times of lines that do not fit those of their neighbours."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.logs.jumps import LogEnd

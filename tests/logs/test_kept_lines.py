@@ -1,7 +1,5 @@
 """Which lines of a log are kept, which are skipped, and which have a fault."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import asdict

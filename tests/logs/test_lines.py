@@ -1,7 +1,5 @@
 """Lines of a file by their numbers, as the reader of logs counts them."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

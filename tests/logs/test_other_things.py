@@ -1,7 +1,5 @@
 """A hundred files of other things under the names of logs: no crash, bounded memory, and a log beside them is read as ever."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The bytes of one log: lines, damage, and that it does not matter how it is cut. Compressions: formats/test_formats.py."""
 
-from __future__ import annotations
-
 import gzip
 
 from hypothesis import assume, given

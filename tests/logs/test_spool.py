@@ -1,7 +1,5 @@
 """Slices: complete, in order of time, once, whatever the logs are."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from itertools import pairwise

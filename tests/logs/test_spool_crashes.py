@@ -1,7 +1,5 @@
 """The spool after a crash: nothing is lost, nothing comes twice."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The spool follows logs that grow, and waits for a consumer that is slow."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

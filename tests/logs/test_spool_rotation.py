@@ -1,7 +1,5 @@
 """Logs that are rotated, compressed, copied or moved while the spool reads them: each line comes once."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Logs that several processes read side by side give the lines of one read in order, wherever stretches begin and whatever is damaged."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Files that cannot be read, or not to their ends: they are named, and all others are read."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import socket

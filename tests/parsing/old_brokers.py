@@ -1,7 +1,5 @@
 """The recordings of tests/data/old, and a reader of their coordinators' lines that needs no JVM."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from datetime import datetime, timezone

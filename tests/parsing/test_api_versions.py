@@ -1,7 +1,5 @@
 """Answers to ApiVersions of real brokers tell which release line they run."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

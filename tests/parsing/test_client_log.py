@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - lines are as long as clients write them
 """Lines of client logs as they are read: what becomes an event, what is passed over, what is refused."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, timezone
 

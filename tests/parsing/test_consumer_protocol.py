@@ -1,7 +1,5 @@
 """Subscriptions and assignments of a line as entries of its row."""
 
-from __future__ import annotations
-
 from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_assignment, write_subscription
 from jobs.parsing import consumer_protocol as protocol
 

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - lines are as long as Kafka writes them
 """What is read of coordinator lines of all releases: kinds, ids, generations, and what stands in a reason."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 
 import pytest

@@ -1,7 +1,5 @@
 """Every sentence that Kafka writes is read by its own template, whatever stands in the places of ids."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from importlib.resources import files

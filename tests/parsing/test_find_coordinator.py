@@ -4,8 +4,6 @@ A broker answers from its copy of the cluster's metadata. While a partition move
 line "elected": by up to 644 ms in the recordings, which is the first election of all, of a topic that was just made.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Lines of dumps and polls as rows of group_events."""
 
-from __future__ import annotations
-
 import base64
 import json
 from datetime import datetime, timedelta, timezone
@@ -250,8 +248,11 @@ def test_answers_that_say_nothing_or_nonsense(change, verdict, reason):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3),
+    max_leaves=20,
 )
+PAIRS = st.dictionaries(st.text(), st.lists(JSON, min_size=2, max_size=2), max_size=3)
 
 
 @given(st.sampled_from(sorted(ANSWER)), JSON)
@@ -259,7 +260,7 @@ def test_no_value_of_any_field_is_too_much(name, some):
     rows(ANSWER | {name: some}, "poll")
 
 
-@given(st.sampled_from(["group", "offsets", "ids"]), JSON | st.dictionaries(st.text(), st.lists(JSON, min_size=2, max_size=2)))
+@given(st.sampled_from(["group", "offsets", "ids"]), JSON | PAIRS)
 def test_no_value_of_any_field_of_polled_offsets_is_too_much(name, some):
     rows(OFFSETS | {name: some}, "poll")
 

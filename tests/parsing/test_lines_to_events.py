@@ -1,7 +1,5 @@
 """Lines in, rows of group_events out: lines as brokers write them."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -1,7 +1,5 @@
 """What the logs of real brokers of Kafka 0.9 to 2.7 tell (tests/data/old): every line is read, times are true, nobody is blamed wrongly."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from datetime import datetime, timezone

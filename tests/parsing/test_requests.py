@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - a line and what is read of it side by side
 """Request lines of every API and version, and the damage that their checks find."""
 
-from __future__ import annotations
-
 import base64
 import json
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """A real log that grows part by part, and runs over what there is of it."""
 
-from __future__ import annotations
-
 import gzip
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the jobs that spark-submit starts say of themselves. Spark is a stand-in here; tests/cluster has the real one."""
 
-from __future__ import annotations
-
 from functools import partial
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The files of group_events as a stream: each micro-batch of ingest once, in order, whatever else happens to the table."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import pytest

@@ -3,8 +3,6 @@
 The workers of a local Spark play executors: they are other processes than the driver, and may have another working directory and Python.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The gate of a topic: what came before, and how far a broker's logs are known, whatever order the partitions are read in."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The table `incidents` follows from the others: whenever a micro-batch may have changed an incident, it is written anew."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

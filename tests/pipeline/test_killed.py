@@ -1,7 +1,5 @@
 """A pipeline and a dashboard beside it: whatever of them is killed, the rest goes on, says what happened, and no table is another one."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

@@ -1,7 +1,5 @@
 """Maintained, replayed and swapped lakehouses against undisturbed ones, on real logs of one broker."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from contextlib import contextmanager

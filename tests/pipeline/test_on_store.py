@@ -1,7 +1,5 @@
 """A lakehouse in a real object store is what one on disk is: made, maintained, replayed, copied, moved, and gone on with."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """Provisional rows on their way through Spark, into their table and out of the views, until the final row is there."""
 
-from __future__ import annotations
-
 import pytest
 from chispa import assert_df_equality
 

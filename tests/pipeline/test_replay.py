@@ -1,7 +1,5 @@
 """Copying events into a new lakehouse, and letting two lakehouses change places: without Spark."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

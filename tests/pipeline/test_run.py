@@ -1,7 +1,5 @@
 """The whole way from log files to tables, on real logs of one broker."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

@@ -1,7 +1,5 @@
 """A session with the settings for S3 keeps checkpoints and state on a real object store."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

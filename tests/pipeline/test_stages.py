@@ -1,7 +1,5 @@
 """jobs/pipeline/stages.py without a JVM: what is said if Spark ends while the queries start."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import SimpleNamespace

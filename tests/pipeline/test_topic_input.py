@@ -1,7 +1,5 @@
 """jobs/pipeline/topic_input.py: settings of a client in the words of librdkafka and of Java."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.common.errors import UserError

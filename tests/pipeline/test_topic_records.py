@@ -1,7 +1,5 @@
 """jobs/pipeline/topic_records.py: Kafka records as log lines, whatever anybody writes to the topic."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

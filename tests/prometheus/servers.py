@@ -1,7 +1,5 @@
 """A real Prometheus and a real Alertmanager on this machine, of Debian's packages (`make debian-packages`)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

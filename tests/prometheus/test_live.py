@@ -1,7 +1,5 @@
 """A real Prometheus reads what a pipeline serves, answers all that the dashboards ask, and a real Alertmanager gets alerts on both ways."""
 
-from __future__ import annotations
-
 import json
 import math
 from contextlib import contextmanager

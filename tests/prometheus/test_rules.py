@@ -1,7 +1,5 @@
 """The alert rules, read and tried by Prometheus' own tool."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

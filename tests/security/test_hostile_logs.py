@@ -1,7 +1,5 @@
 """A broker some of whose clients attack whoever reads its logs: all of it through the pipeline, then looked at in every way there is."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

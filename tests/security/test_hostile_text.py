@@ -1,7 +1,5 @@
 """What can be shown of hostile names without Spark: complaints, headers of a topic, CSV, and how long a line may keep us busy."""
 
-from __future__ import annotations
-
 import re
 import stat
 

@@ -1,7 +1,5 @@
 """Every command that logs in, to a real broker with TLS, client certificates, passwords and ACLs: it works, and tells nobody how."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

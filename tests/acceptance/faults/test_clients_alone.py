@@ -1,7 +1,5 @@
 """Logs of clients alone: the group that a log names anywhere is that of its lines, and what the clients say of themselves is told."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A broker whose clock is seconds off: its events are told at other times, and nothing more is found."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain
 

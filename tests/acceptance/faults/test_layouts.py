@@ -1,7 +1,5 @@
 """What strangers handed over in layouts of all kinds is read: the right event, of the right group, at the right time."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest

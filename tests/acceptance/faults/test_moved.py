@@ -1,7 +1,5 @@
 """Coordinators that hang, die and move, and clocks that are wrong: nobody is blamed for what a broker did."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """What kept a client from polling, and for how long: a frozen process is no stalled poll loop, and a stall is as long as it was."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Every line of the inputs is understood: what the tables say of them is concluded, and not for want of a line."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.lakehouse.reader import table_rows

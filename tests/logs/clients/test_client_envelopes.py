@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - lines are as long as clients write them
 """Lines of clients of many kinds, as they write them and as other systems hand them out: what is read of them is the same."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import time

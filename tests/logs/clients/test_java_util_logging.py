@@ -1,7 +1,5 @@
 """java.util.logging writes the time of a line into the line before it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

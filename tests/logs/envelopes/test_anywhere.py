@@ -1,7 +1,5 @@
 """A line of a broker or a client, in any layout and in anything around it, says what the plain line says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lines of a broker as other systems hand them out: what is read of them is what is read of the plain log."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Patterns that a user names: the `pattern` of a log4j PatternLayout."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

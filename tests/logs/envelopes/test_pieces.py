@@ -1,7 +1,5 @@
 """Long lines that a container's runtime stores in pieces are read as one line, wherever a read ends and another begins."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A broker's lines as other systems hand them out. Each function wraps one line exactly as that system does."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

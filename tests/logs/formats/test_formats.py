@@ -1,7 +1,5 @@
 """Compressions and encodings: what is read is what was packed, as far as it is there."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import random

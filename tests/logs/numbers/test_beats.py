@@ -1,7 +1,5 @@
 """Heartbeats as numbers: whatever a log holds, its lines say the same whether some of them became numbers or not."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

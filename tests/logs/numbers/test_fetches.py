@@ -1,7 +1,5 @@
 """FETCH and LIST_OFFSETS as numbers: what is taken of a line, and that a log says the same however it is read."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A file whose times several processes look at holds the same logs as one that is looked at in order."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Group records of every version, as coordinators encode them; and bytes that nobody encodes."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

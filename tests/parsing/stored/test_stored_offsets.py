@@ -1,7 +1,5 @@
 """Records with committed offsets, of every version, as Kafka writes them; and bytes that nobody writes."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 from datetime import datetime, timezone

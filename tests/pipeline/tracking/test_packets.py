@@ -1,7 +1,5 @@
 """Rows of group_events as packets of events, and back, without a JVM."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pyarrow as pa
 

@@ -1,7 +1,5 @@
 """Rows of plain heartbeats pass to the tracker column by column, and are the heartbeats that the rows are."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The adapter without a JVM: GroupState is a plain Python class."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """What is told of a group that changes its protocol while it has members (KIP-848), by transcripts as in tests/data/staged."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

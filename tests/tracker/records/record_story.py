@@ -1,7 +1,5 @@
 """Stories of a group as records of __consumer_offsets and polls tell them."""
 
-from __future__ import annotations
-
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, MemberEntry
 from tests.tracker.story import EXPIRED, JOINED, Story, table

@@ -1,7 +1,5 @@
 """Polls of groups of the consumer protocol (KIP-848): what happened between two polls that found a group at rest."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """Groups that records of __consumer_offsets and polls tell of, alone and beside a broker's own words."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

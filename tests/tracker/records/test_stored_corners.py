@@ -1,7 +1,5 @@
 """Records and polls that repeat themselves, that miss what was between them, and that are of no consumers."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds
