@@ -193,9 +193,6 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
     assert "Then    Soon afterwards: GROUP_TOO_LARGE in g4; ZOMBIE_COMMIT in g3" in shown
 
 
-UNCLEAN = "it found no clean shutdown file when it started"
-
-
 def logged(kind, at, broker="broker-1", node=1):
     """A line about a broker."""
     return line(None, at * 1_000, broker=broker, source="broker", kind=kind, coordinator_id=node, origin=f"{broker}.log", position=at)
@@ -235,12 +232,8 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
     )
     assert "BROKER_CRASHED broker-1, group a 00:01:34 to 00:02:00" in shown
     assert entry["first_at"] == "2026-11-21T00:01:34.000Z"
-    assert {name: entry["incident"][name] for name in ("cause", "began_at", "stopped_at", "back_at")} == {
-        "cause": "BROKER_CRASHED",
-        "began_at": "2026-11-21T00:01:34.000Z",
-        "stopped_at": None,
-        "back_at": "2026-11-21T00:01:54.000Z",
-    }
+    found = [entry["incident"][name] for name in ("cause", "began_at", "stopped_at", "back_at")]
+    assert found == ["BROKER_CRASHED", "2026-11-21T00:01:34.000Z", None, "2026-11-21T00:01:54.000Z"]
     assert places(entry) == [("broker-2.log", 94), ("broker-3.log", 95)]
 
 
@@ -253,7 +246,7 @@ WAYS = (
     (
         [logged("BROKER_STOPPING", 98), logged("BROKER_UNCLEAN", 107), logged("BROKER_STARTED", 108)],
         "BROKER_CRASHED",
-        f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was away for 10.0 s.",
+        "broker-1 was told to stop and killed before it had: it found no clean shutdown file when it started; it was away for 10.0 s.",
     ),
     ([logged("BROKER_STOPPING", 98)], "BROKER_SHUT_DOWN", "broker-1 was told to stop; no line says that it started again."),
     (

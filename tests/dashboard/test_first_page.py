@@ -29,7 +29,7 @@ def recorded(recorded_lakehouse, tmp_path_factory):
     lake = recorded_lakehouse("recordings/kafka-3.9.1")
     report = read_report(lake, Scope(), limit=100)
     page = tmp_path_factory.mktemp("recorded") / "report.html"
-    page.write_text(page_of(lake, report, [RECORDING], limit=20).source)
+    page.write_text(page_of(lake, report, [RECORDING]).source)
     with serving(lake) as served:
         yield SimpleNamespace(url=served.url, served=served, report=report, page=page)
 
