@@ -19,8 +19,10 @@ from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 24
+MODEL_VERSION: Final = 25
 """State of another version is refused: `rebalance replay` makes it anew of the events."""
+
+_MOST_IDS: Final = 64
 
 
 class RestingGroup(Struct, array_like=True):
@@ -87,7 +89,7 @@ class ShardState(Struct, array_like=True):
     horizons: dict[str, int] = {}  # group: its events before this were handled
     waiting: list[Event] = []  # events that are not handled yet
     unplaced: list[Event] = []  # lines about a group that they do not name
-    instances: dict[str, dict[str, int]] = {}  # group.instance.id: the groups that use it, and since when
+    instances: dict[str, dict[str, dict[str, int]]] = {}  # group.instance.id: the groups that use it, under which member ids, since when
     partitions: dict[str, int] = {}  # group: its partition of __consumer_offsets, as the coordinator logs it
     late: int = 0  # events that came after their group's horizon
     since: dict[str, int] = {}  # group: when the coordinator logged its partition first
@@ -99,6 +101,14 @@ class ShardState(Struct, array_like=True):
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
     concerned: dict[str, dict[str, tuple[int, int]]] = {}  # client (reads.client_key), partition: its groups, when heard of first and last
     topics: dict[str, tuple[int, str]] = {}  # topic id: when its name was told first, and the name
+
+    def note_instance(self, event: Event) -> None:
+        """Keeps who uses an instance id. Two processes that take it from each other get a new member id each time: not all are kept."""
+        since = self.instances.setdefault(event.instance_id, {}).setdefault(event.group_id, {})
+        for member_id in (event.member_id, event.answer_member_id):
+            since[member_id] = min(since.get(member_id, event.at_ms), event.at_ms)
+        while len(since) > _MOST_IDS:
+            del since[min(since, key=lambda member_id: (since[member_id], member_id))]
 
 
 def encode_view(view: View) -> bytes:

@@ -18,7 +18,7 @@ the batches:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -142,8 +142,7 @@ class Shard:
             state.partitions[group_id] = event.coordinator_partition
             state.since[group_id] = min(state.since.get(group_id, event.at_ms), event.at_ms)
         if event.instance_id and event.source not in kinds.PSEUDO_BROKERS:
-            users = state.instances.setdefault(event.instance_id, {})
-            users[group_id] = min(users.get(group_id, event.at_ms), event.at_ms)
+            state.note_instance(event)
         for one in runs.as_runs(event) if event.beats else (event,):
             self._enqueue(one)
 
@@ -180,33 +179,31 @@ class Shard:
             if event.at_ms >= self._complete_ms([state.clocks[event.broker]]):
                 state.unplaced.append(event)
                 continue
-            groups = [group_id for group_id, since_ms in self._may_be_about(event) if since_ms <= event.at_ms]
+            groups = [group_id for group_id, since_ms in self._may_be_about(event).items() if since_ms <= event.at_ms]
             if len(groups) == 1:
                 self._resting.wake(groups[0])
                 self._enqueue(event._replace(group_id=groups[0]))
 
-    def _may_be_about(self, event: Event) -> Iterator[tuple[str, int]]:
-        """The groups of the line's partition that it can be about, and since when."""
-        state, partition = self._state, event.coordinator_partition
-        users = state.since
+    def _may_be_about(self, event: Event) -> dict[str, int]:
+        """The groups of the line's partition that it can be about, and since when. Scala coordinators name none of an instance."""
+        partition = event.coordinator_partition
         if event.kind == kinds.GROUPS_CLEANED:
-            yield from self._resting.of_partition(partition)
+            users, resting = self._state.since, dict(self._resting.of_partition(partition))
         else:
-            users = state.instances.get(event.instance_id, {})
-            for group_id in users:
-                self._resting.wake(group_id)
-        if event.kind == kinds.INSTANCE_FENCED and partition < 0:  # Scala coordinators do not name it: the members' ids tell
-            yield from ((group_id, since_ms) for group_id, since_ms in users.items() if self._knows(group_id, event))
-        else:
-            yield from ((group_id, since_ms) for group_id, since_ms in users.items() if state.partitions.get(group_id, -1) == partition)
+            users, resting = self._users_of_instance(event), {}
+            if partition < 0:
+                return users
+        return resting | {group_id: at_ms for group_id, at_ms in users.items() if self._state.partitions.get(group_id, -1) == partition}
 
-    def _knows(self, group_id: str, event: Event) -> bool:
-        """Whether a group has, or had, a member that a line names."""
-        ids = {event.member_id, event.answer_member_id} - {""}
-        if any(not ids.isdisjoint((e.member_id, e.answer_member_id)) for e in self._waiting.get(group_id, ())):
-            return True
-        view = codec.decode_view(self._state.views[group_id]) if group_id in self._state.views else None
-        return view is not None and any(m in view.members or view.ended_membership(m) is not None for m in ids)
+    def _users_of_instance(self, event: Event) -> dict[str, int]:
+        """The groups that use an instance id, and since when; if the line names no partition, under a member id that it names."""
+        users = {}
+        named = {event.member_id, event.answer_member_id} - {""}
+        for group_id, since in self._state.instances.get(event.instance_id, {}).items():
+            self._resting.wake(group_id)
+            if own := since.keys() if event.coordinator_partition >= 0 else since.keys() & named:
+                users[group_id] = min(since[member_id] for member_id in own)
+        return users
 
     # How far the logs of a group are complete.
 

@@ -285,3 +285,21 @@ def test_a_timeout_that_no_line_says_has_not_passed() -> None:
         stream.append(Event("b1", source, "file", after_ms, at_ms, at_ms, kind, "g"))
     for count in (1, 2):
         assert {row.values["slowest_member_id"] for row in play(batches(stream, count)) if row.table == "rebalances"} == {None}
+
+
+def test_a_fencing_line_is_about_the_same_group_in_any_batches() -> None:
+    """It names no group, but members: one that was only given its id, and one that uses the instance later."""
+    stream = []
+    for kind, member, after_ms in (
+        (kinds.JOIN_GROUP, "a-1", 0),
+        (kinds.MEMBER_ID_ISSUED, "b-1", 1_000),
+        (kinds.INSTANCE_FENCED, "b-1", 30_000),
+        (kinds.INSTANCE_FENCED, "c-1", 40_000),
+        (kinds.JOIN_GROUP, "c-1", 80_000),
+    ):
+        at_ms, source, group = START_MS + after_ms, "request" if kind in REQUESTS else "coordinator", "g" * (kind != kinds.INSTANCE_FENCED)
+        stream.append(Event("b1", source, "file", after_ms + 1, at_ms, at_ms, kind, group, member_id=member, instance_id="i", error_code=0))
+    whole, *cut = (as_set(play(batches(stream, count), snapshot=True)) for count in (1, 2, 80))
+    assert cut == [whole, whole]
+    fenced = [row.values["member_id"] for row in play(batches(stream, 1)) if row.values.get("code") == "FENCED_INSTANCE"]
+    assert fenced == ["b-1"]
