@@ -23,7 +23,7 @@ from tests.tracker.story import START_MS, play
 
 END_MS = LENGTH_MS + 100_000  # sessions and poll intervals run out
 SCRIPTS = int(os.environ.get("SCRIPTS") or 1_000)
-SLICES = 40
+SLICES = 20
 COORDINATOR_LOG, REQUEST_LOG, BOTH = ("coordinator",), ("request",), ("coordinator", "request")
 
 
