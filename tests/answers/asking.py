@@ -17,5 +17,6 @@ def reader_of(lakehouse):
 
 
 def asked(lakehouse, name, **given):
-    """The rows of the answer, each by column name."""
-    return ask.BoundQuestion(reader_of(lakehouse), questions.load(name), given).answer().by_name()
+    """The rows of the answer, each by column name. `lakehouse`: or a reader of it."""
+    reader = lakehouse if isinstance(lakehouse, QuestionReader) else reader_of(lakehouse)
+    return ask.BoundQuestion(reader, questions.load(name), given).answer().by_name()
