@@ -11,7 +11,7 @@ spark.sql(question.text, args=ask.values(question, {"group": "payments"}, now)).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,11 @@ def create_views(
     named = {name: views[name] for name in questions.views_of(text, views)}
     for table in sorted(questions.tables_of(" ".join([text, *named.values()]), READABLE)):
         keep(spark.read.format("delta").load(f"{lakehouse}/{table}")).createOrReplaceTempView(table)
-    for name, made_of in named.items():
+    views_over_tables(spark, named, keep)
+
+
+def views_over_tables(spark: SparkSession, views: Mapping[str, str], keep: Callable[[DataFrame], DataFrame]) -> None:
+    """Makes temporary views by name of their texts, in an order in which each is made of those before and of tables that Spark knows."""
+    for name, made_of in views.items():
         # This keeps the plan. CREATE VIEW keeps the text, which each query would analyse again.
         keep(spark.sql(made_of)).createOrReplaceTempView(name)

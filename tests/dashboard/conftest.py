@@ -45,3 +45,9 @@ def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
 @pytest.fixture
 def served(serve, lakehouse):
     return serve(lakehouse)
+
+
+@pytest.fixture(scope="module")
+def shown(serve, told):
+    """A dashboard of the lakehouse `told` that a file fills once, and that nobody writes to."""
+    return serve(told)

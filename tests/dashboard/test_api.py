@@ -35,32 +35,26 @@ def filled(lakehouse):
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def told(tmp_path_factory):
     """A filled lakehouse that nobody writes to."""
-    return fill(empty_lakehouse(tmp_path_factory.mktemp("kept") / "lake"))
+    return fill(empty_lakehouse(tmp_path_factory.mktemp("told") / "lake"))
 
 
-@pytest.fixture(scope="module")
-def shown(serve, kept):
-    """A dashboard of it."""
-    return serve(kept)
-
-
-def test_answers_are_those_of_the_named_questions(shown, kept):
-    reader = QuestionReader(kept)
+def test_answers_are_those_of_the_named_questions(shown, told):
+    reader = QuestionReader(told)
     for name in questions.names():
         given = {"group": "payments"} if "group" in questions.load(name).names else {}
         answer = ask.BoundQuestion(reader, questions.load(name), given).answer()
-        told = shown.json(f"ask/{name}", **given)
-        assert (told["columns"], told["rows"]) == (list(answer.columns), json.loads(for_browser(answer.rows))), name
+        replied = shown.json(f"ask/{name}", **given)
+        assert (replied["columns"], replied["rows"]) == (list(answer.columns), json.loads(for_browser(answer.rows))), name
 
 
-def test_an_answer_as_a_file_is_what_the_command_prints(shown, kept, capfd):
+def test_an_answer_as_a_file_is_what_the_command_prints(shown, told, capfd):
     for form, media in (("csv", "text/csv; charset=utf-8"), ("json", "application/json")):
         status, headers, body = shown.get(f"/api/export/findings.{form}", group="payments", limit="5")
         assert (status, headers["Content-Type"]) == (200, media)
         assert headers["Content-Disposition"] == f'attachment; filename="findings.{form}"'
-        entry.main(["ask", "findings", "--lakehouse", str(kept), "--group", "payments", "--limit", "5", "--format", form])
+        entry.main(["ask", "findings", "--lakehouse", str(told), "--group", "payments", "--limit", "5", "--format", form])
         assert body.decode() == capfd.readouterr().out
     assert shown.get("/api/export/findings.xls")[0] == 404
     status, _, body = shown.get("/api/export/findings.csv", limit="no")
@@ -157,12 +151,12 @@ def test_a_page_elsewhere_cannot_give_its_name_to_this_machine(shown):
     assert shown.get("/api/version", headers={"Host": "localhost:1"})[0] == 200
 
 
-def test_it_loads_no_library_that_it_does_not_need(kept):
+def test_it_loads_no_library_that_it_does_not_need(told):
     """DuckDB loads pandas and pyarrow with the first value that is bound, unless they are hidden from it: 80 MB, and half a second."""
     program = (
         "import sys; from pathlib import Path; from jobs.answers.report import read_overview;"
         "from jobs.dashboard import app, first_page, queries;"
-        f"store = app.Store(Path({str(kept)!r}));"
+        f"store = app.Store(Path({str(told)!r}));"
         "store.reply(('ask',), lambda reader: queries.answer(reader, 'groups', {'group': 'payments'}));"
         "store.reply(('overview',), lambda reader: first_page.first_page(reader, read_overview(reader)));"
         "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy') if name in sys.modules])"

@@ -30,12 +30,6 @@ def told(tmp_path_factory):
     return lakehouse
 
 
-@pytest.fixture(scope="module")
-def shown(serve, told):
-    """A dashboard of it."""
-    return serve(told)
-
-
 @pytest.fixture
 def pages(reader, shown):
     """Tabs of that dashboard."""

@@ -56,12 +56,6 @@ def told(tmp_path_factory):
     return story(empty_lakehouse(tmp_path_factory.mktemp("told") / "lake"))
 
 
-@pytest.fixture(scope="module")
-def shown(serve, told):
-    """A dashboard of it."""
-    return serve(told)
-
-
 def lag(served, **values):
     return [(point["at"] - DAY, point["lag"]) for point in served.json("rows/lag", **OF, **values)["rows"]]
 
