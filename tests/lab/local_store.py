@@ -141,9 +141,9 @@ class LocalStore:
             )
 
     def _takes_objects(self):
-        """Whether all its parts have found each other. The first object makes the bucket."""
+        """Whether all its parts have found each other. The first object makes the bucket, and its content a volume: that can take 5 s."""
         with suppress(BaseError):
-            self.client().put("is-it-there", b"", mode="overwrite")
+            self.client().put("is-it-there", b"content", mode="overwrite")
             self.client().delete("is-it-there")
             return True
         return False

@@ -11,7 +11,7 @@ from obstore.exceptions import BaseError
 
 from tests.lab.local_store import BUCKET, LocalStore
 from tests.lab.store_proxy import Fault, StoreProxy
-from tests.waiting import PATIENCE_SECONDS, wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 ROW = pa.table({"name": ["a"]})
@@ -26,21 +26,20 @@ def proxy(store):
 def test_a_store_that_was_killed_has_all_that_it_answered(tmp_path):
     with LocalStore(tmp_path) as store, StoreProxy(store.endpoint) as proxy:
         objects = store.client("kept", proxy.endpoint)
-        enough, answered = threading.Event(), []
+        answered, told = [], []
 
         def write():
-            while True:
-                try:
+            try:
+                while True:
                     objects.put(str(len(answered)), os.urandom(100_000))
-                except Exception:  # noqa: BLE001 - whatever a client tells of a store that is gone
-                    return
-                answered.append(len(answered))
-                if len(answered) == 50:
-                    enough.set()
+                    answered.append(len(answered))
+            except Exception as error:  # noqa: BLE001 - whatever a client tells of a store that is gone
+                told.append(error)
 
         writer = threading.Thread(target=write)
         writer.start()
-        assert enough.wait(PATIENCE_SECONDS)
+        wait_until(lambda: len(answered) >= 50 or told)
+        assert not told
         store.kill()
         writer.join()
         assert proxy.requests()[-1].status == 0  # its connection ended, as one to the store would
