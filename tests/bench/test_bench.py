@@ -55,8 +55,8 @@ NOT_WAITED_FOR = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, 
 
 @pytest.mark.parametrize("parent", [ORPHAN, NOT_WAITED_FOR])
 def test_the_processor_time_of_a_process_counts_whose_parent_does_not_wait_for_it(tmp_path, parent):
-    burn = "import time\nwhile time.process_time() < 0.5: pass"
-    assert 0.4 < float(measured(f"{parent}([sys.executable, '-c', {burn!r}])", tmp_path).stdout) < 3
+    burn = "import time\nwhile time.process_time() < 1: pass"  # half of it may pass between two samples where much else runs
+    assert 0.5 < float(measured(f"{parent}([sys.executable, '-c', {burn!r}])", tmp_path).stdout) < 3
 
 
 @pytest.mark.long
