@@ -45,7 +45,7 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 
 .PHONY: test
 test: test-fast $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run the tests, first those that end at once
-	@$(BIN)/pytest -n 3 $(SIDE_BY_SIDE) -m "(spark or slow) and not long"
+	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "(spark or slow) and not long"
 
 .PHONY: test-fast
 test-fast: $(VENV) ## run the tests that end at once and need no Java
