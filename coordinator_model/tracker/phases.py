@@ -65,7 +65,7 @@ def open_rebalance(
         cause=cause,
         named=trigger.member_id if trigger is not None else "",
         count_before=view.member_count,
-        floor_ms=max([view.last_ok_ms, *(r.joined_ms for r in view.closing[-1:])]),
+        floor_ms=max([view.last_ok_ms, *(r.ended_ms if r.outcome == EMPTIED else r.joined_ms for r in view.closing[-1:])]),
         triggers=[t for t in view.unclaimed if t is not trigger],
         evidence=list(signs),
     )

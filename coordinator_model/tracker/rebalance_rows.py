@@ -166,7 +166,8 @@ def started_ms(rebalance: Rebalance) -> int:
     for trigger in rebalance.triggers:
         silent = trigger.cause in (reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT)
         candidates.append(max(trigger.at_ms, rebalance.floor_ms) if silent else trigger.at_ms)
-    return min(candidates)
+    # A JoinGroup may have arrived before the last member was gone, and be handled only afterwards.
+    return max(min(candidates), rebalance.floor_ms) if rebalance.from_state is State.EMPTY else min(candidates)
 
 
 def given_partitions(rebalance: Rebalance) -> list[str]:

@@ -215,3 +215,12 @@ def test_a_start_that_the_specification_has_too_early_is_not_taken() -> None:
     g.view.prediction.starts, g.view.made = {1: (START_MS + 5, "NEW_MEMBER", "d-1")}, [(START_MS + 10, 1)]
     running = Rebalance(START_MS + 20, exact=False, from_state=State.STABLE, old_generation=1)
     assert causes.with_start(g, running) == running
+
+
+def test_who_asked_before_the_last_member_was_gone_begins_the_next_rebalance_only_afterwards() -> None:
+    """The coordinator handles its JoinGroup after the LeaveGroup that empties the group."""
+    story = Story().at(3_000).join("a-1", 1, "a-1", ["a-1"], waited=2_990).sync("a-1", 1, {"a-1": ("t-0",)})
+    story.beats(["a-1"], 1, 4_000, 20_000).at(20_000).leave("a-1")
+    story.at(23_000).join("b-1", 3, "b-1", ["b-1"], waited=3_004).sync("b-1", 3, {"b-1": ("t-0",)}).beats(["b-1"], 3, 24_000, 60_000)
+    emptied, begun = table(story.rows(), "rebalances")[-2:]
+    assert (emptied["outcome"], emptied["ended_at"], begun["started_at"]) == ("EMPTIED", 19_999, 19_999)
