@@ -10,9 +10,8 @@ log had no end when the input ended, it counts as a line; bytes that are appende
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +27,7 @@ from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
-from jobs.logs.streams import Stream, stem
+from jobs.logs.streams import Due, Stream, stem
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
@@ -58,6 +57,7 @@ class Slicer:
         self.follows = False
         self.moved = False  # a file was moved since the last scan: scan again before reading anything later than its lines
         self._left_open = 0  # logs that the last scan left open
+        self._due = Due(())
 
     def is_stopped(self) -> bool:
         """Whether the caller asked to stop."""
@@ -95,17 +95,19 @@ class Slicer:
             stream.file = None
         origins = {stream.origin for stream in self.streams}
         self.duplicates = []
-        present: list[tuple[LogFile, bytes]] = []
+        present: dict[tuple[str, str, bytes], list[tuple[LogFile, bytes]]] = {}
         arrived: list[LogFile] = []
+        absent = _by_fingerprint(self.streams)
         owners = {stream.place: stream.owners for stream in self.streams if stream.owners is not None and stream.broker != CLIENTS}
         # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept their names.
         for file in sorted(found, key=lambda file: (-len(found[file][1]), file.origin not in origins, file)):
             signature, head = found[file]
-            if any(_same_log(file, head, *other) for other in present):
+            alike = present.setdefault((file.cluster, file.broker, head[:_TINY_HEAD]), [])
+            if any(_same_log(file, head, *other) for other in alike):
                 self.duplicates.append(file)
                 continue
-            present.append((file, head))
-            streams = self._match(file, head)
+            alike.append((file, head))
+            streams = self._match(file, head, absent)
             if not streams:
                 arrived.append(file)
             for stream in streams:
@@ -141,15 +143,16 @@ class Slicer:
         """The logs in new files, each with its file. `_owners`: of the logs that had the same place before."""
         return [(Stream(file, fingerprint), file) for file, fingerprint in files]
 
-    def _match(self, file: LogFile, head: bytes) -> list[Stream]:
+    @staticmethod
+    def _match(file: LogFile, head: bytes, absent: Mapping[int, Mapping[Fingerprint, Sequence[Stream]]]) -> list[Stream]:
         """The logs that a file continues: several if they were one file before. None if it is new."""
+        begun = (s for size, logs in absent.items() if 0 < size <= len(head) for s in logs.get(Fingerprint.of(head[:size]), ()))
         candidates = [
             s
-            for s in self.streams
+            for s in begun
             if s.file is None
             # Names are given once: that of a cluster may change when a folder comes to lie beside the file.
             and (s.folder == (file.cluster, file.broker) or s.origin == file.origin)
-            and s.fingerprint.fits(head)
             and (s.fingerprint.size >= _SHORT_HEAD or stem(s.origin) == stem(file.origin))
         ]
         if not candidates:
@@ -247,7 +250,7 @@ class Slicer:
         All logs end at the same time in a slice. Lines of a log that is left behind would come too late, because other
         logs of the broker would have moved its time past them.
         """
-        settings = self.settings
+        settings, self._due = self.settings, Due(self.streams)
         while slice_.lines_read < self.most_lines and slice_.kept.size < settings.slice_bytes and not self.moved:
             next_until = self._next_until()
             if next_until is None or not self._round(slice_, next_until):
@@ -262,6 +265,7 @@ class Slicer:
 
     def read_up_to(self, slice_: Slice, until: int) -> None:
         """Reads all lines up to a time into a slice, however many they are."""
+        self._due = Due(self.streams)
         while not self.moved and self._round(slice_, until):
             pass
 
@@ -277,62 +281,50 @@ class Slicer:
 
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
-        ready = [s for s in self.streams if s.has_more]
-        certain = sorted((s for s in ready if not s.waiting), key=attrgetter("due_ms"))
-        if not certain:
-            return min((s.due_ms for s in ready), default=None)
+        first = self._due.first_ms()
+        if first == FOREVER:
+            return None if (waits := self._due.first_waiting_ms()) == FOREVER else waits
         until = FOREVER
-        for stream in certain:
+        for stream in self._due.in_order():
             if stream.due_ms > until:
                 break
             assert stream.reader is not None
             horizon = stream.reader.horizon()
             if stream.reader.source is not None and not stream.reader.source.is_there():
                 self._put_away(stream)
+                self._due.note(stream)
                 return None
             if horizon != FOREVER:
-                until = min(until, max(horizon, certain[0].due_ms))
+                until = min(until, max(horizon, first))
         return until
 
     def _round(self, slice_: Slice, until: int) -> bool:
         """Reads every log up to the same time; False if nothing is left up to there."""
-        progress = False
-        for stream in self.streams:
-            if stream.has_more and not stream.waiting and stream.due_ms <= until:
-                progress = True
-                self._take(slice_, stream, until, log_end=LogEnd.HOLD)
-        return any(self._settle(slice_, stream) for stream in self._unsettled(until)) or progress
+        ready = self._due.up_to(until)
+        for stream in ready:
+            self._take(slice_, stream, until, log_end=LogEnd.HOLD)
+        return any(self._settle(slice_, stream) for stream in self._unsettled(until)) or bool(ready)
 
-    def _unsettled(self, until: int) -> list[Stream]:
+    def _unsettled(self, until: int) -> Iterator[Stream]:
         """The logs that wait before a jump in time up to `until`, in the order in which to decide.
 
         Whether a jump is believed depends on how far the other logs of the cluster go. So that this does not depend
         on slices, the earliest jump is decided first, and none before every log that is certain has passed it.
         """
-        waiting = [s for s in self.streams if s.has_more and s.waiting]
-        if not waiting:
-            return []
-        due = {s.cluster for s in waiting if s.due_ms <= until}
-        behind = {
-            cluster: min((s.due_ms for s in self.streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER)
-            for cluster in due
-        }
-        decidable = [s for s in waiting if s.cluster in due and s.due_ms < behind[s.cluster]]
-        return sorted(decidable, key=lambda s: (s.due_ms, s.key))
+        due = set[str]()
+        for stream in self._due.in_order(waiting=True):
+            if stream.due_ms <= until:
+                due.add(stream.cluster)
+            elif not due:
+                return
+            if stream.cluster in due and stream.due_ms < self._due.first_ms(stream.cluster):
+                yield stream
 
     def _settle(self, slice_: Slice, stream: Stream) -> bool:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
         idle = time.monotonic() - stream.grown_at > self.settings.patience_seconds
         log_end = LogEnd.END if not self.follows else LogEnd.IDLE if idle else LogEnd.HOLD
-        witness = max(
-            (
-                max(s.newest_ms, s.due_ms if s.has_more and not s.waiting else NEVER)
-                for s in self.streams
-                if s is not stream and s.cluster == stream.cluster
-            ),
-            default=NEVER,
-        )
-        return self._take(slice_, stream, stream.due_ms, log_end=log_end, witness=witness)
+        return self._take(slice_, stream, stream.due_ms, log_end=log_end, witness=self._due.others_reached(stream))
 
     def _take(self, slice_: Slice, stream: Stream, limit: int, *, log_end: LogEnd, witness: int = NEVER) -> bool:
         """Reads from one log into the slice; False if it read nothing."""
@@ -355,6 +347,7 @@ class Slicer:
             if not self.follows and reader.tell_damage(kept):
                 slice_.damaged[stream.key] += 1
             self._put_away(stream)
+        self._due.note(stream)
         if not count and len(kept) == before:
             return False
         slice_.parts += parts_of(stream, kept, before)
@@ -364,9 +357,17 @@ class Slicer:
         return True
 
 
+def _by_fingerprint(streams: Iterable[Stream]) -> dict[int, dict[Fingerprint, list[Stream]]]:
+    """Logs by how they begin, and by the size of that."""
+    found: dict[int, dict[Fingerprint, list[Stream]]] = {}
+    for stream in streams:
+        found.setdefault(stream.fingerprint.size, {}).setdefault(stream.fingerprint, []).append(stream)
+    return found
+
+
 def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
-    """Whether two files of a broker are the same log, the first perhaps a copy that was cut."""
-    if (file.cluster, file.broker) != (other.cluster, other.broker) or not other_head.startswith(head):
+    """Whether two files of a broker, which begin alike, are the same log, the first perhaps a copy that was cut."""
+    if not other_head.startswith(head):
         return False
     return len(head) >= _SHORT_HEAD or (len(head) >= _TINY_HEAD and stem(file.origin) == stem(other.origin))
 

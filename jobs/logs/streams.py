@@ -1,9 +1,10 @@
-"""One log across the files that rotation moves it through, and its stored form between two runs."""
+"""One log across the files that rotation moves it through, its stored form between two runs, and which of many logs comes next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ StreamKey = tuple[str, str, str, int, str]
 
 _UNSEEN: Final = Signature(0, 0)
 ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
+_ALL: Final = None  # clusters
 
 
 @dataclass(eq=False)
@@ -179,3 +181,81 @@ def stream_of(stored: StoredStream) -> Stream:
 def stem(origin: str) -> str:
     """A log's name without the suffix that rotation adds."""
     return origin.rpartition("/")[2].partition(".log")[0]
+
+
+_Heap = list[tuple[int, int, Stream]]  # by time; of one time by the number of the log
+
+
+class Due:
+    """Logs by the time of their next line. Whoever reads from one calls `note` afterwards.
+
+    A folder may hold a hundred thousand logs, so nothing here looks at all of them for one. Heaps keep what was true of a log when it was
+    noted; what has become untrue is dropped when it comes up.
+    """
+
+    def __init__(self, streams: Iterable[Stream]) -> None:
+        """`streams`: in the order in which those of one time are read."""
+        self._numbers = {stream: number for number, stream in enumerate(streams)}
+        self._certain: dict[str | None, _Heap] = {_ALL: []}  # by cluster: logs whose next line is no jump that is open
+        self._waiting: _Heap = []  # the others
+        self._reached: dict[str, _Heap] = {}  # by cluster: how far logs have got, the last one first
+        for stream in self._numbers:
+            self.note(stream)
+
+    def note(self, stream: Stream) -> None:
+        """Takes what is true of a log now."""
+        number, cluster = self._numbers[stream], stream.cluster
+        certain = self._certain[_ALL], self._certain.setdefault(cluster, [])
+        for heap in ((self._waiting,) if stream.waiting else certain) if stream.has_more else ():
+            heappush(heap, (stream.due_ms, number, stream))
+        heappush(self._reached.setdefault(cluster, []), (-_reached(stream), number, stream))
+
+    def first_ms(self, cluster: str | None = _ALL) -> int:
+        """The time of the earliest line that is certain, of a cluster or of all; FOREVER if there is none."""
+        return _first_ms(self._certain.get(cluster, []), waiting=False)
+
+    def first_waiting_ms(self) -> int:
+        """The time of the earliest jump that is open; FOREVER if there is none."""
+        return _first_ms(self._waiting, waiting=True)
+
+    def in_order(self, *, waiting: bool = False) -> Iterator[Stream]:
+        """The logs whose next lines are certain, or those that wait before a jump, the earliest first."""
+        heap, seen = self._waiting if waiting else self._certain[_ALL], dict[Stream, tuple[int, int, Stream]]()
+        try:
+            while _first_ms(heap, waiting=waiting) != FOREVER:
+                entry = heappop(heap)
+                if entry[2] not in seen:
+                    seen[entry[2]] = entry
+                    yield entry[2]
+        finally:
+            for entry in seen.values():
+                heappush(heap, entry)
+
+    def up_to(self, until_ms: int) -> list[Stream]:
+        """The logs whose next lines are certain and not after a time, in the order in which they are read. They have to be noted again."""
+        found: dict[Stream, None] = {}
+        while self.first_ms() <= until_ms and self.first_ms() != FOREVER:
+            found[heappop(self._certain[_ALL])[2]] = None
+        return sorted(found, key=self._numbers.__getitem__)
+
+    def others_reached(self, stream: Stream) -> int:
+        """How far the other logs of a cluster have got; NEVER if there are none."""
+        heap, own = self._reached[stream.cluster], False
+        while heap and (heap[0][2] is stream or -heap[0][0] != _reached(heap[0][2])):
+            own = heappop(heap)[2] is stream or own
+        furthest = -heap[0][0] if heap else NEVER
+        if own:
+            heappush(heap, (-_reached(stream), self._numbers[stream], stream))
+        return furthest
+
+
+def _first_ms(heap: _Heap, *, waiting: bool) -> int:
+    """The time of the first log that is still as it was noted; FOREVER if there is none."""
+    while heap and not (heap[0][2].has_more and heap[0][2].waiting is waiting and heap[0][2].due_ms == heap[0][0]):
+        heappop(heap)
+    return heap[0][0] if heap else FOREVER
+
+
+def _reached(stream: Stream) -> int:
+    """The newest time that was read of a log, or that comes next."""
+    return max(stream.newest_ms, stream.due_ms if stream.has_more and not stream.waiting else NEVER)

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from jobs.logs.files import discover, is_log_name
+from jobs.logs.slices import SlicerSettings
+from jobs.logs.streams import Stream
+from jobs.parsing.inspection import Inspector
+from tests.logs.log_makers import other, write
 
 
 def make(root: Path, *names: str) -> None:
@@ -85,3 +89,16 @@ def test_names_of_logs(name):
 )
 def test_names_of_others(name):
     assert not is_log_name(name)
+
+
+def test_many_logs_are_looked_at_a_few_times_each(tmp_path, monkeypatch):
+    """However many there are. Each has one line, before whose time the others have none."""
+    looks = []
+    monkeypatch.setattr(Stream, "has_more", property(lambda self, told=Stream.has_more.fget: looks.append(self) or told(self)))
+    for count in (100, 400):
+        looks.clear()
+        for number in range(count):
+            write(tmp_path / str(count) / f"f{number}.log", [other(number)])
+        inspector = Inspector(tmp_path / str(count), SlicerSettings())
+        assert list(inspector.work(1_000_000)) == [count]
+        assert len(looks) < 60 * count

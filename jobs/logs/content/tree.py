@@ -121,6 +121,8 @@ class _Looker:
                 try:
                     seen = known if known is not None and known[0] == state else (state, _look_at(self._root, parts, name))
                 except OSError as error:
+                    if not parts:
+                        raise
                     if not isinstance(error, FileNotFoundError):  # gone since it was listed
                         tree.take_unreadable(parts, f"files that cannot be read ({error.strerror or error})")
                     continue
@@ -205,16 +207,16 @@ def _files(root: Path, tree: Tree) -> Iterator[tuple[Parts, os.stat_result]]:
     if not root.is_dir():
         yield (), root.stat()
         return
-    visited: set[str] = set()
+    visited: set[tuple[int, int]] = set()
     folders: list[Parts] = [()]
     while folders:
         parts = folders.pop()
         path = root.joinpath(*parts)
-        real = os.path.realpath(path)
-        if real in visited:
-            continue
-        visited.add(real)
         try:
+            folder = path.stat()
+            if (folder.st_dev, folder.st_ino) in visited:
+                continue
+            visited.add((folder.st_dev, folder.st_ino))
             entries = sorted(os.scandir(path), key=lambda entry: entry.name)
         except OSError as error:
             if not parts:

@@ -10,7 +10,7 @@ Folders that have lines of one node at the same time belong to different cluster
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -94,10 +94,13 @@ def owners_of(logs: Sequence[UnnamedLog], known: KnownNodes) -> list[Owners]:
     for node, name in _names(logs, nodes).items():
         known.names.setdefault(node, name)
     clash = frozenset(clashing(logs))
+    beside: dict[str, set[int]] = {}  # by folder: the nodes whose lines are in its logs
+    for log, own in zip(logs, nodes, strict=True):
+        beside.setdefault(log.folder, set()).update(own)
     owners = []
     for log, own in zip(logs, nodes, strict=True):
         apart = frozenset() if log.is_flat else clash  # nodes whose name is that of the folder
-        owners.append(_owners(log, own - apart if len(own) == 1 else own, _beside(log, logs, nodes) - apart, known))
+        owners.append(_owners(log, own - apart if len(own) == 1 else own, frozenset(beside[log.folder]) - apart, known))
     return owners
 
 
@@ -125,11 +128,6 @@ def _names(logs: Sequence[UnnamedLog], nodes: Sequence[frozenset[int]]) -> dict[
         else:
             names[node] = f"{'controller' if kinds.get(node) == {'Controller'} else 'broker'}-{node}"
     return names
-
-
-def _beside(log: UnnamedLog, logs: Iterable[UnnamedLog], nodes: Iterable[frozenset[int]]) -> frozenset[int]:
-    """The nodes whose lines are in the logs of the same folder."""
-    return frozenset(node for other, own in zip(logs, nodes, strict=True) if other.folder == log.folder for node in own)
 
 
 def _owners(log: UnnamedLog, own: frozenset[int], beside: frozenset[int], known: KnownNodes) -> Owners:
