@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
@@ -19,6 +20,7 @@ from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes
 from jobs.common.disks import is_full
 from jobs.common.errors import DiskFullError, QueryFailedError, UserError
+from jobs.common.failures import root_cause, unreadable_file
 from jobs.common.options import CONTEXT
 from jobs.common.places import PACKAGE
 
@@ -27,6 +29,8 @@ _MODULES = (
     "generate",
 )
 """Those of the commands, in the order of their list. They import Spark and DuckDB only when a command runs: help comes at once."""
+TRACEBACK = "REBALANCE_TRACEBACK"
+"""An environment variable: whether an error that nobody expected shows where it arose."""
 _UNCUT = 1_000
 """Characters of what a command does, in the list of commands."""
 
@@ -74,22 +78,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
         sys.stdout.flush()
-    except click.ClickException as error:  # a wrong option: Click says it best
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of a library is no Exception
+        return _told(error, sys.argv[1:] if arguments is None else arguments)
+    return result if isinstance(result, int) else exit_codes.DONE
+
+
+def _told(error: BaseException, arguments: Sequence[str]) -> int:
+    """The exit code of what ended a command."""
+    if isinstance(error, click.ClickException):  # a wrong option: Click says it best
         error.show()
-        if folder := _folder_given(error, sys.argv[1:] if arguments is None else arguments):
+        if folder := _folder_given(error, arguments):
             warn(f"to name the lakehouse, write --lakehouse {folder}")
         return exit_codes.UNUSABLE
-    except (click.Abort, KeyboardInterrupt):
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return exit_codes.ENDED_BY_SIGNAL + signal.SIGINT
-    except (UserError, DiskFullError) as error:
+    if isinstance(error, (UserError, DiskFullError)):
         warn(str(error))
         return exit_codes.DISK_FULL if isinstance(error, DiskFullError) else exit_codes.UNUSABLE
-    except QueryFailedError as error:
+    if isinstance(error, QueryFailedError):
         warn(str(error) if error.log is None else f"{error} (more in {error.log})")
         return exit_codes.FAILED
-    except OSError as error:
+    if isinstance(error, BrokenPipeError) or (isinstance(error, OSError) and is_full(error)):
         return _no_output(error)
-    return result if isinstance(result, int) else exit_codes.DONE
+    return _unexpected(error)
 
 
 def _folder_given(error: click.ClickException, words: Sequence[str]) -> str | None:
@@ -104,10 +117,22 @@ def _folder_given(error: click.ClickException, words: Sequence[str]) -> str | No
     return next((word for word in bare if Path(word).is_dir()), None)
 
 
+def _unexpected(error: BaseException) -> int:
+    """The exit code where nothing better says what went wrong."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    if told := unreadable_file(error):
+        warn(told)
+        return exit_codes.UNUSABLE
+    if isinstance(error, OSError) and error.filename is not None:
+        warn(f"{error.filename}: {error.strerror}")
+        return exit_codes.UNUSABLE
+    warn(f"{type(error).__name__}: {root_cause(error)} (set {TRACEBACK}=1 to see where, and please report it)")
+    return exit_codes.FAILED
+
+
 def _no_output(error: OSError) -> int:
-    """The exit code where standard output takes no more. Raises any other error again."""
-    if not (isinstance(error, BrokenPipeError) or is_full(error)):
-        raise error
+    """The exit code where standard output takes no more."""
     # What is left of the output goes nowhere, else Python would complain about it at its end.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # `rebalance report | head`

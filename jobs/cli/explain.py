@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from jobs.cli.output.terminal import say, stderr, warn, warn_nothing_understood
+from jobs.cli.piped import as_file, is_pipe
 from jobs.cli.report import fail_on_option, form_option, limit_option, show
 from jobs.common import exit_codes, options
 from jobs.common.alert_settings import AlertSettings
@@ -26,9 +26,6 @@ from jobs.common.stores import Place
 
 if TYPE_CHECKING:
     from jobs.pipeline.run_progress import RunResult
-
-STANDARD_INPUT: Final = "standard input"
-"""The name of that in all output, and of the file that holds its lines."""
 
 
 @options.command(
@@ -109,7 +106,7 @@ def explain(
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:
             raise UserError(f"{name} is empty: it has no line to explain")
-        if keep is not None and name == STANDARD_INPUT:
+        if keep is not None and len(paths) == 1 and source != paths[0]:
             _keep_input(source, lakehouse)
         if len(paths) > 1:
             (house := Lakehouse(lakehouse)).inputs.unlink()  # of links, which go with this command
@@ -160,27 +157,16 @@ def _input(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
         with tempfile.TemporaryDirectory(prefix="rebalance-explain-") as folder:
             yield _linked(paths, Path(folder))
         return
-    if str(paths[0]) != "-":
-        yield paths[0], str(paths[0])
-        return
-    if sys.stdin is None or sys.stdin.closed:
-        raise UserError("standard input is closed: give PATH, or lines in a pipe")
-    if sys.stdin.isatty():
-        warn("paste the lines, then press Enter and Ctrl-D")
-    with tempfile.TemporaryDirectory(prefix="rebalance-explain-") as folder:
-        file = Path(folder) / STANDARD_INPUT
-        with told_if_full(Path(folder)), file.open("wb") as lines:
-            shutil.copyfileobj(sys.stdin.buffer, lines)
-        try:
-            yield file, STANDARD_INPUT
-        except UserError as error:
-            raise UserError(str(error).replace(str(file), STANDARD_INPUT)) from None
+    with as_file(paths[0]) as found:
+        yield found
 
 
 def _linked(paths: Sequence[Path], folder: Path) -> tuple[Path, str]:
     """Makes an image of the folder in which all of these lie, with links to nothing else; returns it, and the name of that folder."""
     if missing := next((path for path in paths if not path.exists()), None):
         raise UserError("- is standard input: give it alone" if str(missing) == "-" else f"no such file or folder: {missing}")
+    if pipe := next(filter(is_pipe, paths), None):
+        raise UserError(f"{pipe} is a pipe: give it alone")
     given = dict.fromkeys(path.absolute() for path in paths)
     common = Path(os.path.commonpath([path.parent for path in given]))
     image = folder / (common.name or "logs")  # a cluster is called like the folder of its brokers

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from jobs.cli.output.terminal import NO_GROUPS, partly_read, say, stdout, warn, warn_nothing_understood
+from jobs.cli.piped import as_file
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
-from jobs.common.settings import load
+from jobs.common.settings import Settings, load
 
 _SLICE_LINES = 100_000  # between two words about the progress
 
@@ -20,7 +21,7 @@ _SLICE_LINES = 100_000  # between two words about the progress
     "rebalance inspect kubectl.log --timezone Europe/Berlin",
     "rebalance inspect logs/ --format json | jq '.samples'",
 )
-@click.argument("path", type=options.PATH)
+@click.argument("path", type=click.Path(path_type=Path, allow_dash=True), metavar="PATH|-")
 @options.timezones
 @options.log_format
 @options.settings
@@ -31,8 +32,17 @@ _SLICE_LINES = 100_000  # between two words about the progress
 def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, config: Path | None, most: int, form: str) -> int:
     """Show what is in log files: brokers, times, kinds of lines, and what is not understood.
 
-    It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`.
+    It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`; - reads standard input.
     """
+    settings = load(config, timezones=timezones, log_format=log_format)
+    given = [("--timezone", ",".join(timezones)), ("--config", str(config or "")), ("--log-format", log_format or "")]
+    with as_file(path) as (source, name):
+        if not source.exists():
+            raise UserError(f"no such file or folder: {name}")
+        return _inspect(source, name, settings, most, form, given)
+
+
+def _inspect(path: Path, name: str, settings: Settings, most: int, form: str, given: list[tuple[str, str]]) -> int:
     from jobs.cli.output.inspect_text import command_line, render, to_json
     from jobs.logs.envelopes import Unwrapper
     from jobs.logs.envelopes.patterns import layouts_named
@@ -40,9 +50,6 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
     from jobs.logs.slices import SlicerSettings
     from jobs.parsing.inspection import Inspector
 
-    if not path.exists():
-        raise UserError(f"no such file or folder: {path}")
-    settings = load(config, timezones=timezones, log_format=log_format)
     unwrap = Unwrapper(layouts_named(settings.log_format, settings.log_formats))
     zones = (settings.timezone, dict(settings.timezones), settings.zones_asked)
     inspector = Inspector(path, SlicerSettings(*zones, slice_lines=min(most, _SLICE_LINES), unwrap=unwrap))
@@ -53,19 +60,18 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
     if form == "json":
         click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))
     else:
-        render(result, str(path), settings.timezone)
-        typed = ",".join([*timezones, *result.zones])
-        given = [("--timezone", typed), ("--config", str(config or "")), ("--log-format", log_format or "")]
+        render(result, name, settings.timezone)
+        (zone, typed), *others = given
         say()
-        say(command_line(path, given))
+        say(command_line(path if str(path) == name else Path("PATH"), [(zone, ",".join(filter(None, [typed, *result.zones]))), *others]))
         if left := left_out_in(path):
             say(left)
     if not any(log.understood for log in result.logs):
-        warn_nothing_understood(path)
+        warn_nothing_understood(name)
         return exit_codes.NOTHING_UNDERSTOOD
     if not (result.about_groups or result.not_understood) and form == "text":
         say(NO_GROUPS)
     if result.unread:
-        warn(partly_read(result.unread, str(path)))
+        warn(partly_read(result.unread, name))
         return exit_codes.PARTLY_READ
     return exit_codes.DONE

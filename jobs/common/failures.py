@@ -8,7 +8,11 @@ from typing import Any, Final
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.text import printable
+from schemas.names import GROUP_EVENTS
 
+_DATA_FILE: Final = re.compile(r"""['"]([^'"]+\.parquet)['"]""")
+_OF_JAVA: Final = "py4j."
+_CAUSED_BY: Final = "Caused by: "
 _PYTHON_ERROR: Final = re.compile(r"^[\w.]+(Error|Exception|Interrupt|Exit)\b")
 
 
@@ -30,7 +34,21 @@ def root_cause(error: BaseException) -> str:
     if "Traceback (most recent call last):" not in text:
         return printable(lines[0], 500)
     errors = [line for line in lines if _PYTHON_ERROR.match(line)]  # the last traceback counts, which may be followed by Java's
+    causes = [line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY)]
+    if errors and errors[-1].startswith(_OF_JAVA) and causes:
+        errors = causes
     return printable((errors or lines)[-1], 500)
+
+
+def unreadable_file(error: BaseException) -> str:
+    """What to do where an error says that a data file is damaged or gone; empty if it says something else."""
+    reason = next(iter(str(error).splitlines()), "")
+    if (found := _DATA_FILE.search(reason)) is None:
+        return ""
+    remedy = "read the logs into a new lakehouse" if GROUP_EVENTS in found[1] else "`rebalance replay` makes its table anew"
+    return (
+        f"{found[1]} is damaged, or gone ({printable(reason.partition(found[0])[0].strip(), 200)}): put it back from a copy; else {remedy}"
+    )
 
 
 def raise_failed(error: BaseException | None, stage: str, log: Path) -> None:

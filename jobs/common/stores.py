@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")  # Path turns the two slashes of a URL into one
+_ENDPOINT: Final = re.compile("https?://[^/]")
 _REASON_CHARS: Final = 300
+_OF_MACHINES: Final = "169.254.169.254"
+"""Where a machine of EC2 gets its credentials: clients ask there last."""
+_NO_CREDENTIALS: Final = "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 _ARROWS: Final = re.compile("\x1b\\[[0-9;]*m|\u21b3")
 _REASON: Final = re.compile(r"(<Message>.*?</Message>|error sending request|failed to load.*)")
 
@@ -209,6 +214,8 @@ def place_of(text: str) -> Place:
     if not bucket or not key.strip("/"):
         raise UserError(f"{text}: give a bucket and a prefix in it, s3://BUCKET/PREFIX")
     store_clients.use_profile()
+    if (endpoint := os.environ.get(store_clients.ENDPOINT)) and _ENDPOINT.match(endpoint) is None:
+        raise UserError(f"{store_clients.ENDPOINT}: give a URL, such as http://127.0.0.1:9000")
     return StorePath(bucket, key)
 
 
@@ -261,6 +268,7 @@ def told(place: Place) -> Iterator[None]:
             raise
         words = " ".join(_ARROWS.sub(" ", str(error)).split())
         reason = re.sub("</?Message>", "", found[1]) if (found := _REASON.search(words)) else words
+        reason = _NO_CREDENTIALS if _OF_MACHINES in words else reason
         raise StoreError(errno.EIO, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)", str(place)) from error
 
 

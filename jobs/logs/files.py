@@ -53,13 +53,14 @@ def discover(root: Path) -> list[LogFile]:
     """
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
-    logs = look_through(root).logs
-    if [found.parts for found in logs] == [()]:
-        return [_single(root, logs[0])]
+    found_logs = look_through(root).logs
+    itself = [_single(root, found) for found in found_logs if not found.parts]  # a file, or an archive whose damage is to be told
+    logs = [found for found in found_logs if found.parts]
     parts = naming_parts(logs)
     own_name = file_name_text(stem_of(root.resolve().name) if root.is_file() else root.resolve().name) or DEFAULT_CLUSTER
     layout = _Layout(logs, parts, own_name)
-    return sorted(LogFile(*layout.names(found), file_name_text("/".join(found.parts)), root.joinpath(*found.parts)) for found in logs)
+    below = (LogFile(*layout.names(found), file_name_text("/".join(found.parts)), root.joinpath(*found.parts)) for found in logs)
+    return sorted([*itself, *below])
 
 
 def left_out(root: Path) -> list[LeftOut]:

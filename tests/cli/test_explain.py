@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from pathlib import Path
 
@@ -228,6 +229,22 @@ def test_standard_input_that_is_closed(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     code, _, (said,) = explained(capsys, "-")
     assert (code, said) == (exit_codes.UNUSABLE, "standard input is closed: give PATH, or lines in a pipe")
+
+
+@pytest.mark.parametrize("command", ["explain", "inspect"])
+def test_a_named_pipe_is_read_to_its_end(capsys, tmp_path, log, command):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(log.read_bytes(),))
+    writer.start()
+    assert entry.main([command, str(pipe)]) == exit_codes.DONE
+    writer.join()
+    assert ("payments" if command == "explain" else "4 lines") in capsys.readouterr().out
+
+
+def test_a_pipe_among_others_is_refused(capsys, tmp_path, log):
+    os.mkfifo(tmp_path / "pipe")
+    assert explained(capsys, log, tmp_path / "pipe") == (exit_codes.UNUSABLE, "", [f"{tmp_path / 'pipe'} is a pipe: give it alone"])
 
 
 def test_no_line_is_understood(capsys, monkeypatch):

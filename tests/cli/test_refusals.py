@@ -19,6 +19,8 @@ from jobs.lakehouse.folder import Lakehouse, opened
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.pipeline import run as pipeline
 from tests.cli.saying import lines_of_the_command
+from tests.lakehouse.rows import empty_lakehouse, line, rebalance
+from tests.lakehouse.rows import write as write_rows
 from tests.logs.log_makers import other, write
 
 COUNTS = {"lines_read": 0, "skipped": 0, "events": 0, "quarantined": 0, "rebalances": 0, "findings": 0}
@@ -167,9 +169,9 @@ def test_a_lakehouse_that_was_there_stays(capsys, tmp_path):
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_an_input_that_is_understood_starts_spark(tmp_path, logs):
-    with pytest.raises(TypeError):
-        entry.main(["run", "--once", "--input", str(logs), "--lakehouse", str(tmp_path / "lake")])
+def test_an_input_that_is_understood_starts_spark(capsys, tmp_path, logs):
+    code, (said,) = ended(capsys, "run", "--once", "--input", logs, "--lakehouse", tmp_path / "lake")
+    assert (code, said.partition(":")[0]) == (exit_codes.FAILED, "TypeError"), "there is none"
 
 
 # Full disks: /dev/full refuses every write as a full disk does.
@@ -213,6 +215,44 @@ def test_other_errors_are_not_taken_for_a_full_disk(tmp_path):
         raise UserError("a line says: No space left on device")
     with pytest.raises(OSError, match="Permission"), told_if_full(tmp_path):
         raise OSError(13, "Permission denied")
+
+
+# Other errors.
+
+
+@pytest.mark.parametrize("command", [["explain", "/dev/zero"], ["inspect", "/dev/zero"], ["run", "--once", "--input", "/dev/zero"]])
+def test_a_device_is_no_log(capsys, tmp_path, command):
+    into = ["--lakehouse", tmp_path / "lake"] if command[0] == "run" else []
+    code, (said,) = ended(capsys, *command, *into)
+    assert (code, said.removeprefix("cannot read ")) == (UNUSABLE, "/dev/zero: it is a device, not a file")
+
+
+def test_an_endpoint_that_is_no_url(capsys, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+    code, said = ended(capsys, "report", "--lakehouse", "s3://lake/x")
+    assert (code, said) == (UNUSABLE, ["AWS_ENDPOINT_URL: give a URL, such as http://127.0.0.1:9000"])
+
+
+@pytest.mark.parametrize(("table", "remedy"), [("rebalances", "`rebalance replay`"), ("group_events", "a new lakehouse")])
+def test_a_data_file_that_is_damaged(capsys, tmp_path, table, remedy):
+    lake = empty_lakehouse(tmp_path / "lake")
+    write_rows(lake, line(), rebalance())
+    for path in (lake / table).glob("*.parquet"):
+        path.write_bytes(path.read_bytes()[:100])
+    code, (said,) = ended(capsys, "ask", "rebalances" if table == "rebalances" else "groups", "--lakehouse", lake)
+    assert (code, f"/{table}/" in said, ".parquet is damaged, or gone (" in said, remedy in said) == (UNUSABLE, True, True, True)
+
+
+def test_an_error_that_nobody_expected_is_a_line_and_shows_where_it_arose_on_request(capsys, monkeypatch, tmp_path):
+    def broken(*_, **__):
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr("jobs.cli.inspect.load", broken)
+    told = "ZeroDivisionError: division (set REBALANCE_TRACEBACK=1 to see where, and please report it)"
+    assert ended(capsys, "inspect", tmp_path) == (exit_codes.FAILED, [told])
+    monkeypatch.setenv("REBALANCE_TRACEBACK", "1")
+    code, said = ended(capsys, "inspect", tmp_path)
+    assert (code, said[-1], "in broken" in "".join(said)) == (exit_codes.FAILED, told, True)
 
 
 # Exit codes.

@@ -10,15 +10,19 @@ import bz2
 import io
 import lzma
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from jobs.logs.formats.sources import Source
 
 BEGIN_BYTES: Final = 512  # tell what a file is
 _RAW_BYTES: Final = 64 * 1024  # read at once
+_INPUT_BYTES: Final = 4 * 1024  # given to a decompressor at once: it copies what it has no room for
 _STEP_BYTES: Final = 16 * 1024  # of what is decompressed
 _MEMORY_BYTES: Final = 256 << 20  # `xz -9` needs 65 MB; a hostile file may ask for 4 GB
+_ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
 _SKIPPED: Final = range(0x184D2A50, 0x184D2A60)  # frames without data, by which pzstd and lz4 begin
 
 
@@ -93,16 +97,36 @@ class _GzipMember:
         return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
 
 
-class MemberStream:
-    """Members of gzip, bzip2 or xz, one after the other."""
+class _Decompressed(ABC):
+    """What compressed bytes decompress to.
 
-    def __init__(self, raw: ByteStream, name: str, begin: Callable[[], _Member]) -> None:
+    No library gives anything of a step in which it fails. So what lies before a damage is read once more, byte by byte.
+    """
+
+    _raw: ByteStream
+
+    def __init__(self, again: Callable[[], ByteStream], name: str) -> None:
+        """`again`: the compressed bytes from their start, each time."""
         self.damage = ""
-        self._raw = raw
+        self._again = again
         self._name = name
-        self._begin = begin
-        self._input = b""
-        self._member: _Member | None = None
+        self._read = 0
+        self._rest = b""  # before a damage
+        self._failed = ""
+        self._open()
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Begins at the start."""
+
+    @abstractmethod
+    def _step(self, size: int) -> bytes:
+        """Decompresses at most so many bytes. One of _ERRORS: the next ones are damaged."""
+
+    @property
+    def _end(self) -> str:
+        """What is wrong where the data end in the middle."""
+        return self._raw.damage or f"the {self._name} data ends in the middle"
 
     def position(self) -> int:
         """That of the compressed bytes."""
@@ -110,6 +134,45 @@ class MemberStream:
 
     def read(self, size: int) -> bytes:
         """Decompresses the next bytes."""
+        if not self._failed:
+            try:
+                data = self._step(size)
+            except _ERRORS as error:
+                self._fail(str(error), size)
+            else:
+                self._read += len(data)
+                return data
+        data, self._rest = self._rest[:size], self._rest[size:]
+        if not data:
+            self.damage = self._failed
+        return data
+
+    def _fail(self, error: str, size: int) -> None:
+        """Takes what lies before the damage."""
+        again, rest = 0, bytearray()
+        with suppress(*_ERRORS):
+            self._open()
+            while again < self._read and (data := self._step(min(_STEP_BYTES, self._read - again))):
+                again += len(data)
+            while len(rest) < size and (byte := self._step(1)):
+                rest += byte
+        self._rest = bytes(rest)
+        self._failed = self._end if "Truncated" in error else f"damaged {self._name} data: {error}"
+
+
+class MemberStream(_Decompressed):
+    """Members of gzip, bzip2 or xz, one after the other."""
+
+    def __init__(self, again: Callable[[], ByteStream], name: str, begin: Callable[[], _Member]) -> None:
+        self._begin = begin
+        super().__init__(again, name)
+
+    def _open(self) -> None:
+        self._raw = self._again()
+        self._input = b""
+        self._member: _Member | None = None
+
+    def _step(self, size: int) -> bytes:
         while not self.damage:
             at_end = not self._input and (self._member is None or self._member.needs_input) and not self._refill()
             if self._member is None:
@@ -121,80 +184,38 @@ class MemberStream:
                 if not self._input:
                     continue
                 self._member = self._begin()
-            try:
-                data = self._member.decompress(self._input, size)
-            except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-                self.damage = f"damaged {self._name} data: {error}"
-                break
+            data = self._member.decompress(self._input, size)
             self._input = b""
             if self._member.eof:
                 self._input = self._member.unused_data
                 self._member = None
             elif at_end and not data:
-                self.damage = self._raw.damage or f"the {self._name} data ends in the middle"
+                self.damage = self._end
             if data:
                 return data
         return b""
 
     def _refill(self) -> bool:
-        self._input = self._raw.read(_RAW_BYTES)
+        self._input = self._raw.read(_INPUT_BYTES)
         return bool(self._input)
 
 
-class ArrowStream:
+class ArrowStream(_Decompressed):
     """Frames of zstd or LZ4, one after the other."""
 
-    def __init__(self, raw: Callable[[], ByteStream], codec: str, name: str) -> None:
-        """`raw` begins at the start each time."""
-        self.damage = ""
-        self._begin = raw
+    def __init__(self, again: Callable[[], ByteStream], codec: str, name: str) -> None:
         self._codec = codec
-        self._name = name
-        self._read = 0
-        self._rest = b""  # before a damage
-        self._failed = ""
-        self._open()
+        super().__init__(again, name)
 
     def _open(self) -> None:
         import pyarrow as pa
 
-        self._raw = self._begin()
+        self._raw = self._again()
         self._frames = pa.CompressedInputStream(pa.PythonFile(_RawFile(self._raw), mode="r"), self._codec)
 
-    def position(self) -> int:
-        """That of the compressed bytes."""
-        return self._raw.position()
-
-    def read(self, size: int) -> bytes:
-        """Decompresses the next bytes."""
-        if not self._failed:
-            try:
-                data: bytes = self._frames.read(min(size, _STEP_BYTES))
-            except OSError as error:
-                self._fail(str(error))
-            else:
-                self._read += len(data)
-                return data
-        data, self._rest = self._rest[:size], self._rest[size:]
-        if not data:
-            self.damage = self._failed
+    def _step(self, size: int) -> bytes:
+        data: bytes = self._frames.read(min(size, _STEP_BYTES))
         return data
-
-    def _fail(self, error: str) -> None:
-        """Reads again what lies before the damage: Arrow gives nothing of a step that fails."""
-        before, self._read = self._read, 0
-        self._open()
-        while self._read < before and (data := self._frames.read(min(_STEP_BYTES, before - self._read))):
-            self._read += len(data)
-        rest = bytearray()
-        try:
-            while len(rest) < _STEP_BYTES and (byte := self._frames.read(1)):
-                rest += byte
-        except OSError:
-            pass
-        self._rest = bytes(rest)
-        is_cut = "Truncated" in error
-        self._failed = self._raw.damage or f"the {self._name} data ends in the middle" if is_cut else f"damaged {self._name} data: {error}"
 
 
 class _RawFile(io.RawIOBase):
@@ -225,7 +246,7 @@ def decompressed(begin: bytes, again: Callable[[], ByteStream]) -> ByteStream | 
     """What compressed bytes decompress to; None if they are not compressed. `begin`: the first BEGIN_BYTES. `again`: all of them, anew."""
     for start, name, member in _MEMBERS:
         if begin.startswith(start) and (name != "bzip2" or (begin[3:4].isdigit() and begin[4:10] in (_BZIP2_BLOCK, _BZIP2_END))):
-            return MemberStream(again(), name, member)
+            return MemberStream(again, name, member)
     position = 0
     while int.from_bytes(begin[position : position + 4], "little") in _SKIPPED:
         position += 8 + int.from_bytes(begin[position + 4 : position + 8], "little")

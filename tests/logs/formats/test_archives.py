@@ -184,6 +184,13 @@ def test_an_archive_that_was_cut_gives_what_is_there(tmp_path, name):
     assert len(rows(read(path)[0])) == 0  # an archive has no lines of its own
 
 
+def test_a_tar_that_was_cut_in_its_first_file_gives_what_is_there(tmp_path):
+    path = tmp_path / "logs.tar"
+    path.write_bytes(tar({"k/b1/server.log": SERVER})[: len(SERVER) // 2])
+    assert [log.origin for log in discover(path)] == ["logs.tar", "k/b1/server.log"]
+    assert damage(path / "k/b1/server.log") == "the archive ends in the middle"
+
+
 def test_a_broken_tar_says_so(tmp_path):
     data = bytearray(tar({"b1/server.log": SERVER, "b2/server.log": SERVER, "b3/server.log": SERVER}))
     second = data.index(b"b2/server.log")

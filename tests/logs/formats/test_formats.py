@@ -102,6 +102,25 @@ def test_a_broken_file_ends_early_and_says_why(tmp_path, name):
     assert not told or rows(kept)[-1][3] == "DAMAGED_FILE"
 
 
+@pytest.mark.parametrize("name", PACKERS)
+def test_what_lies_before_a_damage_is_read_however_it_is_read(tmp_path, name):
+    path = tmp_path / "a.log"
+    packed = bytearray(form(name))
+    packed[len(packed) // 2 : len(packed) // 2 + 40] = random.Random(3).randbytes(40)
+    path.write_bytes(packed)
+    assert content(path) == content(path, 37) == content(path, 1 << 20)
+
+
+@pytest.mark.parametrize(("name", "place"), [("gzip", -8), ("bzip2", -4), ("xz", -10)])
+def test_a_wrong_checksum_at_the_end_costs_no_line(tmp_path, name, place):
+    path = tmp_path / "a.log"
+    packed = bytearray(form(name))
+    packed[place] ^= 1
+    path.write_bytes(packed)
+    data, damage = content(path)
+    assert (data.splitlines(), damage.startswith(f"damaged {name} data: ")) == (LINES, True)
+
+
 @pytest.mark.parametrize("name", ["gzip", "xz", "zstd", "LZ4", "UTF-16 LE", "UTF-8 with a mark"])
 def test_a_file_that_grows_is_read_on(tmp_path, name):
     path = tmp_path / "a.log"
