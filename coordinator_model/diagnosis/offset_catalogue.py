@@ -11,7 +11,7 @@ _EVIDENCE: Final = "R (commits); ends of the logs from `rebalance poll`"
 PARTITION_NOT_READ: Final = Text(
     "PARTITION_NOT_READ",
     "ERROR",
-    "Nobody reads {partition}: its committed offset has been {offset} for {silence}, and {came} records wait. Its owner is there, and "
+    "Nobody reads {partition}: its committed offset has been {offset} for {silence}, and {came} wait. Its owner is there, and "
     "still commits.",
     "Find out what its owner does with this partition: it may fail on the record at {offset} again and again, have paused the partition "
     "and not resumed it, or have lost the thread that works on it. A dump of its threads tells. Skip or park a record that it fails on. "
@@ -24,7 +24,7 @@ PARTITION_NOT_READ: Final = Text(
 COMMITS_STOPPED: Final = Text(
     "COMMITS_STOPPED",
     "ERROR",
-    "The owner of {partition} has stopped to commit: the committed offset has been {offset} for {silence}, and {came} records have come "
+    "The owner of {partition} has stopped to commit: the committed offset has been {offset} for {silence}, and {came} have come "
     "since. It is still a member.",
     "Either its owner reads and does not commit (enable.auto.commit=false without commitSync, or a commit that is never reached), and "
     "all of that is read again after the next rebalance; or it does not read: a dump of its threads tells.",
@@ -36,7 +36,7 @@ COMMITS_STOPPED: Final = Text(
 OFFSETS_EXPIRED: Final = Text(
     "OFFSETS_EXPIRED",
     "ERROR",
-    "The committed offset of {partition} is gone: it was {offset} {silence} before, and now none is committed.",
+    "The committed offset of {partition} is gone: {silence} before it was {offset}, and it has expired since, or was deleted.",
     "Offsets of a group without members expire after offsets.retention.minutes; an administrator may have deleted them, or the group. "
     "Set them before the group starts again (kafka-consumer-groups --reset-offsets --to-offset {offset}), and raise the retention above "
     "the longest pause of the group.",
@@ -61,9 +61,9 @@ NOT_IN_LOG: Final = "The client was to begin at {from_offset} of {partition}, wh
 _ONCE: Final = "Make the work idempotent, since earliest reads a topic from its beginning"
 _ALL: Final = "Use earliest where no record may be lost"
 BEGAN: Final = {
-    (True, True): ("it began at {begun_offset}, so {reread_min} records were read again", _ONCE),
-    (True, False): ("it began at {begun_offset}, so {skipped_max} records were skipped", _ALL),
-    (False, True): ("at least {reread_min} records were read again", _ONCE),
+    (True, True): ("it began at {begun_offset}, so {again} were read again", _ONCE),
+    (True, False): ("it began at {begun_offset}, so {skipped} were skipped", _ALL),
+    (False, True): ("{least} were read again", _ONCE),
     (False, False): ("with latest up to {skipped_max} records were skipped, with earliest all were read again", _ALL),
 }
 """What it means, and what to change: by whether its beginning is known, and whether that, else the first commit, is before the lost one."""
@@ -75,7 +75,7 @@ OUT_OF_RANGE: Final = {
 OFFSET_REWOUND: Final = Text(
     "OFFSET_REWOUND",
     "WARNING",
-    "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} records are read again.",
+    "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} are read again.",
     "If that was intended (kafka-consumer-groups --reset-offsets, or seek()), nothing is to be done. Else find out who did it: the line "
     "has the client.",
     row="A committed offset is before the last one, and no rebalance and no lost offset explains it: an administrator set it, or a member "

@@ -107,6 +107,7 @@ def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Ro
     if name not in ledger.partitions:
         return []  # of another group
     partition.ends.add(told.at_ms, told.end, -1)
+    partition.transactions = partition.transactions or bool(told.transactions)
     return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, told.at_ms, told.sign, not_read_ms)]
 
 
@@ -114,7 +115,9 @@ def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, see
     rows: list[Row] = []
     last, lost = partition.last, partition.lost >= 0
     if last is not None and (offset < last.last or lost):
+        gone = troubles.expired(partition, name, -1, seen) if lost and not partition.out_of_range else []
         rows = troubles.moved(partition, name, offset, seen)
+        rows = [*gone, *rows] if rows else []
     if lost:
         handovers.begin_elsewhere(ledger, name, seen)
     partition.commit(seen.at_ms, offset, seen)

@@ -298,18 +298,21 @@ def _close(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Row]
 
 def _written(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Row]:
     """Writes a hand-over that has ended, once the end of the log is known at its last commit, if it is ever known."""
-    ends = ledger.partitions[one.partition].ends
+    partition = ledger.partitions[one.partition]
+    ends = partition.ends
     _measure(one, ends)
     last_ms = max([one.resumed_ms, *(at_ms for at_ms, _ in one.unjudged)])
     if not at_once and one.caught_up_ms < 0 and ends.times and ends.times[-1] < last_ms:
         return []
     ledger.closed.remove(one)
-    return [_row(one), *troubles.behind(ledger, one, reread(one)[1])]
-
-
-def _row(one: HandOver) -> Row:
-    before, start, resumed_ms = one.before, one.start, one.resumed_ms
     least, most = reread(one)
+    if partition.transactions and least is not None:
+        least = 0  # all of it may be markers, and records of transactions that were aborted
+    return [_row(one, least, most, transactions=partition.transactions), *troubles.behind(ledger, one, most)]
+
+
+def _row(one: HandOver, least: int | None, most: int | None, *, transactions: bool) -> Row:
+    before, start, resumed_ms = one.before, one.start, one.resumed_ms
     heir = one.heir or (start.client if start is not None else ("", "", ""))
     stopped_ms = max(before.last_ms, one.read_ms if one.gone else one.started_ms)
     return Row(
@@ -335,6 +338,7 @@ def _row(one: HandOver) -> Row:
             "caught_up_at": or_none(one.caught_up_ms),
             "reread_min": least,
             "reread_max": most,
+            "transactions": transactions,
             "evidence": evidence_json([before.sign, *([start.sign] if start is not None else [])]),
         },
     )

@@ -169,6 +169,7 @@ class Partition(Struct, array_like=True):
     back_ms: int = -1  # when a connection went back last
     begun: int = -1  # the position at which a client began that had no place
     topic_id: str = ""  # if that was told
+    transactions: bool = False  # offsets are not records: each transaction has a marker, and records of an aborted one are not read
 
     @property
     def last(self) -> Stretch | None:
@@ -192,6 +193,7 @@ class Partition(Struct, array_like=True):
             self.runs = sorted([*self.runs, run], key=attrgetter("first_ms", "connection"))[-_RUNS:]
             if self.lost >= 0 > self.begun:
                 self.begun = read.position
+        self.transactions = self.transactions or bool(read.transactions)
         if read.reached > run.position or run.first_ms == read.first_ms:
             self.read_ms = read.last_ms
         run.step = max(run.step, read.reached - run.position)
@@ -369,8 +371,9 @@ def _ends(reads: Iterable[Read]) -> list[End]:
     last: dict[tuple[int, str], End] = {}
     for one in reads:
         if one.end >= 0:
-            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition)
-            last[log] = max(last.get(log, told), told)
+            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition, one.transactions)
+            before = last.get(log, told)
+            last[log] = max(before, told)._replace(transactions=max(before.transactions, told.transactions))
     return [end for _, end in sorted(last.items())]
 
 

@@ -54,6 +54,7 @@ class Read(NamedTuple):
     reached: int  # ... and last
     end_ms: int  # when `end` was told
     end: int  # of the log, as an answer told last
+    transactions: int  # 1: an answer showed a transaction
     client: str  # `client_key`; of LIST_OFFSETS: the partition
     sign: Ref  # a request at the end
 
@@ -68,7 +69,9 @@ class Read(NamedTuple):
     def and_then(self, later: Read) -> Read:
         """This, and what goes on."""
         end_ms, end = max((self.end_ms, self.end), (later.end_ms, later.end))
-        return later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, sign=max(self.sign, later.sign))
+        transactions, sign = max(self.transactions, later.transactions), max(self.sign, later.sign)
+        own = later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end)
+        return own._replace(transactions=transactions, sign=sign)
 
 
 class End(NamedTuple):
@@ -78,6 +81,7 @@ class End(NamedTuple):
     end: int
     sign: Ref
     partition: str
+    transactions: int = 0  # as of Read
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Reads:
     counts: list[int]  # of its reads
     partitions: list[str]
     numbers: Sequence[Sequence[int]]
-    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `end`."""
+    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `transactions`."""
 
     def of(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
         """Each part that concerns one of these, and whom."""

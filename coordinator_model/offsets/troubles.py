@@ -54,9 +54,14 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     is_read = _is_read(partition, since_ms, at_ms - not_read_ms // 2)
     text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
     since = at_ms - partition.moved_ms
-    words = {"partition": name, "silence": seconds(since)}
+    words = {"partition": name, "silence": seconds(since), "came": _records(partition, came)}
     signs = [last.sign, sign]
     return [_row(text, at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
+
+
+def _records(partition: Partition, offsets: int) -> str:
+    """How many records so many offsets are, in words: each transaction has a marker, which takes an offset."""
+    return f"up to {offsets} records" if partition.transactions else f"{offsets} records"
 
 
 def _usual_ms(ledger: Ledger, partition: Partition) -> int:
@@ -113,12 +118,15 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
     if lost_at >= 0:
         where = offset if begun < 0 else begun
         details = {"from_offset": last.last, "to_offset": offset, "begun_offset": or_none(begun)}
-        details |= {"skipped_max": max(where - last.last, 0), "reread_min": max(last.last - where, 0)}
+        skipped, again = max(where - last.last, 0), max(last.last - where, 0)
+        details |= {"skipped_max": skipped, "reread_min": 0 if partition.transactions else again}
+        words |= {"again": _records(partition, again), "skipped": _records(partition, skipped)}
+        words["least"] = f"records of at least {again} offsets" if partition.transactions else f"at least {again} records"
         what, advice = offset_catalogue.BEGAN[begun >= 0, where < last.last]
         why = offset_catalogue.NONE_COMMITTED
         if partition.out_of_range:
             why, advice = offset_catalogue.NOT_IN_LOG, offset_catalogue.OUT_OF_RANGE[where < last.last]
-        words |= {"what": what.format(**details), "advice": advice, "why": why.format(**details, **words)}
+        words |= {"what": what.format(**details, **words), "advice": advice, "why": why.format(**details, **words)}
         text, signs = offset_catalogue.OFFSET_RESET, [last.sign, seen.sign]
         return [_row(text, seen.at_ms, seen.client, signs, words, seen.generation, **details)]
     # An aborted transaction leaves what was committed before, and the clocks of two brokers give no order.
@@ -129,7 +137,7 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         return []
     who = f"member {seen.client[1] or seen.client[0]}" if is_member else ADMINISTRATOR
     again = last.last - offset
-    words |= {"who": who, "again": again, "offset": offset}
+    words |= {"who": who, "again": _records(partition, again), "offset": offset}
     details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
 

@@ -172,7 +172,8 @@ class AttentionEntry:
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
-            return [(self.incident or own)["advice"]]
+            begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
+            return [(self.incident or own)["advice"], *begun]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             longest = max(silences, key=lambda row: (row["details"]["silent_ms"], row in zombies))
@@ -237,7 +238,11 @@ class _Folding:
         cause = next((entry for burst, entry in self._bursts[key_of(row)] if _is_part(row, burst)), None)
         if row["code"] in _AFTER_OUTAGES:
             cause = cause or self._moves.latest((), row, SPAN_MS)
+        if row["code"] == offset_catalogue.OFFSET_RESET.code:
+            cause = cause or self._removals.latest((row["details"]["partition"],), row)
         entry = self._put(row, cause)
+        if row["code"] == offset_catalogue.OFFSETS_EXPIRED.code:
+            self._removals.add((row["details"]["partition"],), row, entry)
         if row["code"] in _ENDING:
             for member_id in {row["member_id"], *(row["details"].get("waited_for") or ())} - {None}:
                 self._removals.add((member_id,), row, entry)

@@ -19,11 +19,17 @@ class Records(NamedTuple):
     reread_max: int | None = None
     lag_added: int | None = None
     catch_up_ms: int | None = None  # of several the longest
+    transactions: bool = False  # offsets are counted, and each transaction has one for its marker
     told: str = ""  # of how many rebalances `reread_max` is known, if not of all
+
+    @classmethod
+    def of(cls, row: Row) -> Records:
+        """From a row with such columns; one of a single partition has no time until all had caught up."""
+        return cls(row["reread_min"], row["reread_max"], row["lag_added"], row.get("catch_up_ms"), row["transactions"])
 
     def figures(self) -> Row:
         """For programs."""
-        return dict(zip(self._fields[:4], self[:4], strict=True))
+        return dict(zip(self._fields[:5], self[:5], strict=True))
 
     def read_twice(self) -> str:
         """How many records, in a table: 0 to 133."""
@@ -34,7 +40,9 @@ class Records(NamedTuple):
 
     def lag(self) -> str:
         """By how many records the lag grew, in a table."""
-        return "-" if self.lag_added is None else f"+{self.lag_added:,}"
+        if self.lag_added is None:
+            return "-"
+        return f"up to +{self.lag_added:,}" if self.transactions and self.lag_added else f"+{self.lag_added:,}"
 
     def in_words(self) -> str:
         """Such as: up to 133 records read twice, lag +1,350, back after 12 s. Empty where no line shows it."""
@@ -54,7 +62,7 @@ class RecordsOf:
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         """`rows`: answers to RECORDS."""
-        self._of = {_key_of(row): Records(*(row[name] for name in Records._fields[:4])) for row in rows}
+        self._of = {_key_of(row): Records.of(row) for row in rows}
 
     def rebalance(self, row: Row) -> Records:
         """Of a row of `rebalances`."""
@@ -72,6 +80,7 @@ class RecordsOf:
             sum(each.reread_max or 0 for each in telling) if telling else None,
             None if None in lag else sum(filter(None, lag)),
             None if None in catch_up else max(filter(None, catch_up), default=0),
+            any(each.transactions for each in found),
             f" in {len(telling)} of {len(found)} rebalances" if 0 < len(telling) < len(found) else "",
         )
 

@@ -51,7 +51,7 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
         **_chain(rows_of(reader, "rebalances", **of)["rows"], row),
         "requests": rows_of(reader, "requests", **within),
         "rounds": [named(each) for each in rounds_of(reader, row)],
-        "stopped": [_with_cell(each, Records(each["reread_min"], each["reread_max"])) for each in stopped],
+        "stopped": [_with_cell(each, Records.of(each)) for each in stopped],
         "findings": [*blamed, *findings],
         "afterwards": rows_of(reader, "findings", **of, since=end + _AROUND, until=end + _REFUSED_UNTIL)["rows"],
         "heartbeats": rows_of(reader, "heartbeats", **within)["rows"],
@@ -71,7 +71,7 @@ def _with_records(reader: QuestionReader, rows: list[Row], of: Mapping[str, Any]
 
 def _with_cell(row: Row, own: Records) -> Row:
     """A row with the range of what was read twice as its cell says it."""
-    return row | {"read_twice": own.read_twice()}
+    return row | {"read_twice": own.read_twice(), "lag": own.lag()}
 
 
 def _chain(rows: list[Row], row: Row) -> dict[str, Any]:

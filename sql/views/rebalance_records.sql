@@ -10,6 +10,7 @@ SELECT
   CASE WHEN count(p.lag_added) = count(*) THEN CAST(sum(p.lag_added) AS BIGINT) END AS lag_added,
   CASE WHEN count(p.caught_up_at) = count(*) THEN unix_millis(max(p.caught_up_at)) - unix_millis(p.started_at) END AS catch_up_ms,
   CAST(sum(p.reread_min) AS BIGINT) AS reread_min,
-  CASE WHEN count(p.reread_max) = count(p.resumed_at) THEN CAST(sum(p.reread_max) AS BIGINT) END AS reread_max
+  CASE WHEN count(p.reread_max) = count(p.resumed_at) THEN CAST(sum(p.reread_max) AS BIGINT) END AS reread_max,
+  bool_or(p.transactions) AS transactions
 FROM rebalance_offsets AS p
 GROUP BY p.cluster, p.group_id, p.started_at, p.ended_at

@@ -1,33 +1,13 @@
 """What needs attention: which findings are one incident, what it cost, and how it is shown."""
 
-import io
 import json
 
 import pytest
-from rich.console import Console
 
-from jobs.answers import report
-from jobs.cli.output.report_text import LIMIT, render
-from tests.lakehouse.rows import DAY, finding, line, rebalance, write
+from tests.lakehouse.rows import DAY, finding, line, rebalance
 
 pytestmark = pytest.mark.slow
 EXPIRED = {"cause": "SESSION_TIMEOUT", "member_id": "app-1-m"}
-
-
-@pytest.fixture
-def told(lakehouse):
-    """Writes rows; returns the entries as programs get them, and the first part of the report as people do."""
-
-    def tell(*rows, limit=LIMIT):
-        groups = {row["group_id"] for row in rows if row["group_id"]}
-        write(lakehouse, *(line(group) for group in sorted(groups)), line(at=900_000), *rows)
-        read = report.read_report(lakehouse)
-        out = io.StringIO()
-        render(read, Console(file=out, width=80, color_system=None), limit=limit)
-        shown = out.getvalue()
-        return json.loads(report.to_json(read))["attention"], shown[: shown.index("\nGroups (")]
-
-    return tell
 
 
 def found(code, at, group="payments", severity="ERROR", client="app-1", member="app-1-m", **details):

@@ -5,10 +5,8 @@ import pytest
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.attention_words import trouble
-from tests.answers.test_attention import found, logged, moved, rebalanced, told
+from tests.answers.test_attention import found, logged, moved, rebalanced
 from tests.lakehouse.rows import line
-
-__all__ = ["told"]
 
 
 def test_what_a_broker_did_stands_before_what_cost_more(told):

@@ -11,6 +11,7 @@ from rich.console import Console
 from jobs.answers import report
 from jobs.answers.in_records import Records
 from jobs.cli.output.report_text import render
+from tests.answers.test_attention import EXPIRED, found, of, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, stopped, write
 
 FIGURES = ("reread_min", "reread_max", "lag_added", "catch_up_ms")
@@ -43,6 +44,7 @@ def two_rebalances(lakehouse, *rows, group="payments", **values):
         (Records(0, 1, told=" in 1 of 3 rebalances"), "up to 1 record read twice in 1 of 3 rebalances"),
         (Records(7, None, 7), "7 or more records read twice, lag +7"),
         (Records(0, None, 7), "lag +7"),
+        (Records(0, 18, 87, transactions=True), "up to 18 records read twice, lag up to +87"),
     ],
 )
 def test_only_what_rows_tell_is_said(records, said):
@@ -98,3 +100,24 @@ def test_what_a_broker_cost_one_group_is_told_where_only_that_is_shown(lakehouse
     assert "1 rebalance, 2.0 s of rebalancing, 3.0 s of unowned partition time (sum), up to 4 records read twice\n" in text(
         lakehouse, group="a"
     )
+
+
+@pytest.mark.slow
+def test_where_a_client_began_belongs_to_the_offset_that_was_gone(told):
+    entries, shown = told(
+        found("OFFSETS_EXPIRED", 10, partition="loyalty-1"),
+        found("OFFSET_RESET", 10, partition="loyalty-1") | {"advice": "Make it idempotent."},
+        found("OFFSET_RESET", 20, partition="loyalty-2"),
+    )
+    assert of(entries) == [("OFFSETS_EXPIRED", ["payments"], 1, 1), ("OFFSET_RESET", ["payments"], 1, 0)]
+    assert entries[0]["advice"] == ["Look at it.", "Make it idempotent."]
+    assert "Then    00:00:10 OFFSET_RESET: OFFSET_RESET at 10." in shown
+
+
+@pytest.mark.slow
+def test_what_an_outage_left_unread_whoever_comes_next_reads(told):
+    out = rebalanced(10, total=64, members_after=0, outcome="EMPTIED", **EXPIRED)
+    back = rebalance(start=32_000, members_before=0, members_after=1)
+    (entry,), shown = told(found("SESSION_TIMEOUT", 10), out, back, stopped(of=back, reread_min=29, reread_max=33))
+    assert (entry["reread_min"], entry["reread_max"], entry["rebalances"]) == (29, 33, 1)
+    assert "29 to 33 records read twice" in shown

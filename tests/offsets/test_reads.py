@@ -59,6 +59,13 @@ def test_how_far_a_killed_client_had_read_is_known():
     assert reread(row) == (7, 7)
 
 
+def test_where_a_partition_has_transactions_offsets_are_records_at_most():
+    """An answer to the owner had an open one, whose records it did not get yet."""
+    last = Asked(21_400, "b", P1, 207, end(21_400), transactions=True)
+    row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR]), P1)
+    assert (reread(row), row["transactions"]) == ((0, 7), True)
+
+
 def test_what_a_client_had_read_is_no_more_than_that_if_its_application_was_behind():
     behind = [one._replace(position=one.position + 60) for one in OF_B]  # it had asked for more than it committed
     row = of(rows(killed().polls(62_000), [*OF_A, *behind, *HEIR]), P1)

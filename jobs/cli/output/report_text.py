@@ -185,7 +185,7 @@ class _View:
         title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}: those that cost most)"
         if shown:
             write(self.console, title, "bold")
-            nothing = {name for name, cell in _CELLS.items() if all(cell(_records(row)) == "-" for row in shown)}
+            nothing = {name for name, cell in _CELLS.items() if all(cell(Records.of(row)) == "-" for row in shown)}
             layouts = [[name for name in names if name.lstrip(">") not in nothing] for names in _LAYOUTS]
             _fitting([self._rebalance_columns(shown, names) for names in layouts]).write()
             self._explain({row[name] for row in shown for name in ("blamed", "outcome")})
@@ -233,12 +233,8 @@ class _View:
             "Members": f"{_number(row['members_before'], '?')} > {_number(row['members_after'], '?')}",
             "Moved": "-" if moved is None else f"{moved}/{_number(row['partitions'], '?')}",
             "Unowned": duration(row["unavailable_partition_ms"]),
-            **{name: cell(_records(row)) for name, cell in _CELLS.items()},
+            **{name: cell(Records.of(row)) for name, cell in _CELLS.items()},
         }
-
-
-def _records(row: Row) -> Records:
-    return Records(row["reread_min"], row["reread_max"], row["lag_added"])
 
 
 def _fitting(layouts: Sequence[Columns]) -> Columns:

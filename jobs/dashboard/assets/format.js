@@ -60,9 +60,6 @@ export function zoneName() {
 /** 12,345 */
 export const count = (number) => (number === null || number === undefined ? "-" : number.toLocaleString("en-US"));
 
-/** +1,350 */
-export const added = (number) => (number === null ? "-" : `+${count(number)}`);
-
 /** "1 rebalance", "2 rebalances". */
 export const many = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 

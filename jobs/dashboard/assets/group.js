@@ -2,7 +2,7 @@
 import { columns, MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { added, count, duration, instant, many, shortMember, zoneName } from "./format.js";
+import { count, duration, instant, many, shortMember, zoneName } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
 import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
@@ -155,7 +155,7 @@ const TABLES = {
     { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
     "total_ms", "unavailable_partition_ms",
     { label: "Read twice", number: true, cell: (row) => row.read_twice, sparse: true },
-    { label: "Lag added", number: true, cell: (row) => added(row.lag_added), sparse: true },
+    { label: "Lag added", number: true, cell: (row) => row.lag, sparse: true },
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
     { label: "Outcome", cell: (row) => [row.outcome, row.note ? h("span", { class: "note" }, ` ${row.note}`) : null] },

@@ -3,7 +3,7 @@ import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { added, clock, count, duration, instant, shortMember, zoneName } from "./format.js";
+import { clock, count, duration, instant, shortMember, zoneName } from "./format.js";
 import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
@@ -92,7 +92,7 @@ function facts(row) {
   const tiles = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
   const others = [
     ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last began to work", duration(row.first_fetch_ms)],
-    ["records read twice", row.read_twice], ["lag added", added(row.lag_added)], ["until the lag was back", duration(row.catch_up_ms)],
+    ["records read twice", row.read_twice], ["lag added", row.lag], ["until the lag was back", duration(row.catch_up_ms)],
     ["partitions moved", row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`], ["outcome", row.outcome], [row.group_protocol === "consumer" ? "epoch" : "generation", row.generation ?? "-"], ["assignor", row.protocol ?? "-"],
   ];
   return [
@@ -172,7 +172,7 @@ const stopped = (rows) => [table(columns(rows,
   { label: "Read again", cell: (row) => (row.resumed_at === null ? "not seen" : told(row.resumed_at, row.to_who)) },
   { label: "From", number: true, cell: (row) => (row.resumed_offset === -1 ? "no offset" : count(row.resumed_offset)) },
   "unread_ms",
-  { label: "Lag added", number: true, cell: (row) => added(row.lag_added) },
+  { label: "Lag added", number: true, cell: (row) => row.lag },
   { label: "Read twice", number: true, cell: (row) => row.read_twice },
 ), rows.slice(0, MOST_PARTITIONS), { caption: "Partitions that stopped", key: (row) => row.partition }), rows.length > MOST_PARTITIONS ? h("p", { class: "note" }, `${MOST_PARTITIONS} of ${count(rows.length)} partitions.`) : null];
 

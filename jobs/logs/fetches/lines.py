@@ -19,8 +19,9 @@ METADATA: Final = "METADATA"
 BY_NUMBERS: Final = (FETCH, LIST_OFFSETS, METADATA)
 """The APIs of whose requests numbers are taken."""
 
-WIDTH: Final = 6
-"""Numbers of a cell, 8 bytes each: connection, partition, time of the line (ms), position, end of the log, number of the line."""
+WIDTH: Final = 7
+"""Numbers of a cell, 8 bytes each: connection, partition, time of the line (ms), position, end of the log, number of the line, whether the
+answer shows a transaction."""
 _CONSUMER: Final = -1
 _LATEST: Final = -1
 """ListOffsetsRequest.LATEST_TIMESTAMP."""
@@ -60,6 +61,13 @@ class _Told(Struct, gc=False, rename="camel"):
     partition_index: _Number
     error_code: int
     high_watermark: _Offset
+    last_stable_offset: _Offset = NOT_TOLD  # where isolation.level is read_committed
+    aborted_transactions: list[object] | None = None
+
+    @property
+    def in_transactions(self) -> bool:
+        """Whether it shows a transaction: one that is open (UnifiedLog.lastStableOffset), or one that was aborted."""
+        return NOT_TOLD < self.last_stable_offset < self.high_watermark or bool(self.aborted_transactions)
 
 
 class _Response(Struct, gc=False, rename="camel"):
@@ -174,7 +182,8 @@ class LogFetches:
         if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
         connection = self._connection(FETCH, told)
-        known, ends, cells = self._places, dict[int, int](), list[int]()
+        known, ends, cells = self._places, dict[int, tuple[int, int, int]](), list[int]()
+        nowhere, untold = (OUT_OF_RANGE, position, False), (NOT_TOLD, position, False)
         for topic in told.response.responses:
             places = known.setdefault(topic.topic_id or topic.topic, {})
             for part in topic.partitions:
@@ -182,17 +191,17 @@ class LogFetches:
                     place = places.get(part.partition_index)
                     if place is None:
                         place = self._place(topic.topic_id or topic.topic, part.partition_index)
-                    ends[place] = part.high_watermark if part.error_code == 0 else OUT_OF_RANGE
+                    ends[place] = (part.high_watermark, position, part.in_transactions) if part.error_code == 0 else nowhere
         for wanted in told.request.topics:
             places = known.setdefault(wanted.topic_id or wanted.topic, {})
             for asked in wanted.partitions:
                 place = places.get(asked.partition)
                 if place is None:
                     place = self._place(wanted.topic_id or wanted.topic, asked.partition)
-                cells += (connection, place, at_ms, asked.fetch_offset, ends.pop(place, NOT_TOLD), position)
+                cells += (connection, place, at_ms, asked.fetch_offset, *ends.pop(place, untold))
         for place, end in ends.items():
-            if end >= 0:
-                cells += (connection, place, at_ms, NOT_TOLD, end, position)
+            if end[0] >= 0:
+                cells += (connection, place, at_ms, NOT_TOLD, *end)
         return self._take(FETCH, cells)
 
     def take_ends(self, request: bytes, position: int, at_ms: int) -> bool:
@@ -206,7 +215,7 @@ class LogFetches:
             for part in topic.partitions:
                 if (topic.name, part.partition_index) in latest and part.error_code == 0 <= part.offset:
                     place = self._place(topic.name, part.partition_index)
-                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, part.offset, position)
+                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, part.offset, position, False)
         return self._take(LIST_OFFSETS, cells)
 
     def learn(self, request: bytes, position: int, at_ms: int) -> None:

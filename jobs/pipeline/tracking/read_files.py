@@ -59,7 +59,8 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
         end_at = np.where(end == NOT_TOLD, NOT_TOLD, end_at)
         encoded = reads.field("partition").dictionary_encode()
         partitions, of = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-        columns = span_of(first), kind_of(position, end), of, first, position, last, reached, end_at, end
+        transactions = reads.field("transactions").to_numpy(zero_copy_only=False)
+        columns = span_of(first), kind_of(position, end), of, first, position, last, reached, end_at, end, transactions
         is_list = pc.equal(own["kind"], LIST_OFFSETS).combine_chunks().to_numpy(zero_copy_only=False)
         row = np.repeat(np.arange(len(counts)), np.where(is_list, counts, 1))  # of each part: each end concerns others
         counts = np.where(is_list[row], 1, counts[row])

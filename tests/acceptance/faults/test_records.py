@@ -52,6 +52,14 @@ def test_a_partition_that_was_kept_belongs_to_the_rebalance_in_which_its_owner_d
     }  # fmt: skip
 
 
+def test_offsets_are_no_records_where_each_record_is_a_transaction(told):
+    """9 records of audit-in-1 were read twice, and 44 came until it was read again; 20 were when its offset had been set back by 40."""
+    (row,) = told.rows("rebalance_offsets", "transaction-markers-in", partition="audit-in-1", transactions=True, generation=2)
+    assert (row["reread_min"], row["reread_max"], row["lag_added"]) == (0, 18, 87)
+    (rewound,) = (message for code, message in findings(told, "transaction-markers-in") if code == "OFFSET_REWOUND")
+    assert "up to 40 records are read again" in rewound
+
+
 def test_who_comes_into_an_empty_group_ends_the_time_in_which_nobody_read(told):
     rows = told.rows("rebalance_offsets", "outage-without-cost-in", generation=3)
     assert all(23_500 <= row["unread_ms"] <= 25_000 for row in rows)
@@ -71,4 +79,7 @@ def test_records_that_retention_deleted_are_not_offsets_that_were_lost(told):
 
 def test_a_client_whose_offset_was_deleted_began_where_no_line_shows(told):
     """It read 147 records of loyalty-1 again."""
+    assert ("OFFSETS_EXPIRED", "loyalty-1") in {
+        (row["code"], json.loads(row["details"])["partition"]) for row in told.rows("findings", "offset-deleted-records-in")
+    }
     assert reread(told, "offset-deleted-records-in", generation=3)["loyalty-1"] == (None, None)

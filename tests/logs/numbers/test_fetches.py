@@ -50,7 +50,7 @@ def taken(*lines):
     own = LogFetches()
     assert [own.take_fetch(request(text), number, 1_000) for number, text in enumerate(lines, 1)] == [True] * len(lines)
     cells = [own.cells[start : start + WIDTH].tolist() for start in range(0, len(own.cells), WIDTH)]
-    return [(connection, own.partitions[place], position, end) for connection, place, _, position, end, _ in cells], own
+    return [(connection, own.partitions[place], position, end) for connection, place, _, position, end, *_ in cells], own
 
 
 def test_positions_and_ends():
@@ -75,6 +75,22 @@ def test_a_position_that_is_none_of_the_log():
 def test_an_error_of_a_partition_tells_no_end():
     cells, _ = taken(line([{"topic": "t", "partitions": [asked(0, 5)]}], [{"topic": "t", "partitions": [told(0, -1, error=6)]}]))
     assert cells == [(0, "t-0", 5, NOT_TOLD)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "shows"),
+    [
+        (told(0, 9), False),
+        (told(0, 9) | {"lastStableOffset": 8}, True),
+        (told(0, 9) | {"lastStableOffset": -1}, False),
+        (told(0, 9) | {"abortedTransactions": []}, False),
+        (told(0, 9) | {"abortedTransactions": [{"producerId": 1000, "firstOffset": 5}]}, True),
+    ],
+)
+def test_a_transaction_that_is_open_or_was_aborted_is_seen(answer, shows):
+    """isolation.level=read_uncommitted has a last stable offset of -1."""
+    _, own = taken(line([{"topic": "t", "partitions": [asked(0, 5)]}], [{"topic": "t", "partitions": [answer]}]))
+    assert own.cells[-1] == shows
 
 
 GOOD = line([{"topic": "t", "partitions": [asked(0, 5)]}], [{"topic": "t", "partitions": [told(0, 9)]}])
@@ -132,7 +148,7 @@ def listing(isolation=0, replica=-1):
 def test_list_offsets_tells_ends():
     own = LogFetches()
     assert own.take_ends(request(listing()), 4, 1_000)
-    assert (own.cells.tolist(), own.partitions, own.lines) == ([0, 0, 1_000, NOT_TOLD, 10, 4], ["t-0"], {"LIST_OFFSETS": 1})
+    assert (own.cells.tolist(), own.partitions, own.lines) == ([0, 0, 1_000, NOT_TOLD, 10, 4, False], ["t-0"], {"LIST_OFFSETS": 1})
     assert own.senders[0].api == "LIST_OFFSETS"
 
 
