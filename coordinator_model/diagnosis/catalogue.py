@@ -8,22 +8,13 @@ from coordinator_model.diagnosis import silences
 
 
 class Text(NamedTuple):
-    """One kind of finding: its code, severity and templates. The first text of a code has what docs/findings.md says of it."""
+    """One kind of finding: its code, severity and templates. docs/findings.md says what a row of each code is, and what shows it."""
 
     code: str
     severity: str
     message: str
     advice: str
-    row: str = ""
-    """What one row is."""
-    evidence: str = ""
-    """What shows it: C the coordinator log alone, R the request log alone, L the clients' own logs."""
-    figures: tuple[str, ...] = ()
-    """The keys of its details (scripts/docs/findings.py)."""
 
-
-_ENDED: Final = ("removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms")
-_BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms", "partitions_moved", "epochs")
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
@@ -31,9 +22,6 @@ SESSION_TIMEOUT: Final = Text(
     "The coordinator removed the member: it received no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
-    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
-    evidence="C R L",
-    figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before", "back_ms", "away_ms"),
 )
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
@@ -62,11 +50,6 @@ POLL_TIMEOUT: Final = Text(
     "{departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
-    row="The application did not call poll() in time, or its process stood still for as long. The Java client states this as its reason "
-    "(KIP-800). librdkafka and static members are recognised when they return on the same connection. The client's own log can say it "
-    "too",
-    evidence="C (Java) R L",
-    figures=("max_poll_interval_ms", "poll_gap_ms", "silent_ms"),
 )
 POLL_TIMEOUT_OF_PAUSED: Final = Text(
     "POLL_TIMEOUT",
@@ -83,9 +66,6 @@ SYNC_TIMEOUT: Final = Text(
     "ERROR",
     "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.",
     "{remedy}",
-    row="A member joined and never requested its assignment; often a leader with a slow assignor",
-    evidence="C R (leaders)",
-    figures=("rebalance_timeout_ms", "leader"),
 )
 INCONSISTENT_PROTOCOL: Final = Text(
     "INCONSISTENT_PROTOCOL",
@@ -94,28 +74,18 @@ INCONSISTENT_PROTOCOL: Final = Text(
     "It offers {offers}{used}.",
     "Give the client {strategy}. To move the whole group to another strategy, restart "
     "its clients one by one, twice: first with both strategies, then with the new one alone.",
-    row="A client has no assignor in common with the group, speaks the classic protocol where the group follows the consumer protocol, or "
-    "speaks the consumer protocol to a broker that does not have it; one row per client",
-    evidence="C R",
-    figures=("session_timeout_ms", "protocols"),
 )
 INVALID_SESSION_TIMEOUT: Final = Text(
     "INVALID_SESSION_TIMEOUT",
     "ERROR",
     "The client cannot join: its session.timeout.ms{requested} is outside what the broker allows (INVALID_SESSION_TIMEOUT).",
     "Set session.timeout.ms to {bounds}.",
-    row="`session.timeout.ms` is outside the broker's bounds; one row per client",
-    evidence="R",
-    figures=("session_timeout_ms", "protocols", "default_min_ms", "default_max_ms"),
 )
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
     "The client cannot join: the group has as many members as group.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).{asked}",
     "Run no more consumers than group.max.size allows, or raise it on the brokers{wanted}.",
-    row="The group has reached its largest size, `group.max.size` or `group.consumer.max.size`; one row per client",
-    evidence="R",
-    figures=("session_timeout_ms", "protocols", "group_max_size", "refused_clients", "wanted", "members", "regex", "assignor"),
 )
 GROUP_OVER_CAPACITY: Final = Text(
     "GROUP_TOO_LARGE",
@@ -130,8 +100,6 @@ COORDINATOR_ERROR: Final = Text(
     "WARNING",
     "The coordinator reports: {words}.",
     "Read the lines around it in the broker's log. The group's rebalances of that time may follow from it.",
-    row="The coordinator logged an error or a warning about the group that no other finding takes up; the same words once",
-    evidence="C",
 )
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
@@ -139,10 +107,6 @@ SLOW_JOINER: Final = Text(
     "The group waited {waited}for {whom}: {why}.",
     "Until all have rejoined, no member gets its new assignment. {remedy} With the cooperative assignor the other members keep working "
     "meanwhile.",
-    row="The group waited 5 s or more for a live member that rejoined last, for static members that did not return, or for members that "
-    "were removed at the rebalance timeout; one row names them all",
-    evidence="C (removed) R",
-    figures=("join_ms", "max_poll_interval_ms", "session_timeout_ms", "waited_for"),
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -150,33 +114,18 @@ ROLLING_RESTART: Final = Text(
     "{count} members were restarted one after the other: {rebalances} rebalances in {span}.",
     "Give every consumer a group.instance.id (static membership) and a session.timeout.ms longer than a restart{longest}: then a "
     "rolling restart causes no rebalance at all.",
-    row="Three or more members were closed or killed one after the other, and as many joined. One row covers all their rebalances, with "
-    "the total cost (time, partitions without an owner, moves) and the duration of a restart",
-    evidence="C R",
-    figures=(*_BILL, "restarted", "longest_restart_ms", "clients"),
 )
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
     "The group rebalanced {rebalances} times in {span}{began}: {common}{how}.",
     "{remedy} Until then the group rebalances again and again, and its partitions stand still each time.",
-    row="Clients come back, leave or ask for a rebalance three times each or more, or new members come in the place of others that had not "
-    "left: five or more rebalances that follow one another within a minute each (ten of new members, where no line shows how many there "
-    "are). Only what clients do by themselves counts: not what Connect, Streams or a cooperative assignor tells members to do, and not "
-    "what a broker does. One row covers all of them, and names a client if it began 80 % of them. "
-    "Where no broker's log is read: clients joined ten generations, or the next rebalance overtook them five times, within a minute each",
-    evidence="C R L",
-    figures=(*_BILL, "by_culprit", "by_client", "clients", "causes", "common_causes", "failed", "silent_partition_ms"),
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
     "ERROR",
     "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: {what}.",
     "No client is at fault. {remedy}",
-    row="The coordinator could not write assignments to `__consumer_offsets`, and all members joined again; one row for failures that "
-    "follow one another within a minute each",
-    evidence="C R",
-    figures=(*_BILL, "errors"),
 )
 LINES_MISSING: Final = Text(
     "LINES_MISSING",
@@ -185,27 +134,18 @@ LINES_MISSING: Final = Text(
     "Get the coordinator's lines of that time: from the log files of this broker that were rotated or left out, or from the other brokers, "
     "since another one may have coordinated the group. Until then durations, costs and members of that time are not known, and no sum "
     "has them.",
-    row="The numbers of generations, or of epochs, prove that lines are missing. One row for each hole; it has the time of the line before",
-    evidence="C R",
-    figures=("first", "last", "hole_ms"),
 )
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
     "The coordinator refused {api} with generation {sent_generation}: {why}.",
     "{remedy}",
-    row="A member sent a request with an old generation",
-    evidence="R L",
-    figures=("api", "sent_generation", "group_generation", "max_poll_interval_ms", "times"),
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
     "The coordinator refused {api}: {removal}.",
     "{remedy}",
-    row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
-    evidence="R L",
-    figures=(*_ENDED, "api", "removed_before_ms", "sync_ms", "times"),
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
@@ -214,15 +154,11 @@ FENCED_INSTANCE: Final = Text(
     "fenced: it stops consuming.",
     "Give every running consumer its own group.instance.id: change that of the one that came, unless it is to replace this one. Then stop "
     "the old process before its replacement starts.",
-    row="Two clients share one `group.instance.id`",
-    evidence="C R L",
-    figures=("instance_id", "holder"),
 )
 FENCED_BY_ITSELF: Final = FENCED_INSTANCE._replace(
     message="The coordinator refused a request of the static member {instance_id} that had no member id: the client had given its id up, "
     "and the coordinator had not.",
     advice="This takes no second process. librdkafka stops for good all the same: start the client again.",
-    row="",
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
@@ -230,9 +166,6 @@ ZOMBIE_COMMIT: Final = Text(
     "The member tried to commit offsets with generation {sent_generation}{after}. The coordinator refused that, and the next owner may "
     "process the same records again.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
-    row="The coordinator refused a commit of an old generation, or of a member that it had removed",
-    evidence="R L",
-    figures=(*_ENDED, "api", "removed_before_ms", "times", "error_code", "sent_generation", "group_generation", "sent_epoch"),
 )
 BE_IDEMPOTENT: Final = "Make its processing idempotent."
 IN_A_TRANSACTION: Final = (
@@ -246,22 +179,12 @@ MODEL_DIVERGENCE: Final = Text(
     "The broker answered {api} with {answer}; by the rules of Kafka {release} the answer is {instead}.",
     "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code says: keep "
     "these lines for a report, and look at the broker's version, its clock and its disk.",
-    row="The broker answered differently from Kafka's coordinator ([specification.md](specification.md)), or, as an ERROR, answered for a "
-    "group of another broker",
-    evidence="R",
-    figures=("api", "release", "observed", "predicted", "broker", "node", "coordinator"),
 )
 COORDINATOR_MOVED: Final = Text(
     "COORDINATOR_MOVED",
     "WARNING",
     "{what}{cost}",
     "{remedy}{session}",
-    row="Another broker took the group over, or the coordinator was held up: its answers took seconds, it wrote no line for half of a "
-    "session, or it had just taken partitions over and the clients whose sessions ended joined again at once. The row names the members "
-    "that the group lost by this, of either protocol, and is an ERROR then; they get no SESSION_TIMEOUT. In the consumer protocol a move "
-    "that costs no member is none",
-    evidence="C R",
-    figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms", "unheard_ms"),
 )
 SESSION_NEEDED: Final = (
     " Members could not reach their coordinator for up to {unheard}: session.timeout.ms had to be above {ms}, and was {limits}."
@@ -283,29 +206,18 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "The member was silent for {silence}; after {limit} (session.timeout.ms) the coordinator would have removed it.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
     "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
-    row="A member was silent for 80 % of its session timeout and then was heard again. It is told 10 s later: heartbeats that waited "
-    "behind a slow request, or before a broker that stood still, are no silence. In the consumer protocol no line has that timeout: "
-    "it is what members of the group were removed after, else 45 s, Kafka's default",
-    evidence="R",
-    figures=("silent_ms", "session_timeout_ms", "session_timeout_seen"),
 )
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
     "INFO",
     "{count} of {members} members {have} no partition: the topics have {partitions}.",
     "Members without a partition only stand by. Run {partitions} members, or have at least {members} partitions if the work needs more.",
-    row="The group has more members than partitions",
-    evidence="R",
-    figures=("idle", "members", "partitions"),
 )
 ASSIGNMENT_SKEW: Final = Text(
     "ASSIGNMENT_SKEW",
     "INFO",
     "One member has {most} partitions, another {least}.",
     "{remedy}",
-    row="One member has three times the partitions of another, and at least six more",
-    evidence="R",
-    figures=("partitions", "assignor"),
 )
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",

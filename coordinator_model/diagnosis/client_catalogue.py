@@ -46,10 +46,6 @@ NO_HEARTBEAT_RESPONSE: Final = Text(
     "Find out what kept the answers from it: a pause of the process or its container, the network, or a broker in trouble."
     + _ASK_THE_BROKER
     + " To survive a pause, the client needs {session} above the length of the pause.",
-    row="A client received no answer of its coordinator within its session timeout, by its own log. Whether the coordinator received its "
-    "heartbeats is not known: it is no SESSION_TIMEOUT. Where no broker's log is read",
-    evidence="L",
-    figures=("silent_ms",),
 )
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
@@ -133,10 +129,6 @@ CONNECT_TASKS_WAIT: Final = Text(
     "took some away, too.",
     "A worker that was stopped, or failed, has that long to come back before others get its tasks: scheduled.rebalance.max.delay.ms of the "
     "workers. Find out which worker went, and lower that setting if its tasks have to move sooner.",
-    row="Connect: the assignment of a worker says that connectors or tasks wait (scheduled.rebalance.max.delay.ms). Where no broker's log "
-    "is read",
-    evidence="L",
-    figures=("waited_ms",),
 )
 OF_WORKERS: Final = (
     "Workers of Connect rebalance when one of them comes or goes, and when connectors change. Look for workers that restart again and "

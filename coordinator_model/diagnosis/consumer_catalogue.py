@@ -25,9 +25,6 @@ REBALANCE_TIMEOUT: Final = Text(
     "ERROR",
     "The coordinator removed the member because it did not give partitions up within its rebalance timeout{limit}.",
     "{remedy}",
-    row="Consumer protocol: the coordinator removed a member that did not give partitions up within its rebalance timeout",
-    evidence="C",
-    figures=("rebalance_timeout_ms",),
 )
 SLOW_TO_REVOKE: Final = {
     silences.PAUSED: PAUSE,
@@ -46,9 +43,6 @@ STUCK_RECONCILING: Final = Text(
     "WARNING",
     "The group waited {waited} for the member: {what}.",
     "{remedy}",
-    row="Consumer protocol: a rebalance waited 5 s or more for one member to give partitions up, or 15 s for its heartbeat",
-    evidence="R L",
-    figures=("waited_ms", "rebalance_timeout_ms"),
 )
 GIVES_UP_LATE: Final = (
     "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter: "
@@ -61,9 +55,6 @@ ASSIGNMENT_DELAYED: Final = Text(
     "The coordinator computes at most one assignment per interval, with the first heartbeat after it. Lower "
     "consumer.assignment.interval.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.assignment.interval.ms of "
     "the brokers, whose default is 1000; and the heartbeat interval, if members seldom send heartbeats.",
-    row="Consumer protocol, Kafka 4.3 and later: a rebalance waited 10 s or more for the assignment interval, while no member held it up",
-    evidence="C R",
-    figures=("waited_ms",),
 )
 UNRELEASED_INSTANCE_ID: Final = Text(
     "UNRELEASED_INSTANCE_ID",
@@ -71,9 +62,6 @@ UNRELEASED_INSTANCE_ID: Final = Text(
     "Another member{owner} has group.instance.id {instance_id}. The coordinator refused this one.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts. A process that was "
     "killed keeps the id until its session ends.",
-    row="Consumer protocol: a client was refused because a living member has its `group.instance.id`",
-    evidence="R L",
-    figures=("instance_id",),
 )
 FENCED_MEMBER_EPOCH: Final = Text(
     "FENCED_MEMBER_EPOCH",
@@ -81,9 +69,6 @@ FENCED_MEMBER_EPOCH: Final = Text(
     "The coordinator refused a heartbeat with epoch {sent_epoch}: it knows the member with another one (FENCED_MEMBER_EPOCH).",
     "The client gives its partitions up and joins again by itself. If it happens often, look for a client that was paused or restored "
     "from a snapshot, or for two that use one member id.",
-    row="Consumer protocol: a heartbeat had another epoch than the coordinator knows; one row per epoch",
-    evidence="R L",
-    figures=("sent_epoch", "times"),
 )
 CAME_BACK: Final = "The client joins again by itself."
 CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
@@ -109,10 +94,6 @@ STATIC_MEMBER_AWAY: Final = Text(
     + "A static member keeps its partitions while it is away, so they stand still. Restart it faster, or, if it goes for longer, let"
     " it leave for good: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no group.instance.id. A lower session "
     "timeout of the group limits such times: " + _SESSION_SETTING,
-    row="Consumer protocol: a static member left for a while (epoch -2) and came back after 15 s or more, or its session ended before it "
-    "came back",
-    evidence="C R",
-    figures=("instance_id", "away_ms", "partitions", "came_back"),
 )
 STATIC_MEMBER_GONE: Final = Text(
     "STATIC_MEMBER_AWAY",
@@ -134,10 +115,6 @@ STALE_COMMIT: Final = Text(
     "WARNING",
     "The coordinator refused a commit of the member with epoch {sent_epoch}: {why}. The same records may be processed again.",
     "{remedy} Make the processing idempotent.",
-    row="Consumer protocol: a member committed with an old epoch 5 s or more after it was told of the new one, or after it had left for a "
-    "while. A commit that crosses a new epoch is no finding: the client repeats it",
-    evidence="R",
-    figures=("sent_epoch", "epoch", "after_ms"),
 )
 KEPT_EPOCH: Final = (
     "A client takes a new epoch at once, so something kept the old one: a paused process, a second process or thread that commits for this "
@@ -151,9 +128,6 @@ REGEX_WITHOUT_TOPICS: Final = Text(
     "topic that the clients may see.",
     "Compare the expression with the names of the topics: it must match a whole name, in the syntax of RE2/J, and the client needs "
     "the right to DESCRIBE the topics.",
-    row="Consumer protocol: all members subscribe to regular expressions alone, and nobody has had a partition for 15 s",
-    evidence="R",
-    figures=("members", "without_partitions_ms"),
 )
 INVALID_REGEX: Final = Text(
     "INVALID_REGEX",
@@ -161,9 +135,6 @@ INVALID_REGEX: Final = Text(
     "The client cannot subscribe to the regular expression {regex}: it is not valid (INVALID_REGULAR_EXPRESSION).",
     "The brokers use RE2/J, which has no look-ahead and no back-references. Correct the expression, or subscribe with "
     "java.util.regex.Pattern, which the client resolves itself.",
-    row="Consumer protocol: a client subscribes to a regular expression that the brokers cannot read; one row per client",
-    evidence="R",
-    figures=("regex", "members", "assignor"),
 )
 CLASSIC_MEMBER_REFUSED: Final = Text(
     "INCONSISTENT_PROTOCOL",
@@ -186,9 +157,6 @@ UNSUPPORTED_ASSIGNOR: Final = Text(
     "The client cannot join: it asks for the assignor {assignor}, which the brokers do not have (UNSUPPORTED_ASSIGNOR).",
     "Set group.remote.assignor to one of group.consumer.assignors of the brokers (uniform or range unless it was changed), or leave "
     "it out.",
-    row="Consumer protocol: a client asks for an assignor that the brokers do not have; one row per client",
-    evidence="R",
-    figures=("assignor", "members", "regex"),
 )
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",

@@ -6,8 +6,6 @@ from typing import Final
 
 from coordinator_model.diagnosis.catalogue import Text
 
-_EVIDENCE: Final = "R (commits); ends of the logs from `rebalance poll`"
-
 PARTITION_NOT_READ: Final = Text(
     "PARTITION_NOT_READ",
     "ERROR",
@@ -16,10 +14,6 @@ PARTITION_NOT_READ: Final = Text(
     "Find out what its owner does with this partition: it may fail on the record at {offset} again and again, have paused the partition "
     "and not resumed it, or have lost the thread that works on it. A dump of its threads tells. Skip or park a record that it fails on. "
     "With isolation.level=read_committed a transaction that never ends holds it up, too (kafka-transactions.sh find-hanging).",
-    row="The log of a partition grows, and its committed offset has not moved for a minute or more, though its owner is a member and "
-    "commits other offsets, or this one again. One row until the offset moves",
-    evidence=_EVIDENCE,
-    figures=("partition", "offset", "came", "stands_ms"),
 )
 COMMITS_STOPPED: Final = Text(
     "COMMITS_STOPPED",
@@ -28,10 +22,6 @@ COMMITS_STOPPED: Final = Text(
     "since. It is still a member.",
     "Either its owner reads and does not commit (enable.auto.commit=false without commitSync, or a commit that is never reached), and "
     "all of that is read again after the next rebalance; or it does not read: a dump of its threads tells.",
-    row="The log of a partition grows, and its committed offset has not moved for a minute or more; its owner is a member, and commits "
-    "nothing at all. One row until the offset moves",
-    evidence=_EVIDENCE,
-    figures=("partition", "offset", "came", "stands_ms"),
 )
 OFFSETS_EXPIRED: Final = Text(
     "OFFSETS_EXPIRED",
@@ -40,9 +30,6 @@ OFFSETS_EXPIRED: Final = Text(
     "Offsets of a group without members expire after offsets.retention.minutes; an administrator may have deleted them, or the group. "
     "Set them before the group starts again (kafka-consumer-groups --reset-offsets --to-offset {offset}), and raise the retention above "
     "the longest pause of the group.",
-    row="A group had committed an offset, and none is committed any more: it expired, or was deleted. One row for each partition",
-    evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "offset", "stands_ms"),
 )
 OFFSET_RESET: Final = Text(
     "OFFSET_RESET",
@@ -50,11 +37,6 @@ OFFSET_RESET: Final = Text(
     "{why}, so it began where auto.offset.reset says. Its first commit is {to_offset}: {what}.",
     "{advice}. With auto.offset.reset=none the client stops instead, and the place can be set (kafka-consumer-groups --reset-offsets "
     "--to-offset).",
-    row="A client began where auto.offset.reset says, since its committed offset, or the records there, were gone. Where FETCH is logged, "
-    "its position tells how many records were read again or skipped; else its first commit tells how many were read again at least, or "
-    "skipped at most. One row for each partition",
-    evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "from_offset", "to_offset", "begun_offset", "skipped_max", "reread_min"),
 )
 NONE_COMMITTED: Final = "The client had no committed offset of {partition} to begin at (the lost one was {from_offset})"
 NOT_IN_LOG: Final = "The client was to begin at {from_offset} of {partition}, which its log does not have (OFFSET_OUT_OF_RANGE)"
@@ -78,10 +60,6 @@ OFFSET_REWOUND: Final = Text(
     "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} are read again.",
     "If that was intended (kafka-consumer-groups --reset-offsets, or seek()), nothing is to be done. Else find out who did it: the line "
     "has the client.",
-    row="A committed offset is before the last one, and no rebalance and no lost offset explains it: an administrator set it, or a member "
-    "sought back",
-    evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "from_offset", "to_offset", "reread", "by_member"),
 )
 COMMIT_BEHIND: Final = Text(
     "COMMIT_BEHIND",
@@ -89,8 +67,4 @@ COMMIT_BEHIND: Final = Text(
     "Offsets are committed every {interval} only: after the rebalance up to {most} records of {partition} were read again.",
     "Lower auto.commit.interval.ms (now about {interval}), or commit after each batch and in onPartitionsRevoked. In a transaction use "
     "sendOffsetsToTransaction with groupMetadata(). Static membership and the cooperative assignor hand fewer partitions over.",
-    row="A client committed every ten seconds or more seldom, so that who took its partition over may have read a hundred records or more "
-    "again. One row for each rebalance, of its first such partition",
-    evidence="R, or records of `__consumer_offsets`",
-    figures=("partition", "commit_interval_ms", "reread_max"),
 )

@@ -1,24 +1,29 @@
-"""The tables of docs/findings.md: the codes, and the keys of `details` of each, which the page explains."""
+"""What docs/findings.md says of each code: other pages repeat it, and tests hold rows to it."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
-
-RULES: Final = {
-    text.code: text
-    for module in (catalogue, consumer_catalogue, offset_catalogue, client_catalogue)
-    for text in vars(module).values()
-    if isinstance(text, catalogue.Text) and text.row
-}
-"""The text of each code that says what a row of it is, in the order of the catalogues."""
+from jobs.common.places import PROJECT
 
 
-def part() -> str:
-    """Both tables, from the catalogues of findings."""
-    lines = ["| code | severity | one row is | evidence |", "|---|---|---|---|"]
-    lines += [f"| {rule.code} | {rule.severity} | {rule.row} | {rule.evidence} |" for rule in RULES.values()]
-    lines += ["", "The keys of `details`, by code:", "", "| code | keys |", "|---|---|"]
-    lines += [f"| {rule.code} | {', '.join(f'`{name}`' for name in sorted(rule.figures))} |" for rule in RULES.values()]
-    return "\n".join(lines) + "\n"
+class Rule(NamedTuple):
+    """One code."""
+
+    severity: str
+    row: str
+    """What one row is."""
+    keys: frozenset[str]
+    """Of `details`."""
+
+
+def _rules() -> dict[str, Rule]:
+    """The codes in the order of the page."""
+    lines = (PROJECT / "docs" / "findings.md").read_text(encoding="utf-8").splitlines()
+    tables = "\n".join(line for line in lines if line.startswith("| ")).split("| code |")[1:]
+    codes, keys = ([[cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")[1:] if line] for table in tables[:2])
+    keys_of = {code: frozenset(named.replace("`", "").split(", ")) - {""} for code, named in keys if code.isupper()}
+    return {code: Rule(severity, row, keys_of[code]) for code, severity, row, _ in codes}
+
+
+RULES: Final = _rules()

@@ -13,14 +13,13 @@ from typing import Final
 from jobs.answers.check import ALL_LAWS
 from jobs.answers.questions import names
 from jobs.common.places import PROJECT
-from scripts.docs import claims, exit_codes, findings, floors, questions, state_diagram, tables
+from scripts.docs import claims, exit_codes, floors, questions, state_diagram, tables
 from scripts.docs.findings import RULES
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "docs/architecture.md": floors.part,
     "docs/claims.md": claims.part,
     "docs/exit-codes.md": exit_codes.part,
-    "docs/findings.md": findings.part,
     "docs/questions.md": questions.part,
     "docs/state-diagram.md": state_diagram.part,
     "docs/tables.md": tables.part,

@@ -334,7 +334,7 @@ def findings(rows: Iterable[Row]) -> list[tuple[str, str]]:
     """(code, client) of every finding, in order of time."""
     told = sorted(table(rows, "findings"), key=lambda row: (row["occurred_at"], row["code"], row["client_id"] or ""))
     for row in told:
-        assert set(json.loads(row["details"])) <= set(RULES[row["code"]].figures), row["code"]
+        assert set(json.loads(row["details"])) <= RULES[row["code"]].keys, row["code"]
     return [(row["code"], row["client_id"] or "") for row in told]
 
 
