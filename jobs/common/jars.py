@@ -18,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,9 @@ from jobs.common.errors import UserError
 from jobs.common.java import check_java
 from jobs.common.places import COORDINATES, KAFKA_COORDINATES, KAFKA_VERSION, OTHER_KAFKA, S3_COORDINATES, S3_WITHOUT
 
+BROKERS: Final = {KAFKA_VERSION: KAFKA_COORDINATES, **OTHER_KAFKA}
+"""The releases of Kafka whose brokers can be had."""
+SUMS: Final = "jars.sha256"
 ATTEMPTS: Final = 3
 STAMP: Final = "resolved.txt"
 _UNFINISHED: Final = "unfinished\n"
@@ -81,23 +85,36 @@ class JarSet:
         return {**by_name, library.name: library}
 
 
+def of_spark() -> JarSet:
+    """Delta and Spark's Kafka connector."""
+    return JarSet("Delta and Spark's Kafka connector", places.jar_dir(), COORDINATES, "delta-spark")
+
+
+def of_s3() -> JarSet:
+    """What Spark needs for S3."""
+    return JarSet("Hadoop's client of S3", places.s3_jar_dir(), S3_COORDINATES, "hadoop-aws", S3_WITHOUT)
+
+
+def of_broker(version: str) -> JarSet:
+    """A broker of this release. UserError: it is not known here."""
+    if version not in BROKERS:
+        raise UserError(f"Kafka {version} is not known here; there are {', '.join(BROKERS)}")
+    return JarSet(f"Kafka {version}", places.kafka_jar_dir(version), BROKERS[version], "kafka_2.13-", beside_spark=False)
+
+
 def ensure_spark_jars(say: Say) -> Path:
     """Downloads Delta and Spark's Kafka connector unless they are there; returns their folder. UserError: they cannot be had."""
-    return _ensure(JarSet("Delta and Spark's Kafka connector", places.jar_dir(), COORDINATES, "delta-spark"), say)
+    return _ensure(of_spark(), say)
 
 
 def ensure_s3_jars(say: Say) -> Path:
     """Downloads what Spark needs for S3 unless it is there. UserError: it cannot be had."""
-    return _ensure(JarSet("Hadoop's client of S3", places.s3_jar_dir(), S3_COORDINATES, "hadoop-aws", S3_WITHOUT), say)
+    return _ensure(of_s3(), say)
 
 
 def ensure_broker_jars(say: Say, version: str = KAFKA_VERSION) -> Path:
     """Downloads a broker of this release unless it is there. UserError: it cannot be had, or the release is not known here."""
-    known = {KAFKA_VERSION: KAFKA_COORDINATES, **OTHER_KAFKA}
-    if version not in known:
-        raise UserError(f"Kafka {version} is not known here; there are {', '.join(known)}")
-    wanted = JarSet(f"Kafka {version}", places.kafka_jar_dir(version), known[version], "kafka_2.13-", beside_spark=False)
-    return _ensure(wanted, say)
+    return _ensure(of_broker(version), say)
 
 
 def _ensure(wanted: JarSet, say: Say) -> Path:
@@ -138,6 +155,7 @@ def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
     # may be a mount.
     stamp.write_text(_UNFINISHED, encoding="utf-8")
     jars = wanted.chosen(resolve(wanted.coordinates, ivy, say, wanted.without), _spark_home() / "jars")
+    check(path for path in jars.values() if path.parent != _spark_home() / "jars")  # which came with the package of Spark
     for old in [*target.glob("*.jar"), *target.glob("classes.*")]:
         old.unlink()
     for file_name, path in jars.items():
@@ -147,6 +165,19 @@ def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
         shutil.rmtree(ivy / "cache", ignore_errors=True)
     shutil.rmtree(ivy / "jars", ignore_errors=True)
     say(f"{len(jars)} JARs in {target}, {_megabytes(target):.0f} MB")
+
+
+def check(found: Iterable[Path]) -> None:
+    """UserError: a file that Ivy found is not the one whose SHA-256 conf/jars.sha256 has."""
+    lines = (places.data_folder("conf", SUMS) / SUMS).read_text(encoding="utf-8").splitlines()
+    known = {name: digest for digest, name in (line.split() for line in lines)}
+    for path in found:
+        name, digest = path.name.partition("_")[2], sha256(path.read_bytes()).hexdigest()
+        if known.get(name) != digest:
+            raise UserError(
+                f"{name} is not the file that this version knows: its SHA-256 is {digest}, not {known.get(name, 'among the known ones')}. "
+                "Nothing was kept (docs/security.md)"
+            )
 
 
 def _spark_home() -> Path:

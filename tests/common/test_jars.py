@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("REBALANCE_JARS", "REBALANCE_S3_JARS", "REBALANCE_KAFKA_JARS"):
         monkeypatch.setenv(name, str(folder))
     found = files(tmp_path / "found", *FOUND)
+    nothing = sha256(b"").hexdigest()
+    (tmp_path / jars.SUMS).write_text("".join(f"{nothing}  {name.partition('_')[2]}\n" for name in FOUND))
+    monkeypatch.setattr(jars.places, "data_folder", lambda *_: tmp_path)
     monkeypatch.setattr(jars.places, "kept_folder", lambda name: tmp_path / "kept" / name)
     monkeypatch.setattr(jars, "resolve", lambda *_: found)
     return folder
@@ -68,6 +72,21 @@ def test_those_of_another_version_or_an_interrupted_download_are_replaced(target
     jars.ensure_spark_jars(lambda _: None)
     assert "delta-spark_4.0_2.13-4.3.0.jar" not in {path.name for path in target.iterdir()}
     assert (target / "resolved.txt").read_text() == "\n".join(COORDINATES) + "\n"
+
+
+@pytest.mark.parametrize(("name", "instead"), [("delta-spark_4.0_2.13-4.4.0.jar", "e3b0c44298fc"), ("other.jar", "among the known ones")])
+def test_a_file_that_is_not_the_known_one_is_not_kept(target: Path, name: str, instead: str) -> None:
+    (target.parent / "found" / f"org_{name}").write_text("tampered with")
+    with pytest.raises(UserError, match=rf"{name} is not the file that this version knows: its SHA-256 is 239d\w+, not {instead}"):
+        jars.check([target.parent / "found" / f"org_{name}"])
+
+
+def test_a_download_that_was_tampered_with_is_no_set_of_jars(target: Path) -> None:
+    (target.parent / "found" / FOUND[0]).write_text("tampered with")
+    for _ in range(2):
+        with pytest.raises(UserError, match="Nothing was kept"):
+            jars.ensure_spark_jars(lambda _: None)
+    assert {path.name for path in target.iterdir()} == {"resolved.txt"}
 
 
 def test_a_set_of_which_more_is_left_out_now_is_replaced(target: Path) -> None:
