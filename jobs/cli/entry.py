@@ -100,7 +100,7 @@ def _told(error: BaseException, arguments: Sequence[str]) -> int:
     if isinstance(error, QueryFailedError):
         warn(str(error) if error.log is None else f"{error} (more in {error.log})")
         return exit_codes.FAILED
-    if isinstance(error, BrokenPipeError) or (isinstance(error, OSError) and is_full(error)):
+    if isinstance(error, BrokenPipeError) or (isinstance(error, OSError) and error.filename is None and is_full(error)):
         return _no_output(error)
     return _unexpected(error)
 
@@ -126,7 +126,7 @@ def _unexpected(error: BaseException) -> int:
         return exit_codes.UNUSABLE
     if isinstance(error, OSError) and error.filename is not None:
         warn(f"{error.filename}: {error.strerror}")
-        return exit_codes.UNUSABLE
+        return exit_codes.DISK_FULL if is_full(error) else exit_codes.UNUSABLE
     warn(f"{type(error).__name__}: {root_cause(error)} (set {TRACEBACK}=1 to see where, and please report it)")
     return exit_codes.FAILED
 

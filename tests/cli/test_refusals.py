@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -186,6 +187,14 @@ def test_a_full_disk_under_a_lakehouse(capsys, tmp_path, logs):
     assert code == DISK_FULL
     place = f"{house.folder} or {tempfile.gettempdir()}"  # neither is full
     assert said == [f"the disk is full: {place}; make room there, then repeat the command: it goes on where it stopped"]
+
+
+def test_a_full_disk_for_temporary_files(capsys, tmp_path, monkeypatch):
+    """An archive is unpacked there."""
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+        archive.add(__file__, "server.log")
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: PTH123, SIM115
+    assert ended(capsys, "inspect", tmp_path / "x.tar.gz") == (DISK_FULL, [f"{tempfile.gettempdir()}: No space left on device"])
 
 
 def test_a_full_standard_output():

@@ -27,9 +27,13 @@ class UnpackedSource(Source):
         self._size = 0
         self._last = (-1, b"")  # the chunk that was read last
         while chunk := first_bytes(stream, _CHUNK_BYTES):
-            packed = self._codec.compress(chunk, asbytes=True)
-            self._file.write(packed)
+            packed = memoryview(self._codec.compress(chunk, asbytes=True))
             self._ends.append(self._ends[-1] + len(packed))
+            try:
+                while packed:  # a disk that is nearly full takes a part
+                    packed = packed[self._file.write(packed) :]
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from None
             self._size += len(chunk)
         self.damage = stream.damage
 

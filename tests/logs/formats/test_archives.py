@@ -288,6 +288,16 @@ def test_a_thousand_members(tmp_path, monkeypatch):
     assert len(opened) == 1
 
 
+def test_a_disk_that_takes_a_part_at_a_time_gets_all(tmp_path, monkeypatch):
+    class Reluctant(io.FileIO):
+        def write(self, data):
+            return super().write(bytes(data)[:1_000])
+
+    (tmp_path / "x.tar.gz").write_bytes(tar({"b0/server.log": SERVER}, "w:gz"))
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Reluctant(tmp_path / "unpacked", "w+b"))
+    assert read(tmp_path / "x.tar.gz/b0/server.log")[1] == 3_000
+
+
 def test_no_room_to_unpack(tmp_path, monkeypatch):
     (tmp_path / "x.tar.gz").write_bytes(tar({"b0/server.log": SERVER}, "w:gz"))
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: PTH123, SIM115
