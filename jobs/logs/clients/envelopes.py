@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jobs.logs.clients.sentences import library_of, with_fields
-from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts
+from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts, unmarked
 from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
@@ -123,7 +123,10 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     logfmt = _LOGFMT.search(text, 0, _LOGFMT_WITHIN)
     if logfmt is None:
         return None
-    fields = {name: _unquoted(value) for name, value in _PAIR.findall(text[logfmt.start() :].decode("utf-8", "replace"))}
+    pairs = unmarked(text[: logfmt.start()], text[logfmt.start() :]).decode("utf-8", "replace")
+    if '=\\"' in pairs:  # what wrote the line into a text escaped its quotes
+        pairs = pairs.replace('\\"', '"')
+    fields = {name: _unquoted(value) for name, value in _PAIR.findall(pairs)}
     return in_entry(fields, moment, find, _of_client)
 
 

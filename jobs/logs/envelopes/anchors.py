@@ -174,13 +174,18 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         time = last_time(left)
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
-    marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
     ends_as_time = message[-1:] in _TIME_ENDS and ANY_TIME_SIGN.search(head) is None
     if ends_as_time and (time := last_time(message[-_TIME_BYTES:])) is not None and message.endswith(time[0]):
         message, behind = message.removesuffix(time[0]), time[0]
+    return head, unmarked(head, message), logger, behind
+
+
+def unmarked(head: bytes, message: bytes) -> bytes:
+    """A message without what people put behind a line that they copy. `head`: what stands before it, where the same marks have to be."""
+    marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
     while (end := message.rstrip(b" \t,;")) != (bare := _without_mark(end, marks)):
         message = bare.rstrip(b" \t")
-    return head, message, logger, behind
+    return message
 
 
 def _without_mark(text: bytes, marks: list[bytes]) -> bytes:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jobs.logs.clients.envelopes import client_line
@@ -79,7 +79,13 @@ def test_a_brokers_line_in_anything(line, layout, names):
     assert of_broker(wrapped(LAYOUTS[layout](line), names)) == of_broker(line)
 
 
+LOGFMT = b'time=2026-11-22T22:50:35.700Z level=INFO msg="leaving group" group=kgo member_id=kgo-c-f5479c33-c806-4d66-8752-b04ebb5c081e'
+
+
 @given(line=st.sampled_from(CONSUMERS), names=NESTED)
+@example(line=LOGFMT, names=["list"])
+@example(line=LOGFMT, names=["bold"])
+@example(line=LOGFMT, names=["JSON in a text, quotes of the message escaped"])
 def test_a_clients_line_in_anything(line, names):
     assert of_client(wrapped(line, names)) == of_client(line)
 
