@@ -226,6 +226,8 @@ def poll(
             answered = follow(poller, folder, every=interval.total_seconds(), once=once, stopped=interrupts.happened, complain=warn)
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+        if not poller.last_lines and answered and not poller.may_see_all():
+            raise UserError("no group was seen, and the client may not describe the cluster: let it DESCRIBE the groups (docs/security.md)")
     warn(f"{answered:,} polls of {len(poller.last_lines):,} groups in {folder}")
     return 0
 

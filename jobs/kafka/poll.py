@@ -71,6 +71,11 @@ class Poller:
         yield from offsets
         yield {"timestamp": last_ms, "polled": len(listed), "took_ms": int((time.monotonic() - began) * 1000)}
 
+    def may_see_all(self) -> bool:
+        """Whether brokers list all groups for this client: they leave out, in silence, those that it may not describe."""
+        asked = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=TIMEOUT_SECONDS)
+        return "DESCRIBE" in {operation.name for operation in _result(asked).authorized_operations or ()}
+
     def _poll_offsets(self, described: Mapping[str, dict[str, Any]]) -> tuple[int, list[dict[str, Any]]] | None:
         """What ChildPoller tells; None if it is not its turn."""
         turn, self._polls = self._polls, self._polls + 1

@@ -68,6 +68,9 @@ def login(keys, user, password, *, java=False):
     }  # fmt: skip
 
 
+USERS = f'user_admin="admin-only" user_reader="{PASSWORD}" user_nobody="{PASSWORD}";'
+
+
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     folder = tmp_path_factory.mktemp("keys")
@@ -84,7 +87,7 @@ def broker(keys, tmp_path_factory):
         "inter.broker.listener.name": "PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "listener.name.plaintext.plain.sasl.jaas.config": f'{LOGIN} user_admin="admin-only" user_reader="{PASSWORD}";',
+        "listener.name.plaintext.plain.sasl.jaas.config": f"{LOGIN} {USERS}",
         "ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(keys / "broker.pem"),
@@ -241,6 +244,13 @@ def test_secrets_stay_where_they_are(broker, keys, work, capsys):
     check_files(folder)
     assert main(["report", "--lakehouse", str(folder / "lake")]) == 0
     assert not hostile.harm_in(capsys.readouterr().out)
+
+
+def test_who_may_see_no_group_is_told_so(broker, keys, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    file = settings_file(tmp_path, login(keys, "nobody", PASSWORD))
+    assert main(["poll", "--out", "out", "--once", "--no-offsets", "--bootstrap", broker.bootstrap, "--config", str(file)]) == 2
+    assert "let it DESCRIBE the groups" in capfd.readouterr().err
 
 
 COMMANDS = {
