@@ -19,7 +19,7 @@ from jobs.logs.formats.sources import Source
 
 BEGIN_BYTES: Final = 512  # tell what a file is
 _RAW_BYTES: Final = 64 * 1024  # read at once
-_INPUT_BYTES: Final = 4 * 1024  # given to a decompressor at once: it copies what it has no room for
+_NEAR_BYTES: Final = 4 * 1024  # the same where they are decompressed byte by byte: the rest is copied each time
 _STEP_BYTES: Final = 16 * 1024  # of what is decompressed
 _MEMORY_BYTES: Final = 256 << 20  # `xz -9` needs 65 MB; a hostile file may ask for 4 GB
 _ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
@@ -113,6 +113,7 @@ class _Decompressed(ABC):
         self._read = 0
         self._rest = b""  # before a damage
         self._failed = ""
+        self._input_bytes = _RAW_BYTES
         self._open()
 
     @abstractmethod
@@ -149,7 +150,7 @@ class _Decompressed(ABC):
 
     def _fail(self, error: str, size: int) -> None:
         """Takes what lies before the damage."""
-        again, rest = 0, bytearray()
+        again, rest, self._input_bytes = 0, bytearray(), _NEAR_BYTES
         with suppress(*_ERRORS):
             self._open()
             while again < self._read and (data := self._step(min(_STEP_BYTES, self._read - again))):
@@ -196,7 +197,7 @@ class MemberStream(_Decompressed):
         return b""
 
     def _refill(self) -> bool:
-        self._input = self._raw.read(_INPUT_BYTES)
+        self._input = self._raw.read(self._input_bytes)
         return bool(self._input)
 
 
