@@ -13,7 +13,7 @@ KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
 KAFKA_CLASSES := .jars-kafka/classes.txt
 SPARK := $(VENV) $(JARS)
-# Three processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
+# Four processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
 # all of them first. tests/conftest.py says which tests stay together.
 SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 

@@ -107,7 +107,7 @@ def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Ro
     if name not in ledger.partitions:
         return []  # of another group
     partition.ends.add(told.at_ms, told.end, -1)
-    partition.transactions = partition.transactions or bool(told.transactions)
+    partition.transactions |= bool(told.transactions)
     return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, told.at_ms, told.sign, not_read_ms)]
 
 

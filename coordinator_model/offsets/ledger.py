@@ -193,7 +193,6 @@ class Partition(Struct, array_like=True):
             self.runs = sorted([*self.runs, run], key=attrgetter("first_ms", "connection"))[-_RUNS:]
             if self.lost >= 0 > self.begun:
                 self.begun = read.position
-        self.transactions = self.transactions or bool(read.transactions)
         if read.reached > run.position or run.first_ms == read.first_ms:
             self.read_ms = read.last_ms
         run.step = max(run.step, read.reached - run.position)

@@ -54,7 +54,7 @@ class Read(NamedTuple):
     reached: int  # ... and last
     end_ms: int  # when `end` was told
     end: int  # of the log, as an answer told last
-    transactions: int  # 1: an answer showed a transaction
+    transactions: int  # 1: an answer that told an end showed a transaction
     client: str  # `client_key`; of LIST_OFFSETS: the partition
     sign: Ref  # a request at the end
 
@@ -69,9 +69,7 @@ class Read(NamedTuple):
     def and_then(self, later: Read) -> Read:
         """This, and what goes on."""
         end_ms, end = max((self.end_ms, self.end), (later.end_ms, later.end))
-        transactions, sign = max(self.transactions, later.transactions), max(self.sign, later.sign)
-        own = later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end)
-        return own._replace(transactions=transactions, sign=sign)
+        return later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, sign=max(self.sign, later.sign))
 
 
 class End(NamedTuple):

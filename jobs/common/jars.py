@@ -154,8 +154,9 @@ def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
     # Before anything else: whether it can be written, and that the folder is not whole until the end. The folder itself stays, which
     # may be a mount.
     stamp.write_text(_UNFINISHED, encoding="utf-8")
-    jars = wanted.chosen(resolve(wanted.coordinates, ivy, say, wanted.without), _spark_home() / "jars")
-    check(path for path in jars.values() if path.parent != _spark_home() / "jars")  # which came with the package of Spark
+    spark_jars = _spark_home() / "jars"
+    jars = wanted.chosen(resolve(wanted.coordinates, ivy, say, wanted.without), spark_jars)
+    check(path for path in jars.values() if path.parent != spark_jars)  # which came with the package of Spark
     for old in [*target.glob("*.jar"), *target.glob("classes.*")]:
         old.unlink()
     for file_name, path in jars.items():
@@ -167,12 +168,17 @@ def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
     say(f"{len(jars)} JARs in {target}, {_megabytes(target):.0f} MB")
 
 
+def identity(path: Path) -> tuple[str, str]:
+    """The file name and the SHA-256 of a JAR that Ivy found."""
+    return path.name.partition("_")[2], sha256(path.read_bytes()).hexdigest()
+
+
 def check(found: Iterable[Path]) -> None:
     """UserError: a file that Ivy found is not the one whose SHA-256 conf/jars.sha256 has."""
     lines = (places.data_folder("conf", SUMS) / SUMS).read_text(encoding="utf-8").splitlines()
     known = {name: digest for digest, name in (line.split() for line in lines)}
     for path in found:
-        name, digest = path.name.partition("_")[2], sha256(path.read_bytes()).hexdigest()
+        name, digest = identity(path)
         if known.get(name) != digest:
             raise UserError(
                 f"{name} is not the file that this version knows: its SHA-256 is {digest}, not {known.get(name, 'among the known ones')}. "

@@ -6,7 +6,6 @@ It takes what Maven Central has now for the sums that all later downloads have t
 from __future__ import annotations
 
 import tempfile
-from hashlib import sha256
 from pathlib import Path
 
 from jobs.common import jars
@@ -19,7 +18,7 @@ def main() -> None:
     for wanted in (jars.of_spark(), jars.of_s3(), *map(jars.of_broker, jars.BROKERS)):
         with tempfile.TemporaryDirectory() as folder:
             for path in jars.resolve(wanted.coordinates, Path(folder), print, wanted.without):
-                name, digest = path.name.partition("_")[2], sha256(path.read_bytes()).hexdigest()
+                name, digest = jars.identity(path)
                 if sums.setdefault(name, digest) != digest:
                     raise SystemExit(f"{name}: two files have this name")
     text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
