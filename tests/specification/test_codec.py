@@ -32,9 +32,9 @@ def busy_group(release="4.2.0"):
 
 def test_a_new_group_is_stored_as_it_begins():
     new, old = (encode(ClassicGroup("g", CoordinatorConfig.of(release), 7)) for release in ("4.2.0", "0.10.0.1"))
-    nobody = [None, None, None, [], 16, [], {}, [], [], {}, {}]
-    assert msgspec.msgpack.decode(new) == [1, "g", 7, 0, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
-    assert msgspec.msgpack.decode(old) == [1, "g", 7, 3, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
+    nobody = [[16, []], "Dead", 0, None, None, None, [], {}, {}, {}, {}, {}, {}, False, 0, 0, [], {}, {}, []]
+    assert msgspec.msgpack.decode(new) == [2, "g", 7, "Empty", 7, *nobody]
+    assert msgspec.msgpack.decode(old) == [2, "g", 7, "Stable", 7, *nobody]
 
 
 def test_the_example_is_what_this_version_writes():
