@@ -7,7 +7,7 @@ make, to move and to store than what the tracker does with it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import HEARTBEAT, REQUEST_SOURCE, Event
 
@@ -46,26 +46,18 @@ class Run(NamedTuple):
 
     def event(self) -> Event:
         """The event that `runs.as_runs` makes of the row of `group_events`."""
-        api_version, connection, client_id, client_host, software, instance_id = self.sender.split(SEPARATOR)
+        sender: dict[str, Any] = dict(zip(SENDER, self.sender.split(SEPARATOR), strict=True))
+        sender["api_version"] = int(sender["api_version"])
         first = self.arrivals[0]
         return Event(
-            broker=self.shared.broker,
+            **self.shared._asdict(),
+            **sender,
             source=REQUEST_SOURCE,
-            origin=self.shared.origin,
             position=self.positions[0],
             at_ms=first,  # a prompt answer counts at the arrival of its request
             received_ms=first,
             kind=HEARTBEAT,
-            group_id=self.shared.group_id,
-            coordinator_partition=self.shared.coordinator_partition,
-            api_version=int(api_version),
-            connection=connection,
-            client_id=client_id,
-            client_host=client_host,
-            software=software,
             member_id=self.member_id,
-            instance_id=instance_id,
-            generation=self.shared.generation,
             beats=tuple([arrival - first for arrival in self.arrivals]),
             positions=tuple(self.positions),
         )

@@ -89,9 +89,4 @@ def result_of(before: Mapping[str, int], after: Mapping[str, int], started: floa
         # Lines of a topic: all that no shipper wrote are refused.
         return replace(result, understood=not read or result.added["quarantined"] < result.added["lines_read"])
     troubles = feeder.troubles
-    return replace(
-        result,
-        understood=feeder.understood,
-        troubles=troubles.summary(),
-        unread=len(troubles),
-    )
+    return replace(result, understood=feeder.understood, troubles=troubles.summary(), unread=len(troubles))

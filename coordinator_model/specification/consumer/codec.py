@@ -7,8 +7,7 @@ size and bucket by bucket, because a revert may have left an order that no other
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -33,27 +32,26 @@ from coordinator_model.specification.consumer.topics import TopicImage
 from coordinator_model.specification.hash_maps import TimelineHashMap
 from coordinator_model.specification.timers import JOIN, SESSION, SYNC, Timers
 
-CONSUMER_GROUP_VERSION: Final = 2
+CONSUMER_GROUP_VERSION: Final = 3
 
 _TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)  # positions are part of the layout: append, never reorder
-V = TypeVar("V")
 
 
 class StoredState(msgspec.Struct, array_like=True):
-    """The state of a group that exists."""
+    """The state of a group that exists. Fields have the names of its own."""
 
     group_epoch: int
     target_epoch: int
     target_at_ms: int | None
     metadata_hash: MetadataHash
     member_buckets: int
-    members: list[tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions, list[int]]]
+    member_list: list[tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions, list[int]]]
     """Each without partitions, then what is assigned and what is pending, and the assignment epochs of both."""
     target: dict[str, OrderedPartitions]
     static_members: dict[str, str]
-    regexes: tuple[int, list[str]]
-    resolved: tuple[int, list[tuple[str, ResolvedRegularExpression]]]
-    assignors: tuple[int, list[str]]
+    regexes: TimelineHashMap[str, int]
+    resolved: TimelineHashMap[str, ResolvedRegularExpression]
+    assignors: TimelineHashMap[str, int]
     subscription: SubscriptionType
     refresh_at_ms: int
     refresh_epoch: int
@@ -61,27 +59,20 @@ class StoredState(msgspec.Struct, array_like=True):
     def state(self, release: KafkaVersion) -> ConsumerGroupState:
         """The state that was stored. What members say is counted again."""
         state = ConsumerGroupState.new(release)
-        for name in ("group_epoch", "target_epoch", "target_at_ms", "metadata_hash", "target", "refresh_at_ms", "refresh_epoch"):
-            setattr(state, name, getattr(self, name))
         members = [
             member._replace(
                 assigned=as_sets(own),
                 pending=as_sets(pending),
                 assignment_epochs=dict(zip(each_partition(own, pending), epochs, strict=True)),
             )
-            for member, own, pending, epochs in self.members
+            for member, own, pending, epochs in self.member_list
         ]
         for member in members:
             state.update_member(member)
-        regexes, assignors = dict(state.regexes.items()), dict(state.assignors.items())
         state.members = TimelineHashMap.restored(self.member_buckets, [(member.member_id, member) for member in members])
-        state.regexes = _table_of(self.regexes, regexes.__getitem__)
-        state.assignors = _table_of(self.assignors, assignors.__getitem__)
-        buckets, resolved = self.resolved
-        state.resolved = TimelineHashMap.restored(buckets, resolved)
+        for name in _SAME:
+            setattr(state, name, getattr(self, name))
         state.count_resolved()
-        state.static_members = self.static_members
-        state.subscription = self.subscription
         return state
 
 
@@ -94,65 +85,38 @@ class StoredGroup(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSION):
     running: list[tuple[int, str, int]]
     """The timers: kind, member, and the time that is left."""
     revoking_epochs: dict[str, int]
-    offsets: tuple[int, list[tuple[str, int, list[OffsetCommitted]]]]
+    offsets: TimelineHashMap[str, TimelineHashMap[int, OffsetCommitted]]
 
     def group(self, config: ConsumerGroupConfig, image: TopicImage, overrides: GroupOverrides) -> ConsumerGroup:
         """The group that was stored."""
         state = None if self.stored is None else self.stored.state(config.version)
         timers = Timers({(_TIMERS[kind], member_id, 0): self.now_ms + left for kind, member_id, left in self.running})
         group = ConsumerGroup(self.group_id, config, self.now_ms, overrides, image, state, timers, self.revoking_epochs)
-        buckets, topics = self.offsets
-        tables = [
-            (topic, TimelineHashMap.restored(size, [(offset.partition, offset) for offset in offsets])) for topic, size, offsets in topics
-        ]
-        group.offsets = TimelineHashMap.restored(buckets, tables)
+        group.offsets = self.offsets
         return group
 
 
-def _table_of(stored: tuple[int, list[str]], value: Callable[[str], V]) -> TimelineHashMap[str, V]:
-    buckets, keys = stored
-    return TimelineHashMap.restored(buckets, [(key, value(key)) for key in keys])
+def _table(kind: Any, stored: Any) -> TimelineHashMap[Any, Any]:
+    capacity, entries = stored
+    key_and_value: Any = tuple[get_args(kind)]  # type: ignore[misc]  # known when it runs
+    return TimelineHashMap.restored(capacity, msgspec.convert(entries, list[key_and_value], dec_hook=_table))
 
 
-_DECODER: Final = msgspec.msgpack.Decoder(StoredGroup)
-_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+_SAME: Final = tuple(name for name in StoredState.__struct_fields__ if not name.startswith("member_"))
+_DECODER: Final = msgspec.msgpack.Decoder(StoredGroup, dec_hook=_table)
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic", enc_hook=lambda table: (table.capacity(), table.stored()))
 
 
 def encode_consumer_group(group: ConsumerGroup) -> bytes:
     """The stored form of `group`."""
-    now_ms = group.now_ms
-    return _ENCODER.encode(
-        StoredGroup(
-            group.group_id,
-            now_ms,
-            None if group.state is None else _stored(group.state),
-            [(_TIMERS.index(kind), member_id, at_ms - now_ms) for (kind, member_id, _), at_ms in group.timers.deadlines.items()],
-            group.revoking_epochs,
-            (
-                group.offsets.capacity(),
-                [(topic, kept.capacity(), [offset for _, offset in kept.stored()]) for topic, kept in group.offsets.stored()],
-            ),
-        )
-    )
-
-
-def _stored(state: ConsumerGroupState) -> StoredState:
-    return StoredState(
-        state.group_epoch,
-        state.target_epoch,
-        state.target_at_ms,
-        state.metadata_hash,
-        state.members.capacity(),
-        [_stored_member(member) for _, member in state.members.stored()],
-        state.target,
-        state.static_members,
-        (state.regexes.capacity(), [regex for regex, _ in state.regexes.stored()]),
-        (state.resolved.capacity(), state.resolved.stored()),
-        (state.assignors.capacity(), [assignor for assignor, _ in state.assignors.stored()]),
-        state.subscription,
-        state.refresh_at_ms,
-        state.refresh_epoch,
-    )
+    now_ms, state = group.now_ms, group.state
+    timers = [(_TIMERS.index(kind), member_id, at_ms - now_ms) for (kind, member_id, _), at_ms in group.timers.deadlines.items()]
+    stored = None
+    if state is not None:
+        members = [_stored_member(member) for _, member in state.members.stored()]
+        same = {name: getattr(state, name) for name in _SAME}
+        stored = StoredState(**same, member_buckets=state.members.capacity(), member_list=members)
+    return _ENCODER.encode(StoredGroup(group.group_id, now_ms, stored, timers, group.revoking_epochs, group.offsets))
 
 
 def _stored_member(member: ConsumerGroupMember) -> tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions, list[int]]:

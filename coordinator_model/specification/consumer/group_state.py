@@ -183,19 +183,7 @@ class ConsumerGroupState:
     def member_metadata(self, record: ConsumerGroupMemberMetadata) -> None:
         """What a member says about itself (`Builder.updateWith`)."""
         member = self.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
-        self.update_member(
-            member._replace(
-                instance_id=record.instance_id,
-                rack_id=record.rack_id,
-                client_id=record.client_id,
-                client_host=record.client_host,
-                topics=tuple(hash_set_of(record.topics)),
-                regex=record.regex,
-                rebalance_timeout_ms=record.rebalance_timeout_ms,
-                assignor=record.assignor,
-                classic=record.classic,
-            )
-        )
+        self.update_member(member._replace(**record._asdict() | {"topics": tuple(hash_set_of(record.topics))}))
 
     def member_gone(self, record: MemberMetadataTombstone) -> None:
         """The member is removed, unless there is none."""
@@ -208,16 +196,7 @@ class ConsumerGroupState:
         epochs = record.assignment_epochs
         if epochs is None:
             epochs = all_in_epoch(max(record.epoch, 0), record.assigned, record.pending)
-        self.update_member(
-            member._replace(
-                epoch=record.epoch,
-                previous_epoch=record.previous_epoch,
-                state=record.state,
-                assigned=record.assigned,
-                pending=record.pending,
-                assignment_epochs=epochs,
-            )
-        )
+        self.update_member(member._replace(**record._asdict() | {"assignment_epochs": epochs}))
 
     def nothing_owned(self, record: CurrentMemberAssignmentTombstone) -> None:
         """The partitions of the member are free."""

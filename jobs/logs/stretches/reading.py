@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -150,18 +151,8 @@ def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None
             return None
     finally:
         reader.close()
-    mark = reader.mark
-    return replace(
-        base,
-        offset=mark.offset,
-        line=0,
-        first_line=0,
-        newest_ms=mark.newest_ms,
-        inside_line=mark.inside_line,
-        inside_pieces=mark.inside_pieces,
-        after_other=mark.after_other,
-        levels=mark.levels,
-    )
+    decisive: dict[str, Any] = dict(zip(_DECISIVE, _decisive(reader.mark), strict=True))
+    return replace(base, line=0, first_line=0, **decisive)
 
 
 @dataclass(frozen=True)
@@ -221,6 +212,6 @@ def log_read(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchR
     return LogRead(start.line, mark, list(zip(stretches, found, strict=True)))
 
 
-def _decisive(mark: Mark) -> tuple[object, ...]:
-    """What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
-    return mark.offset, mark.newest_ms, mark.inside_line, mark.inside_pieces, mark.after_other, mark.levels
+_DECISIVE: Final = ("offset", "newest_ms", "inside_line", "inside_pieces", "after_other", "levels")
+"""What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
+_decisive: Final = attrgetter(*_DECISIVE)

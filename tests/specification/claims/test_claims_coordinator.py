@@ -41,7 +41,6 @@ def test_a_heartbeat_while_the_coordinator_loads(release, error):
     """)
 
 
-@each()
 @pytest.mark.claims("A16")
 def test_a_partition_that_is_loaded_again_believes_heartbeats_in_every_release(release):
     settled(release, "A").play("""
@@ -68,7 +67,6 @@ def test_what_is_refused_in_front_of_the_group(release, error):
     assert answer(everywhere, "", JOIN) == "INVALID_GROUP_ID"
 
 
-@each()
 @pytest.mark.claims("A18", "C06")
 def test_a_group_that_was_never_used_does_not_exist(release):
     scene = Scene(release)
@@ -123,7 +121,6 @@ def completing(release):
     return scene
 
 
-@each()
 @pytest.mark.claims("A26", "A21")
 def test_heartbeats_in_stable(release):
     scene = settled(release, "A", "B")

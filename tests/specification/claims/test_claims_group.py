@@ -33,7 +33,6 @@ def test_a_group_is_at_home_where_its_partition_is_led(release):
 # The leader.
 
 
-@each()
 @pytest.mark.claims("B11", "C07", "C17", "C18", "D30")
 def test_the_first_to_join_leads_and_goes_on_leading_whoever_comes_first_later(release):
     scene = Scene(release)
@@ -60,7 +59,6 @@ def test_another_leads_only_when_the_leader_is_gone(release, heir):
         assert scene.group.leader == heir
 
 
-@each()
 @pytest.mark.claims("B03", "C17")
 def test_a_leader_that_does_not_rejoin_in_time_is_replaced(release):
     settled(release, "A", "B").play("""
@@ -91,14 +89,12 @@ def chosen(release, *preferences):
     return scene.group.protocol
 
 
-@each()
 @pytest.mark.claims("B04")
 def test_only_what_all_members_support_is_a_candidate(release):
     # The intersection, not the union: nobody's favourite wins.
     assert chosen(release, "range rr", "sticky rr", "range sticky rr") == "rr"
 
 
-@each()
 @pytest.mark.claims("B05", "B06", "B07")
 def test_every_member_votes_for_the_first_candidate_of_its_own_list_and_most_votes_win(release):
     # A leads and is outvoted: the coordinator counts, the leader has one vote like the others.
@@ -111,11 +107,9 @@ def test_every_member_votes_for_the_first_candidate_of_its_own_list_and_most_vot
 # The assignment.
 
 
-@each()
 @pytest.mark.claims("C08", "B08", "B14", "B15", "C15", "C20", "C21", "B13")
 def test_the_leaders_plan_reaches_the_others_through_the_coordinator(release):
-    scene = settled(release, "A", "B", "C")
-    scene.play("""
+    settled(release, "A", "B", "C").play("""
         > 2000 A join
         > 2010 B join
         > 2020 C join
@@ -157,7 +151,6 @@ def test_a_group_is_stable_before_all_have_their_plan(release, gone):
     assert scene.removed() == gone
 
 
-@each()
 @pytest.mark.claims("C21", "B08")
 def test_whom_the_leader_forgets_has_nothing_to_do(release):
     scene = settled(release, "A", "B")
@@ -175,7 +168,6 @@ def test_whom_the_leader_forgets_has_nothing_to_do(release):
     """)
 
 
-@each()
 @pytest.mark.claims("C16", "C19")
 def test_the_leader_is_told_what_everybody_subscribes_to_the_others_are_not(release):
     scene = Scene(release)
@@ -217,7 +209,6 @@ def test_a_static_member_that_returns_changes_no_number(release):
     assert (scene.rebalances(), scene.group.generation, sorted(scene.group.members)) == (before_, 2, ["A-1", "B-2"])
 
 
-@each()
 @pytest.mark.claims("C04")
 def test_members_learn_of_a_rebalance_from_any_answer(release):
     settled(release, "A", "B").play("""
@@ -240,8 +231,7 @@ def test_members_learn_of_a_rebalance_from_any_answer(release):
 @each(since("2.3"))
 @pytest.mark.claims("C11")
 def test_static_members_that_do_not_rejoin_are_kept(release):
-    scene = Scene(release)
-    scene.play("""
+    Scene(release).play("""
         > 0 A join
         > 5 A sync
         > 10 B restart static session=60000
@@ -279,7 +269,6 @@ def test_which_states_there_are(release, states):
     assert {pair for pair in pairwise(seen) if pair[0] == "Stable"} == {("Stable", "PreparingRebalance")}
 
 
-@each()
 @pytest.mark.claims("C06")
 def test_a_group_that_only_commits(release):
     # No application subscribes, but one keeps its offsets in the group. In 0.10.0 those need no group.

@@ -110,7 +110,6 @@ def test_a_first_rebalance_since_0_11(release):
 # Who is let in.
 
 
-@each()
 @pytest.mark.claims("D04")
 def test_who_speaks_another_protocol_is_refused_before_anything_else_is_asked(release):
     settled(release, "A").play("""
@@ -125,7 +124,6 @@ def test_who_speaks_another_protocol_is_refused_before_anything_else_is_asked(re
     """)
 
 
-@each()
 @pytest.mark.claims("D34")
 def test_any_protocol_type_will_do_if_all_agree(release):
     # "consumer" and "connect" are what Kafka's own clients say. The coordinator compares, nothing else.
@@ -143,7 +141,6 @@ def test_any_protocol_type_will_do_if_all_agree(release):
         assert scene.group.protocol_type == protocol_type
 
 
-@each()
 @pytest.mark.claims("D05")
 def test_an_unknown_id_is_refused_in_every_state(release):
     scene = Scene(release)
@@ -157,11 +154,9 @@ def test_an_unknown_id_is_refused_in_every_state(release):
     assert list(scene.group.members) == ["A-1", "B-1", "N-1"]
 
 
-@each()
 @pytest.mark.claims("D03", "D08", "D09", "C10", "C01")
 def test_the_first_join_group_adds_a_member_the_next_ones_do_not(release):
-    scene = settled(release, "A")
-    scene.play("""
+    settled(release, "A").play("""
         > 2000 B join
           2000 group: B-1 added
           2000 group: Stable -> PreparingRebalance, generation 1: new_member (B-1)
@@ -176,12 +171,10 @@ def test_the_first_join_group_adds_a_member_the_next_ones_do_not(release):
     """)
 
 
-@each()
 @pytest.mark.claims("A38", "B10")
 def test_up_to_v3_the_first_join_group_makes_a_member(release):
     # An empty id, and the answer names the id that the coordinator made for it.
-    scene = settled(release, "A")
-    scene.play("""
+    settled(release, "A").play("""
         > 2000 B join
           2000 group: B-1 added
           2000 group: Stable -> PreparingRebalance, generation 1: new_member (B-1)
@@ -195,7 +188,6 @@ def test_up_to_v3_the_first_join_group_makes_a_member(release):
 # PreparingRebalance.
 
 
-@each()
 @pytest.mark.claims("D07", "D14", "D31")
 def test_who_comes_while_the_group_prepares_waits_with_the_others(release):
     # One join phase for all. It belongs to the group: who opened it may go.

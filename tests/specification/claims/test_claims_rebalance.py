@@ -6,12 +6,11 @@ The ids are those of docs/claims.md. A claim that is wrong, or true for some rel
 import pytest
 
 from coordinator_model.specification.transitions import Trigger
-from tests.specification.scene import Scene, each, over_time, settled
+from tests.specification.scene import Scene, over_time, settled
 
 # Second and later rebalances: who comes first.
 
 
-@each()
 @pytest.mark.claims("D10", "D18", "D19", "D20", "D08", "D13", "C03", "C11", "C19", "D03")
 def test_the_leader_comes_first(release):
     # It need not have changed anything: this is how a leader asks for a new assignment when a topic has more partitions.
@@ -28,11 +27,9 @@ def test_the_leader_comes_first(release):
     """)
 
 
-@each()
 @pytest.mark.claims("D12", "D21", "D22", "D23", "D24", "D25", "D32")
 def test_followers_come_before_the_leader(release):
-    scene = settled(release, "A", "B", "C", "D")
-    scene.play("""
+    settled(release, "A", "B", "C", "D").play("""
         # Unchanged: answered at once, as if nothing were the matter, and the assignment is the old one.
         > 2000 B join
           2000 B <- Join: B-1 generation 4, range, led by A-1
@@ -74,11 +71,9 @@ def test_a_follower_that_was_answered_early_and_does_not_come_again_is_dropped(r
     assert scene.removed() == {"B-1": dropped}
 
 
-@each()
 @pytest.mark.claims("D26", "D27", "D28", "D29", "D30", "D32", "D09")
 def test_a_new_member_comes_first(release):
-    scene = settled(release, "A", "B", "C")
-    scene.play("""
+    settled(release, "A", "B", "C").play("""
         > 2000 N join
           2000 group: N-1 added
           2000 group: Stable -> PreparingRebalance, generation 3: new_member (N-1)
@@ -99,7 +94,6 @@ def test_a_new_member_comes_first(release):
 # What opens a rebalance: not only new members and the leader.
 
 
-@each()
 @pytest.mark.claims("D11", "D33", "C02")
 def test_a_follower_with_other_topics_opens_a_rebalance(release):
     settled(release, "A", "B").play("""
@@ -112,11 +106,9 @@ def test_a_follower_with_other_topics_opens_a_rebalance(release):
     """)
 
 
-@each()
 @pytest.mark.claims("D11")
 def test_the_same_protocols_in_another_order_are_a_change(release):
-    scene = Scene(release)
-    scene.play("""
+    Scene(release).play("""
         > 0 A join range=v1 rr=v1
         > 5 A sync
         > 10 B join range=v1 rr=v1
@@ -130,7 +122,6 @@ def test_the_same_protocols_in_another_order_are_a_change(release):
     """)
 
 
-@each()
 @pytest.mark.claims("D33")
 @pytest.mark.parametrize(
     ("what", "reason"),
@@ -165,7 +156,6 @@ def test_a_failed_write_of_the_assignment_opens_a_rebalance(release, error):
 # CompletingRebalance (AwaitingSync up to 1.0), which the article leaves out.
 
 
-@each()
 @pytest.mark.claims("D32", "D35")
 def test_unchanged_members_are_answered_at_once_before_the_assignment_is_there(release):
     # The leader included, which in Stable would open a rebalance.
@@ -179,7 +169,6 @@ def test_unchanged_members_are_answered_at_once_before_the_assignment_is_there(r
     """)
 
 
-@each()
 @pytest.mark.claims("D33", "D35")
 def test_a_changed_member_opens_a_rebalance_before_the_assignment_is_there(release):
     settled(release, "A", "B").play("""
@@ -188,8 +177,7 @@ def test_a_changed_member_opens_a_rebalance_before_the_assignment_is_there(relea
         > 2020 B sync
         > 2030 B join range=other-topics
     """)
-    scene = settled(release, "A", "B", "C")
-    scene.play("""
+    settled(release, "A", "B", "C").play("""
         > 2000 A join
         > 2010 B join
         > 2015 C join
@@ -201,7 +189,6 @@ def test_a_changed_member_opens_a_rebalance_before_the_assignment_is_there(relea
     """)
 
 
-@each()
 @pytest.mark.claims("D35", "C10", "D16")
 def test_a_new_member_opens_a_rebalance_before_the_assignment_is_there(release):
     settled(release, "A", "B").play("""

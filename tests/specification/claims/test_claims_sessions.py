@@ -11,7 +11,6 @@ from tests.specification.scene import RELEASES, Scene, before, each, over_time, 
 # Leaving.
 
 
-@each()
 @pytest.mark.claims("A15", "C01", "C10")
 def test_who_leaves_is_removed_and_the_others_rebalance(release):
     settled(release, "A", "B").play("""
@@ -24,7 +23,6 @@ def test_who_leaves_is_removed_and_the_others_rebalance(release):
     """)
 
 
-@each()
 @pytest.mark.claims("A15")
 def test_leaving_while_the_group_prepares_starts_no_rebalance_but_may_end_the_join_phase(release):
     settled(release, "A", "B").play("""
@@ -41,8 +39,7 @@ def test_leaving_while_the_group_prepares_starts_no_rebalance_but_may_end_the_jo
 @each(since("2.3"))
 @pytest.mark.claims("A12")
 def test_a_static_member_goes_when_its_session_ends(release):
-    scene = Scene(release)
-    scene.play("""
+    Scene(release).play("""
         > 0 A restart static
         > 5 A sync
         > 9000 A heartbeat
@@ -59,8 +56,7 @@ def test_a_static_member_goes_when_its_session_ends(release):
 @each(since("2.4"))
 @pytest.mark.claims("A12")
 def test_an_administrator_can_remove_a_static_member_before(release):
-    scene = Scene(release)
-    scene.play("""
+    Scene(release).play("""
         > 0 A restart static
         > 5 A sync
         > 100 admin leave instance=instance-A
@@ -75,7 +71,6 @@ def test_an_administrator_can_remove_a_static_member_before(release):
 # Sessions.
 
 
-@each()
 @pytest.mark.claims("A28", "A33", "A34", "C01", "C10")
 def test_a_session_ends_to_the_millisecond_after_the_last_heartbeat(release):
     settled(release, "A", "B").play("""
@@ -90,7 +85,6 @@ def test_a_session_ends_to_the_millisecond_after_the_last_heartbeat(release):
     """)
 
 
-@each()
 @pytest.mark.claims("A34", "C10")
 def test_an_expiry_interrupts_the_sync_phase(release):
     # The leader computes its assignment for longer than its session. Who waits for it is told to join again.
@@ -107,7 +101,6 @@ def test_an_expiry_interrupts_the_sync_phase(release):
     """)
 
 
-@each()
 @pytest.mark.claims("A35")
 def test_an_expiry_while_the_group_prepares_may_end_the_join_phase(release):
     settled(release, "A", "B").play("""
@@ -121,7 +114,6 @@ def test_an_expiry_while_the_group_prepares_may_end_the_join_phase(release):
     """)
 
 
-@each()
 @pytest.mark.claims("A32")
 def test_who_waits_for_an_answer_does_not_expire(release):
     # Session 10 s. A waits 19 s for B to join, then B 19 s for A's assignment.
@@ -174,7 +166,6 @@ def test_a_new_member_may_wait_for_five_minutes(release, removed):
     scene.play(f"> 301000\n{told if removed else 'nothing'}")
 
 
-@each()
 @pytest.mark.claims("A29")
 def test_the_sessions_of_an_unloaded_group_end_without_a_trace(release):
     scene = settled(release, "A", "B")
@@ -324,7 +315,6 @@ def test_the_first_join_phase_lasts_as_long_as_the_initial_delay(release, ends):
     assert ended == [ends]
 
 
-@each()
 @pytest.mark.claims("A37", "C11", "D20")
 def test_a_join_phase_ends_with_the_last_member_and_all_are_answered(release):
     settled(release, "A", "B", "C").play("""

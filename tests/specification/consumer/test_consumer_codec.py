@@ -62,10 +62,10 @@ def test_a_copy_is_independent():
 
 def test_the_layout_is_the_one_of_its_version():
     """Who changes the layout has to change the version: then state of the older one is refused, not misread."""
-    stored = (EXAMPLES / "consumer-group-v2.msgpack").read_bytes()
+    stored = (EXAMPLES / "consumer-group-v3.msgpack").read_bytes()
     group = decode_consumer_group(stored, ConsumerGroupConfig(), IMAGE)
     assert encode_consumer_group(group) == stored == encode_consumer_group(busy_consumer_group())
-    assert CONSUMER_GROUP_VERSION == 2
+    assert CONSUMER_GROUP_VERSION == 3
 
 
 def test_a_place_without_a_group_is_stored_too():

@@ -23,18 +23,8 @@ from coordinator_model.specification.consumer.records import (
 
 def subscription_record(member: ConsumerGroupMember) -> ConsumerGroupMemberMetadata:
     """`newConsumerGroupMemberSubscriptionRecord`."""
-    return ConsumerGroupMemberMetadata(
-        member.member_id,
-        member.instance_id,
-        member.rack_id,
-        member.client_id,
-        member.client_host,
-        tuple(sorted(member.topics)),
-        member.regex,
-        member.rebalance_timeout_ms,
-        member.assignor,
-        member.classic,
-    )
+    said = {name: getattr(member, name) for name in ConsumerGroupMemberMetadata._fields}
+    return ConsumerGroupMemberMetadata(**said | {"topics": tuple(sorted(member.topics))})
 
 
 def assignment_record(member: ConsumerGroupMember, release: KafkaVersion) -> CurrentMemberAssignment:
