@@ -54,13 +54,7 @@ class Simulation:
     """Runs applications against a coordinator."""
 
     def __init__(
-        self,
-        config: CoordinatorConfig,
-        applications: Sequence[Application],
-        *,
-        group_id: str,
-        assignor: Assignor,
-        begin_ms: int = 0,
+        self, config: CoordinatorConfig, applications: Sequence[Application], *, group_id: str, assignor: Assignor, begin_ms: int = 0
     ) -> None:
         self.coordinator = Coordinator(config, begin_ms, [coordinator_partition(group_id, config.offsets_topic_num_partitions)])
         self.group_id = group_id

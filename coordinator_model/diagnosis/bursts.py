@@ -51,7 +51,7 @@ _AGAINST_MISSING_REPLICAS: Final = (
 _AGAINST_FAILED_WRITES: Final = {
     "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
     "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
-    "log has the error.",
+    "log has the error."
 }
 """By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
 replicas."""
@@ -328,11 +328,7 @@ def _report_not_stored(g: Emitter, burst: list[PastRebalance]) -> None:
     errors = sorted({past.error for past in burst})
     advice = dict.fromkeys(_AGAINST_FAILED_WRITES.get(error, _AGAINST_MISSING_REPLICAS) for error in errors)
     span = f"{len(burst)} rebalances in {seconds(burst[-1].started_ms - burst[0].started_ms)}"
-    words = {
-        "error": ", ".join(errors),
-        "what": span if len(burst) > 1 else "one rebalance",
-        "remedy": " ".join(advice),
-    }
+    words = {"error": ", ".join(errors), "what": span if len(burst) > 1 else "one rebalance", "remedy": " ".join(advice)}
     _report(g, catalogue.ASSIGNMENT_NOT_STORED, burst, NOBODY, words, errors=errors)
 
 

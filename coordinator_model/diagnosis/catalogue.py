@@ -62,10 +62,7 @@ UNLESS_PAUSED: Final = (
     " If its whole process stood still for as long, find out what stopped it instead (a pause of the JVM or the container)."
 )
 SYNC_TIMEOUT: Final = Text(
-    "SYNC_TIMEOUT",
-    "ERROR",
-    "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.",
-    "{remedy}",
+    "SYNC_TIMEOUT", "ERROR", "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
 )
 INCONSISTENT_PROTOCOL: Final = Text(
     "INCONSISTENT_PROTOCOL",
@@ -136,17 +133,9 @@ LINES_MISSING: Final = Text(
     "has them.",
 )
 ILLEGAL_GENERATION: Final = Text(
-    "ILLEGAL_GENERATION",
-    "WARNING",
-    "The coordinator refused {api} with generation {sent_generation}: {why}.",
-    "{remedy}",
+    "ILLEGAL_GENERATION", "WARNING", "The coordinator refused {api} with generation {sent_generation}: {why}.", "{remedy}"
 )
-UNKNOWN_MEMBER: Final = Text(
-    "UNKNOWN_MEMBER",
-    "WARNING",
-    "The coordinator refused {api}: {removal}.",
-    "{remedy}",
-)
+UNKNOWN_MEMBER: Final = Text("UNKNOWN_MEMBER", "WARNING", "The coordinator refused {api}: {removal}.", "{remedy}")
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
     "ERROR",
@@ -180,12 +169,7 @@ MODEL_DIVERGENCE: Final = Text(
     "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code says: keep "
     "these lines for a report, and look at the broker's version, its clock and its disk.",
 )
-COORDINATOR_MOVED: Final = Text(
-    "COORDINATOR_MOVED",
-    "WARNING",
-    "{what}{cost}",
-    "{remedy}{session}",
-)
+COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
     " Members could not reach their coordinator for up to {unheard}: session.timeout.ms had to be above {ms}, and was {limits}."
 )
@@ -213,12 +197,7 @@ IDLE_MEMBERS: Final = Text(
     "{count} of {members} members {have} no partition: the topics have {partitions}.",
     "Members without a partition only stand by. Run {partitions} members, or have at least {members} partitions if the work needs more.",
 )
-ASSIGNMENT_SKEW: Final = Text(
-    "ASSIGNMENT_SKEW",
-    "INFO",
-    "One member has {most} partitions, another {least}.",
-    "{remedy}",
-)
+ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",

@@ -38,12 +38,7 @@ TOPIC_MAY_BE_GONE: Final = (
     "topic is deleted. If none was: "
 )
 """A rebalance of Java's consumer begins with an auto-commit (ConsumerMembershipManager.signalReconciliationStarted, 4.2.0)."""
-STUCK_RECONCILING: Final = Text(
-    "STUCK_RECONCILING",
-    "WARNING",
-    "The group waited {waited} for the member: {what}.",
-    "{remedy}",
-)
+STUCK_RECONCILING: Final = Text("STUCK_RECONCILING", "WARNING", "The group waited {waited} for the member: {what}.", "{remedy}")
 GIVES_UP_LATE: Final = (
     "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter: "
     "the group waits for it, up to max.poll.interval.ms{limit}."

@@ -127,12 +127,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
     if first_time(g, catalogue.ZOMBIE_COMMIT, event.member_id, event.generation):
         present = event.member_id in g.view.members
         ended = None if present else ended
-        details = {
-            "sent_generation": event.generation,
-            "error_code": event.error_code,
-            "api": event.kind,
-            **_former(ended, event),
-        }
+        details = {"sent_generation": event.generation, "error_code": event.error_code, "api": event.kind, **_former(ended, event)}
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
         act = catalogue.COMMIT_EARLIER if present else catalogue.BE_IDEMPOTENT
         if event.kind == TXN_OFFSET_COMMIT:

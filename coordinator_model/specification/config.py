@@ -59,9 +59,7 @@ class KafkaVersion:
     """A group without members becomes Empty. Before, it is Dead and gone, and a fresh group is Stable."""
     initial_rebalance_delay: bool = field(metadata=since(0, 11))
     """`group.initial.rebalance.delay.ms` exists (KIP-134)."""
-    member_map: HashMapKind = field(
-        metadata=changing(HashMapKind.SCALA_2_11, {(2, 6): HashMapKind.SCALA_2_13, (4,): HashMapKind.JAVA}),
-    )
+    member_map: HashMapKind = field(metadata=changing(HashMapKind.SCALA_2_11, {(2, 6): HashMapKind.SCALA_2_13, (4,): HashMapKind.JAVA}))
     """The Scala version is that of the build that kafka.apache.org recommends for the release."""
     join_errors_with_generation_minus_one: bool = field(metadata=since(2, 2))
     """JoinGroup errors carry generation -1. Before: 0."""
@@ -80,7 +78,7 @@ class KafkaVersion:
     refusal_echoes_member_id: bool = field(metadata=before(4))
     """The answer to a JoinGroup that is refused because of loading or ownership has the request's member id."""
     sync_while_loading: Error = field(
-        metadata=changing(Error.NONE, {(2,): Error.REBALANCE_IN_PROGRESS, (4,): Error.COORDINATOR_LOAD_IN_PROGRESS}),
+        metadata=changing(Error.NONE, {(2,): Error.REBALANCE_IN_PROGRESS, (4,): Error.COORDINATOR_LOAD_IN_PROGRESS})
     )
     """The answer to SyncGroup while loading. NONE: not checked."""
 
@@ -185,9 +183,7 @@ class KafkaVersion:
     """A classic member of a consumer group joins again once there is a new target. Before: once the group epoch moved."""
     stale_target_downgrades_to_rebalance: bool = field(metadata=since(4, 3))
     """A classic static member that replaces the last consumer rebalances if the target is stale. Before: if its subscription differs."""
-    disabled_migration_refuses_classic: bool = field(
-        metadata=changing(False, {(4, 2, 2): True, (4, 3): False, (4, 3, 1): True}),
-    )
+    disabled_migration_refuses_classic: bool = field(metadata=changing(False, {(4, 2, 2): True, (4, 3): False, (4, 3, 1): True}))
     """A consumer group with members refuses JoinGroup where `group.consumer.migration.policy` is disabled."""
     malformed_subscription_is_inconsistent: bool = field(metadata=since(4, 4))
     """A subscription that cannot be read is INCONSISTENT_GROUP_PROTOCOL in a consumer group. Before: UNKNOWN_SERVER_ERROR."""

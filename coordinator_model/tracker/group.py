@@ -16,17 +16,7 @@ from coordinator_model.diagnosis import bursts, clients_alone, departures, incid
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import (
-    closing,
-    coordinators,
-    expiry,
-    failed_writes,
-    hindsight,
-    holes,
-    phases,
-    prediction,
-    unended,
-)
+from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, holes, phases, prediction, unended
 from coordinator_model.tracker.consumer import calm, following, migrations, undecided
 from coordinator_model.tracker.consumer import closing as consumer_closing
 from coordinator_model.tracker.consumer import prediction as consumer_prediction

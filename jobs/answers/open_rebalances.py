@@ -26,11 +26,7 @@ _PHASES: Final = {
     SYNC: "without an assignment (CompletingRebalance)",
     RECONCILE: "reconciling (Reconciling)",
 }
-_WAITS: Final = {
-    JOIN: "members to rejoin",
-    SYNC: "the leader's assignment",
-    RECONCILE: "members to reach the epoch",
-}
+_WAITS: Final = {JOIN: "members to rejoin", SYNC: "the leader's assignment", RECONCILE: "members to reach the epoch"}
 _NAMED: Final = 4
 _ADVICE: Final = {
     JOIN: "Until all members have rejoined, none gets its assignment. The rebalance timeout, max.poll.interval.ms{current} (of Kafka "

@@ -55,9 +55,7 @@ class _Commands(click.Group):
 
 
 @click.group(
-    cls=_Commands,
-    context_settings=CONTEXT,
-    epilog="Start with `rebalance explain LOG`, or with `rebalance demo`, which needs no log.",
+    cls=_Commands, context_settings=CONTEXT, epilog="Start with `rebalance explain LOG`, or with `rebalance demo`, which needs no log."
 )
 @click.version_option(package_name=PACKAGE, prog_name="rebalance")
 def cli() -> None:

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 PAGE_LIMIT = 38  # the page stays under 3 MB
 
 limit_option = click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000_000),
-    metavar="N",
-    help="Rows of each list at most. [default: 20; for HTML 38; for JSON all]",
+    "--limit", type=click.IntRange(1, 1_000_000), metavar="N", help="Rows of each list at most. [default: 20; for HTML 38; for JSON all]"
 )
 form_option = options.output_format(
     "text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines."

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 @options.lateness
 @options.log_format
 @click.option(
-    "--offsets-from",
-    metavar="HOST:PORT",
-    help="Read __consumer_offsets of this cluster, with logs or without (docs/capture-managed.md).",
+    "--offsets-from", metavar="HOST:PORT", help="Read __consumer_offsets of this cluster, with logs or without (docs/capture-managed.md)."
 )
 @click.option("--offsets-cluster", default="default", metavar="NAME", help="Name of that cluster in the tables.")
 @click.option(
@@ -139,15 +137,7 @@ def run_and_account(
 
     with told_if_full(lakehouse), Progress(stdout()) as progress:
         result = pipeline.run(
-            source,
-            lakehouse,
-            settings=settings,
-            once=once,
-            offsets=offsets,
-            topic=topic,
-            metrics=metrics,
-            show=progress.show,
-            warn=warn,
+            source, lakehouse, settings=settings, once=once, offsets=offsets, topic=topic, metrics=metrics, show=progress.show, warn=warn
         )
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
     read = " and ".join(name for name in names if name)

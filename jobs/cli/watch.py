@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 0.5
 _SCOPE: Final = {name: options.SCOPE[name] for name in ("cluster", "group")} | {
-    "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from the newest (15m, 24h). [default: the last 10 rows]"),
+    "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from the newest (15m, 24h). [default: the last 10 rows]")
 }
 
 

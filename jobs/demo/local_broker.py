@@ -280,12 +280,7 @@ class LocalBroker:
 
 
 def brokers_of(
-    folder: Path,
-    count: int,
-    *,
-    port: int = 0,
-    version: str = KAFKA_VERSION,
-    settings: Mapping[str, str] | None = None,
+    folder: Path, count: int, *, port: int = 0, version: str = KAFKA_VERSION, settings: Mapping[str, str] | None = None
 ) -> list[LocalBroker]:
     """The brokers of a folder, not yet started. The first one is also the controller. It listens on `port`, the others on the next ports.
 

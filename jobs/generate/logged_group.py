@@ -19,16 +19,7 @@ from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, MemberAdded, MemberRemoved, RemovalCause, StaticMemberReplaced, Transition
 from coordinator_model.specification.member import StoredGroup
-from coordinator_model.specification.requests import (
-    Answer,
-    JoinAnswer,
-    JoinGroup,
-    LeaveGroup,
-    OffsetCommit,
-    Reply,
-    Request,
-    error_answer,
-)
+from coordinator_model.specification.requests import Answer, JoinAnswer, JoinGroup, LeaveGroup, OffsetCommit, Reply, Request, error_answer
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
@@ -73,14 +64,7 @@ class LoggedGroup(Simulation, ABC):
     """A simulation whose broker writes both logs."""
 
     def __init__(
-        self,
-        release: str,
-        applications: Sequence[Application],
-        *,
-        group_id: str,
-        assignor: Assignor,
-        begin_ms: int = 0,
-        salt: str = "",
+        self, release: str, applications: Sequence[Application], *, group_id: str, assignor: Assignor, begin_ms: int = 0, salt: str = ""
     ) -> None:
         super().__init__(CoordinatorConfig.of(release), applications, group_id=group_id, assignor=assignor, begin_ms=begin_ms)
         self.scala = not release.startswith("4")

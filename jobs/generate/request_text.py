@@ -94,10 +94,7 @@ def filled(texts: Iterable[str], between: Iterable[object]) -> str:
 def bodies(group_id: str, request: Request, answer: Answer, reason: str) -> dict[str, Any]:
     """A request to a group and its answer; OffsetCommit has `commit_bodies`."""
     asked, told = _request(request, reason), _answer(answer)
-    return {
-        "request": {"groupId": group_id} | asked,
-        "response": {"throttleTimeMs": 0, "errorCode": int(answer.error)} | told,
-    }
+    return {"request": {"groupId": group_id} | asked, "response": {"throttleTimeMs": 0, "errorCode": int(answer.error)} | told}
 
 
 def _request(request: Request, reason: str) -> dict[str, Any]:
@@ -167,10 +164,7 @@ def fetch_bodies(group_id: str, topic: str, offsets: Mapping[int, int]) -> dict[
         for number, offset in offsets.items()
     ]
     return {
-        "request": {
-            "groups": [{"groupId": group_id, "memberId": None, "memberEpoch": -1, "topics": [asked]}],
-            "requireStable": True,
-        },
+        "request": {"groups": [{"groupId": group_id, "memberId": None, "memberEpoch": -1, "topics": [asked]}], "requireStable": True},
         "response": {
             "throttleTimeMs": 0,
             "groups": [{"groupId": group_id, "topics": [{"name": topic, "partitions": told}], "errorCode": 0}],
@@ -181,10 +175,7 @@ def fetch_bodies(group_id: str, topic: str, offsets: Mapping[int, int]) -> dict[
 def find_bodies(group_id: str, node: int, host: str, port: int) -> dict[str, Any]:
     """A FindCoordinator and its answer."""
     found = {"key": group_id, "nodeId": node, "host": host, "port": port, "errorCode": 0, "errorMessage": ""}
-    return {
-        "request": {"keyType": 0, "coordinatorKeys": [group_id]},
-        "response": {"throttleTimeMs": 0, "coordinators": [found]},
-    }
+    return {"request": {"keyType": 0, "coordinatorKeys": [group_id]}, "response": {"throttleTimeMs": 0, "coordinators": [found]}}
 
 
 class Times:

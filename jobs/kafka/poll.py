@@ -135,15 +135,7 @@ def _assigned(line: Mapping[str, Any]) -> list[Partition]:
     return [Partition(topic, int(number)) for topic, _, number in names]
 
 
-def follow(
-    poller: Poller,
-    folder: Path,
-    *,
-    every: float,
-    once: bool,
-    stopped: Callable[[], bool],
-    complain: Callable[[str], None],
-) -> int:
+def follow(poller: Poller, folder: Path, *, every: float, once: bool, stopped: Callable[[], bool], complain: Callable[[str], None]) -> int:
     """Polls until it is stopped, into a new file each day; returns the number of polls that were answered.
 
     Complains once when the cluster stops answering. A poll without an answer has no line in the file.

@@ -65,13 +65,7 @@ class Shipper(Slicer):
 
     settings: ShipSettings
 
-    def __init__(
-        self,
-        find: Callable[[], list[LogFile]],
-        state: ShipState,
-        outbox: Outbox,
-        settings: ShipSettings,
-    ) -> None:
+    def __init__(self, find: Callable[[], list[LogFile]], state: ShipState, outbox: Outbox, settings: ShipSettings) -> None:
         super().__init__(find, settings)
         self.counts = ShippedCounts()
         self._state = state

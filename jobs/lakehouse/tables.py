@@ -102,11 +102,7 @@ def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transact
 
 
 def write(
-    place: Place,
-    table: DeltaTable,
-    actions: list[AddAction | RemoveAction],
-    properties: CommitProperties,
-    hooks: PostCommitHookProperties,
+    place: Place, table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties, hooks: PostCommitHookProperties
 ) -> None:
     """Makes a commit of these actions, if this process may still write there: all commits of files are made here."""
     check_guards(place)

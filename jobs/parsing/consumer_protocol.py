@@ -7,12 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from coordinator_model.kafka_bytes import UnreadableError
-from coordinator_model.specification.consumer.consumer_protocol import (
-    PROTOCOL_TYPE,
-    TopicPartitions,
-    read_assignment,
-    read_subscription,
-)
+from coordinator_model.specification.consumer.consumer_protocol import PROTOCOL_TYPE, TopicPartitions, read_assignment, read_subscription
 
 _DIGEST_CHARACTERS: Final = 16
 _Found = TypeVar("_Found")

@@ -55,7 +55,7 @@ S3: Final = {
 """Settings for checkpoints on S3, which override those of the file."""
 _CREDENTIALS: Final = {
     # AWS's own chain. That of S3A leaves out profiles and web identities (IRSA).
-    "spark.hadoop.fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+    "spark.hadoop.fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 }
 
 

@@ -54,16 +54,7 @@ class Inputs:
 class Stages:
     """The queries of one run. Queries whose feeder or topic is missing are not started."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        house: Lakehouse,
-        settings: Settings,
-        inputs: Inputs,
-        *,
-        once: bool,
-        watch: Watch,
-    ) -> None:
+    def __init__(self, spark: SparkSession, house: Lakehouse, settings: Settings, inputs: Inputs, *, once: bool, watch: Watch) -> None:
         self._spark = spark
         self._house = house
         self._once = once

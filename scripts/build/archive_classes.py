@@ -66,10 +66,7 @@ def run_broker(archive: str) -> None:
 
     from jobs.demo.local_broker import LocalBroker
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        LocalBroker(Path(folder), java_options=[f"-XX:ArchiveClassesAtExit={archive}"]) as broker,
-    ):
+    with tempfile.TemporaryDirectory() as folder, LocalBroker(Path(folder), java_options=[f"-XX:ArchiveClassesAtExit={archive}"]) as broker:
         broker.create_topic("t", partitions=1)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce("t", b"a record")

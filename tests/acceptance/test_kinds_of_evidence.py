@@ -22,13 +22,7 @@ from tests.effort import long
 pytestmark = pytest.mark.slow
 
 RECORDINGS = {recording.name: recording for recording in recordings.read_all([])}
-MORE = [
-    (COORDINATOR_LOG, BOTH),
-    (REQUEST_LOG, BOTH),
-    (BOTH, ALL),
-    (COORDINATOR_LOG, LOG_AND_CLIENTS),
-    (LOG_AND_CLIENTS, ALL),
-]
+MORE = [(COORDINATOR_LOG, BOTH), (REQUEST_LOG, BOTH), (BOTH, ALL), (COORDINATOR_LOG, LOG_AND_CLIENTS), (LOG_AND_CLIENTS, ALL)]
 
 SAME_MS = 60_000
 

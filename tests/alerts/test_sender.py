@@ -222,10 +222,7 @@ def test_a_receiver_that_was_away_gets_all_when_it_is_back(lake, said):
         with hook(port) as back:
             wait_until(lambda: sender.sent, 5)
             assert groups(back.findings()) == [f"g{number}" for number in range(5)]
-    assert said == [
-        "alerts to oncall: Connection refused; they are kept and sent later",
-        "alerts: oncall takes alerts again",
-    ]
+    assert said == ["alerts to oncall: Connection refused; they are kept and sent later", "alerts: oncall takes alerts again"]
 
 
 def test_a_finding_that_a_receiver_cannot_read_does_not_stop_the_others(lake, received, said):

@@ -240,11 +240,7 @@ WAYS = (
         "BROKER_LOST",
         "Other brokers lost their connection to broker-1; it was away for 10.0 s.",
     ),
-    (
-        [logged("BROKER_FENCED", 98, "controller", 1)],
-        "BROKER_LOST",
-        "The controller lost broker-1; no line says that it started again.",
-    ),
+    ([logged("BROKER_FENCED", 98, "controller", 1)], "BROKER_LOST", "The controller lost broker-1; no line says that it started again."),
     ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], "COORDINATOR_MOVED", ""),  # it was there when the group moved
     ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], "COORDINATOR_MOVED", ""),  # later
 )

@@ -70,11 +70,7 @@ def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_
         (AttentionEntry([found(20, "FENCED_INSTANCE")]), 999, ""),
         (AttentionEntry([found(20, "OPEN_REBALANCE")]), 20, STILL_ON),
         (AttentionEntry([found(20, "REBALANCE_STORM")], rebalanced=(at(20), at(50))), 109, STILL_ON),
-        (
-            AttentionEntry([found(20, "REBALANCE_STORM"), found(40, "REBALANCE_STORM")], rebalanced=(at(20), at(50))),
-            110,
-            OVER,
-        ),
+        (AttentionEntry([found(20, "REBALANCE_STORM"), found(40, "REBALANCE_STORM")], rebalanced=(at(20), at(50))), 110, OVER),
         (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90), pending_at=at(90))), 120, STILL_ON),
         (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90))), 120, ""),  # it joined later
         (AttentionEntry([found(20, "GROUP_TOO_LARGE")], refused=Refusals(3, at(90), pending_at=at(50))), 120, ""),  # so did the last one

@@ -197,13 +197,7 @@ def test_json_is_the_row_with_its_lines(lake, logs, capsys):
     assert out.isascii()
     (found,) = json.loads(out)
     assert (found["code"], found["occurred_at"], found["details"]) == ("SESSION_TIMEOUT", "2026-11-21T00:00:00.005Z", {})
-    assert found["lines"][1] == {
-        "source": "coordinator",
-        "origin": ORIGIN,
-        "position": 7,
-        "file": str(logs / ORIGIN),
-        "text": LINES[6],
-    }
+    assert found["lines"][1] == {"source": "coordinator", "origin": ORIGIN, "position": 7, "file": str(logs / ORIGIN), "text": LINES[6]}
     assert not {"evidence", "batch_id"} & set(found)
 
 

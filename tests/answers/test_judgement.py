@@ -182,10 +182,7 @@ def test_groups_of_which_the_same_is_missing_share_a_gap(lakehouse):
 
 @pytest.mark.parametrize(
     "explained",
-    [
-        {"evidence": '[{"source": "coordinator", "origin": "f", "position": 7}]'},
-        {"member_id": "m", "occurred_at": DAY + 4_000},
-    ],
+    [{"evidence": '[{"source": "coordinator", "origin": "f", "position": 7}]'}, {"member_id": "m", "occurred_at": DAY + 4_000}],
     ids=["the line proves it", "it is about the member, at that time"],
 )
 def test_an_entry_explains_a_line_that_names_no_group(lakehouse, explained):

@@ -290,12 +290,7 @@ def test_nothing_is_wider_than_120_columns_in_a_pipe(lakehouse):
 
 def test_hostile_ids_are_escaped_and_cut(lakehouse):
     ids = {"group_id": HOSTILE, "member_id": HOSTILE, "client_id": HOSTILE, "client_host": HOSTILE}
-    write(
-        lakehouse,
-        line(HOSTILE, broker=HOSTILE),
-        rebalance(**ids, instance_id=HOSTILE),
-        finding(**ids, message=HOSTILE, advice=HOSTILE),
-    )
+    write(lakehouse, line(HOSTILE, broker=HOSTILE), rebalance(**ids, instance_id=HOSTILE), finding(**ids, message=HOSTILE, advice=HOSTILE))
     for terminal in (None, 40, 80, 200):
         shown = text(lakehouse, terminal=terminal)
         assert len(shown) < 20_000

@@ -206,10 +206,7 @@ def test_a_folder_without_its_option_is_taken_for_the_lakehouse_that_was_meant(c
     assert capsys.readouterr().err.splitlines()[-1] == f"rebalance: to name the lakehouse, write --lakehouse {tmp_path}"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("report", "--cluster", "HERE"), ("report", "--lakehouse", "HERE", "HERE"), ("report", "nowhere")],
-)
+@pytest.mark.parametrize("words", [("report", "--cluster", "HERE"), ("report", "--lakehouse", "HERE", "HERE"), ("report", "nowhere")])
 def test_no_folder_is_suggested_that_was_not_given_for_it(capsys, tmp_path, monkeypatch, words):
     monkeypatch.delenv("REBALANCE_LAKEHOUSE", raising=False)
     assert entry.main([str(tmp_path) if word == "HERE" else word for word in words]) == UNUSABLE

@@ -4,13 +4,7 @@ from dataclasses import replace
 
 from coordinator_model.clients.client import Client, ClientConfig, MemberState
 from coordinator_model.errors import Error
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    HeartbeatAnswer,
-    JoinAnswer,
-    SyncAnswer,
-    SyncGroup,
-)
+from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, JoinAnswer, SyncAnswer, SyncGroup
 
 OLD, THREAD, OVERLAP, NEW = "0.10.0.1", "0.10.2.2", "2.7.2", "4.2.0"
 ALL = (OLD, THREAD, OVERLAP, NEW)

@@ -70,13 +70,7 @@ def test_before_0_10_1_there_is_no_thread(release):
     assert client.poll(20_000) == [Heartbeat("c-1", 1)]
 
 
-@over_time(
-    "unjoined, preparing, completing, stable_",
-    {
-        "0.10.1": (False, False, False, True),
-        "2.6.1": (False, False, True, True),
-    },
-)
+@over_time("unjoined, preparing, completing, stable_", {"0.10.1": (False, False, False, True), "2.6.1": (False, False, True, True)})
 @pytest.mark.claims("A03", "A04", "A05", "A46", "K02", "K03")
 def test_in_which_states_the_thread_is_at_work(release, unjoined, preparing, completing, stable_):
     beats = []

@@ -21,8 +21,7 @@ from tests.clients.client_steps import ALL, NEW, OLD, OVERLAP, SINCE_THREAD, THR
 
 @pytest.mark.claims("K06")
 @pytest.mark.parametrize(
-    ("release", "session_ms"),
-    [("0.9.0.1", 30_000), (OLD, 30_000), (THREAD, 10_000), ("2.8.2", 10_000), ("3.0.0", 45_000), (NEW, 45_000)],
+    ("release", "session_ms"), [("0.9.0.1", 30_000), (OLD, 30_000), (THREAD, 10_000), ("2.8.2", 10_000), ("3.0.0", 45_000), (NEW, 45_000)]
 )
 def test_k06_the_default_session_timeout(release, session_ms):
     assert ClientVersion.of(release).session_timeout_ms == session_ms
@@ -89,13 +88,7 @@ def test_k15_a_leader_that_shall_skip_the_assignment_sends_none():
 
 @pytest.mark.claims("K17")
 @pytest.mark.parametrize(
-    "error",
-    [
-        Error.COORDINATOR_LOAD_IN_PROGRESS,
-        Error.REBALANCE_IN_PROGRESS,
-        Error.NOT_COORDINATOR,
-        Error.COORDINATOR_NOT_AVAILABLE,
-    ],
+    "error", [Error.COORDINATOR_LOAD_IN_PROGRESS, Error.REBALANCE_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE]
 )
 def test_k17_a_coordinator_that_is_loading_is_asked_again_later(error):
     client = new_client(NEW)

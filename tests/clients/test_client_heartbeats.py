@@ -4,14 +4,7 @@ import pytest
 
 from coordinator_model.clients.client import MemberState
 from coordinator_model.errors import Error
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    HeartbeatAnswer,
-    JoinGroup,
-    LeaveGroup,
-    LeavingMember,
-    SyncAnswer,
-)
+from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, JoinGroup, LeaveGroup, LeavingMember, SyncAnswer
 from coordinator_model.specification.timers import NEVER
 from tests.clients.client_steps import NEW, OLD, OVERLAP, THREAD, beat, beats_until, joined, stable
 

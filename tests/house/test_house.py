@@ -19,22 +19,13 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 # Assembled, so that this file passes its own test.
 MACHINE_PATHS = ["/" + name for name in ("work/", "root/", "home/", "Users/")]
-REGISTRY_HOSTS = [
-    "py" + "pi.org",
-    "python" + "hosted.org",
-    "repo1." + "maven",
-    "repo." + "maven.apache.org",
-    "--" + "find-links",
-]
+REGISTRY_HOSTS = ["py" + "pi.org", "python" + "hosted.org", "repo1." + "maven", "repo." + "maven.apache.org", "--" + "find-links"]
 
 
 def tracked_files() -> list[Path]:
     """What git would keep: tracked, and new but not ignored. No repository (a tarball): nothing to tell."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=False,
-        capture_output=True,
-        cwd=PROJECT,
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], check=False, capture_output=True, cwd=PROJECT
     )
     return [path for name in listed.stdout.decode().split("\0") if name and (path := PROJECT / name).is_file()]
 

@@ -48,10 +48,7 @@ RECORDED = {
     **{scene: ((LIBRDKAFKA, JAVA), expected) for scene, expected in PLAYED_LIVE.items()},
     scenes.comes_back_static: ((LIBRDKAFKA, JAVA), Expected(TWO, ends=[("2", "REPLACED")])),
     # librdkafka asks again without end.
-    further_scenes.is_one_too_many: (
-        (JAVA,),
-        Expected([*TWO, (JOINED, "3", 2, 3)], [("GROUP_TOO_LARGE", "4")]),
-    ),
+    further_scenes.is_one_too_many: ((JAVA,), Expected([*TWO, (JOINED, "3", 2, 3)], [("GROUP_TOO_LARGE", "4")])),
 }
 """Scenes that are played side by side, with the kinds of consumer 2."""
 

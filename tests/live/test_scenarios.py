@@ -229,8 +229,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             cluster.until_told({stage.group: 3 for stage in moving.values()})
             # It comes a minute after the move: by then all else was told.
             cluster.until(
-                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED),
-                "nobody tells of the move",
+                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED), "nobody tells of the move"
             )
         codes = [ship.stop() for ship in cluster.ships]
         cluster.until(lambda: cluster.watch.lines_read() >= cluster.shipped(), "lines that were shipped are not read")

@@ -76,8 +76,7 @@ def test_links_are_followed_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["server.log", "server.log.gz", "server.log.1", "kafka-request.log.2026-11-21-06.gz", "server.log-20261121", "x.log.1.gz"],
+    "name", ["server.log", "server.log.gz", "server.log.1", "kafka-request.log.2026-11-21-06.gz", "server.log-20261121", "x.log.1.gz"]
 )
 def test_names_of_logs(name):
     assert is_log_name(name)

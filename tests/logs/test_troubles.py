@@ -164,11 +164,7 @@ def test_many_files_of_one_reason_are_one_line():
         ("kafka-request.log", [request(1, "METADATA", 3)], True),
         ("clients/app.log", [b"2026-11-21 06:00:00,000 INFO [Consumer clientId=c, groupId=g] Request joining group due to: x"], True),
         ("clients/app.log", [b"2026-11-21 06:00:00,000 INFO done"], False),
-        (
-            "offsets/dump.jsonl",
-            [b'{"timestamp":1795242559456,"key":"AAEABm9yZGVycw==","value":"AAMACGNv"}'],
-            True,
-        ),
+        ("offsets/dump.jsonl", [b'{"timestamp":1795242559456,"key":"AAEABm9yZGVycw==","value":"AAMACGNv"}'], True),
         ("server.log", [b"Nov 21 06:00:00 host sshd[1]: Accepted publickey", b"nothing"], False),
         ("server.log", [], True),
         ("server.log.zst", [b"\x28\xb5\x2f\xfd" + bytes(50)], False),  # none can be read

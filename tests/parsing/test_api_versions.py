@@ -52,16 +52,7 @@ def test_each_level_is_a_release_of_kafka():
     for level in range(60):
         found = software(line.replace('"minVersion":7,"maxVersion":33}', f'"minVersion":7,"maxVersion":{level}}}'))
         assert found == ([LEVELS[level]] if level in LEVELS else [])  # others: a broker with unstable features
-    assert [release_numbers(release)[:2] for release in LEVELS.values()] == [
-        (3, 7),
-        (3, 8),
-        (3, 9),
-        (4, 0),
-        (4, 1),
-        (4, 2),
-        (4, 3),
-        (4, 4),
-    ]
+    assert [release_numbers(release)[:2] for release in LEVELS.values()] == [(3, 7), (3, 8), (3, 9), (4, 0), (4, 1), (4, 2), (4, 3), (4, 4)]
 
 
 def test_an_answer_that_tells_no_release_is_skipped_and_is_not_unknown():

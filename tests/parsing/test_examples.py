@@ -100,8 +100,4 @@ def test_a_member_id_of_the_consumer_protocol_may_hold_slashes_and_plus_signs():
     sentence = "[GroupId telemetry] Member PoXy/d3qQpOGkRtEOEp+tQ joins the consumer group using the consumer protocol."
     template = first(TEMPLATES, sentence)
     found = dict(zip(template.groups, re.match(template.pattern, sentence).groups(), strict=True))
-    assert (template.kind, found["group"], found["member"]) == (
-        events.CONSUMER_GROUP_LOG,
-        "telemetry",
-        "PoXy/d3qQpOGkRtEOEp+tQ",
-    )
+    assert (template.kind, found["group"], found["member"]) == (events.CONSUMER_GROUP_LOG, "telemetry", "PoXy/d3qQpOGkRtEOEp+tQ")

@@ -137,10 +137,7 @@ def test_a_path_with_a_colon_may_be_a_folder(path):
     assert place_of(path) == Path(path)
 
 
-@pytest.mark.parametrize(
-    ("job", "arguments"),
-    [(ingest, ["--input", "."]), (ingest_topic, ["--kafka", "127.0.0.1:1"]), (track, [])],
-)
+@pytest.mark.parametrize(("job", "arguments"), [(ingest, ["--input", "."]), (ingest_topic, ["--kafka", "127.0.0.1:1"]), (track, [])])
 def test_the_jobs_refuse_another_store_before_they_start_spark(job, arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("server.log").touch()

@@ -157,11 +157,7 @@ def settings_file(folder, mode, name="sasl.password"):
 @pytest.mark.parametrize("command", list(COMMANDS))
 @pytest.mark.parametrize(
     ("mode", "whom"),
-    [
-        (0o644, "read by any user of this machine"),
-        (0o602, "changed by any user of this machine"),
-        (0o660, "changed by its whole group"),
-    ],
+    [(0o644, "read by any user of this machine"), (0o602, "changed by any user of this machine"), (0o660, "changed by its whole group")],
 )
 def test_every_command_refuses_secrets_that_are_not_kept(tmp_path, monkeypatch, capsys, command, mode, whom):
     monkeypatch.chdir(tmp_path)

@@ -93,11 +93,7 @@ def steps(min_size=20, max_size=60):
 def configs():
     return st.builds(
         lambda release, delay, size: CoordinatorConfig.of(release).__class__(
-            **{
-                **CoordinatorConfig.of(release).__dict__,
-                "group_initial_rebalance_delay_ms": delay,
-                "group_max_size": size,
-            }
+            **{**CoordinatorConfig.of(release).__dict__, "group_initial_rebalance_delay_ms": delay, "group_max_size": size}
         ),
         st.sampled_from(RELEASES),
         st.sampled_from((0, 500, 3_000)),

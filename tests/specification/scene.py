@@ -35,12 +35,7 @@ from coordinator_model.states import State
 from tests.specification import play
 from tests.specification.test_transcripts import Client, Story
 
-RELEASES = tuple(
-    sorted(
-        {*play.RELEASES, "1.1.1", "2.1.0", "2.7.2", "3.0.0", "3.1.2", "3.3.2"},
-        key=release_numbers,
-    )
-)
+RELEASES = tuple(sorted({*play.RELEASES, "1.1.1", "2.1.0", "2.7.2", "3.0.0", "3.1.2", "3.3.2"}, key=release_numbers))
 """Every release that changed a rule, and the last before it where that matters."""
 
 

@@ -153,11 +153,7 @@ def test_they_change_with_the_first_release_of_a_line(release, member_map, sync_
 
 @pytest.mark.parametrize(
     ("switch", "line"),
-    [
-        ("initial_rebalance_delay", "0.11"),
-        ("commit_restarts_session", "0.10"),
-        ("refused_join_evaluates_join_phase", "2.2"),
-    ],
+    [("initial_rebalance_delay", "0.11"), ("commit_restarts_session", "0.10"), ("refused_join_evaluates_join_phase", "2.2")],
 )
 def test_a_line_has_what_its_first_release_has(switch, line):
     assert getattr(KafkaVersion.of(line), switch) is True

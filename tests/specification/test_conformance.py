@@ -27,8 +27,7 @@ def of_release(release):
 
 
 @pytest.mark.parametrize(
-    ("release", "traces", "steps"),
-    [("0.10.0.1", 182, 6_098), ("0.10.2.2", 182, 5_943), ("3.9.1", 428, 10_123), ("4.2.0", 387, 13_405)],
+    ("release", "traces", "steps"), [("0.10.0.1", 182, 6_098), ("0.10.2.2", 182, 5_943), ("3.9.1", 428, 10_123), ("4.2.0", 387, 13_405)]
 )
 def test_every_step_is_kafkas(release, traces, steps):
     recorded = of_release(release)

@@ -249,10 +249,7 @@ def test_the_orphan_stops_an_unloading_half_way():
     assert coordinator.groups["g"].state is State.DEAD
 
 
-@pytest.mark.parametrize(
-    ("request_", "where"),
-    [(LeaveGroup((LeavingMember("b"),)), "request"), (None, "timer")],
-)
+@pytest.mark.parametrize(("request_", "where"), [(LeaveGroup((LeavingMember("b"),)), "request"), (None, "timer")])
 def test_the_orphan_throws_once(request_, where):
     player = Player(CoordinatorConfig.of("0.10.0.1"))
     group = player.group

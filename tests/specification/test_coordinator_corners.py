@@ -7,15 +7,7 @@ import pytest
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import Transition
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    HeartbeatAnswer,
-    LeaveGroup,
-    LeavingMember,
-    OffsetCommit,
-    Reply,
-    SyncGroup,
-)
+from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, LeaveGroup, LeavingMember, OffsetCommit, Reply, SyncGroup
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from tests.specification.small_groups import JOIN, RANGE, RR, errors, new_coordinator

@@ -132,15 +132,7 @@ def test_a_request_first_lets_happen_what_was_due():
 
 
 @pytest.mark.parametrize(
-    "request_",
-    [
-        JOIN,
-        SyncGroup("a", 1),
-        Heartbeat("a", 1),
-        LeaveGroup((LeavingMember("a"),)),
-        OffsetCommit("a", 1),
-        DeleteGroup(),
-    ],
+    "request_", [JOIN, SyncGroup("a", 1), Heartbeat("a", 1), LeaveGroup((LeavingMember("a"),)), OffsetCommit("a", 1), DeleteGroup()]
 )
 def test_every_request_has_an_error_answer(request_):
     answer = error_answer(request_, Error.UNKNOWN_SERVER_ERROR)

@@ -48,10 +48,7 @@ def test_what_is_stored_with_a_group_never_changes():
     assert NEVER == 9_223_372_036_854_775_807
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50), st.booleans()), max_size=40),
-    st.integers(0, 60),
-)
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50), st.booleans()), max_size=40), st.integers(0, 60))
 def test_against_the_obvious_way(operations, now_ms):
     timers, obvious = Timers(), []
     for name, deadline, cancelled in operations:

@@ -4,22 +4,10 @@ import itertools
 
 import pytest
 
-from coordinator_model.specification.transitions import (
-    TRANSITIONS,
-    IllegalTransitionError,
-    Trigger,
-    can_rebalance,
-    next_state,
-)
+from coordinator_model.specification.transitions import TRANSITIONS, IllegalTransitionError, Trigger, can_rebalance, next_state
 from coordinator_model.states import State
 
-E, P, C, S, D = (
-    State.EMPTY,
-    State.PREPARING_REBALANCE,
-    State.COMPLETING_REBALANCE,
-    State.STABLE,
-    State.DEAD,
-)
+E, P, C, S, D = (State.EMPTY, State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.STABLE, State.DEAD)
 
 # trigger: in Empty, PreparingRebalance, CompletingRebalance, Stable, Dead; None cannot happen.
 EXPECTED = {

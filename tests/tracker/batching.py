@@ -10,12 +10,7 @@ from coordinator_model.events import Event
 
 
 def batches(
-    events: Sequence[Event],
-    count: int,
-    *,
-    delays: Mapping[str, int] | None = None,
-    shuffle_ms: int = 0,
-    seed: int = 0,
+    events: Sequence[Event], count: int, *, delays: Mapping[str, int] | None = None, shuffle_ms: int = 0, seed: int = 0
 ) -> list[list[Event]]:
     """`count` batches of equal spans of arrival time.
 

@@ -141,10 +141,7 @@ def test_the_line_that_a_static_member_was_replaced_ends_the_old_membership(new:
     story.log_preparing(1, "removing member b-2 on heartbeat expiration", "b-2")
     story.at(40_100).log_stabilized(2, 1).at(40_110).log_assignment(2, "a-1", 1)
     sessions = [(s["member_id"], s["instance_id"], s["joined_at"], s["end_kind"]) for s in table(story.rows(), "member_sessions")]
-    assert sessions == [
-        ("b-1", "i-b", 100, "REPLACED"),
-        ("b-2", "i-b" if new else None, 20_000 if new else None, "SESSION_TIMEOUT"),
-    ]
+    assert sessions == [("b-1", "i-b", 100, "REPLACED"), ("b-2", "i-b" if new else None, 20_000 if new else None, "SESSION_TIMEOUT")]
 
 
 def test_a_member_that_was_not_known_is_replaced_too() -> None:

@@ -37,16 +37,7 @@ from coordinator_model.specification.effects import GroupWritten
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.partition import coordinator_partition
-from coordinator_model.specification.requests import (
-    DeleteGroup,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    OffsetCommit,
-    Request,
-    SyncGroup,
-    Ticket,
-)
+from coordinator_model.specification.requests import DeleteGroup, Heartbeat, JoinGroup, LeaveGroup, OffsetCommit, Request, SyncGroup, Ticket
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 

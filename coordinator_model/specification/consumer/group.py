@@ -86,12 +86,7 @@ class ConsumerGroup(ConsumerGroupCore):
     __slots__ = ()
 
     def handle(
-        self,
-        request: ConsumerGroupRequest,
-        now_ms: int,
-        *,
-        append_error: Error = Error.NONE,
-        predecessor: ClassicPredecessor | None = None,
+        self, request: ConsumerGroupRequest, now_ms: int, *, append_error: Error = Error.NONE, predecessor: ClassicPredecessor | None = None
     ) -> ConsumerGroupOutcome:
         """Handle a request that arrives at `now_ms`. `append_error` is the error of every write to the log that it attempts."""
         self._begin(now_ms)

@@ -36,14 +36,7 @@ _LONGEST_INTERVAL_MS: Final = 15_000
 
 
 def note(
-    g: Emitter,
-    view: ConsumerView,
-    event: Event,
-    cause: str,
-    member_id: str,
-    comer: ConsumerMember | None = None,
-    *,
-    doubtful: bool = False,
+    g: Emitter, view: ConsumerView, event: Event, cause: str, member_id: str, comer: ConsumerMember | None = None, *, doubtful: bool = False
 ) -> None:
     """Notes what raises the epoch. A line of the coordinator counts for the next line about an epoch only.
 

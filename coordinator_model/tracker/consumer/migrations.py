@@ -93,11 +93,7 @@ def _from_classic(classic: View) -> ConsumerView:
     """The estimate of a group that begins to follow the protocol: each member has the epoch of its last classic generation."""
     joined = {
         member.member_id: ConsumerMember(
-            **member.shared(),
-            epoch=classic.generation,
-            heard_ms=member.seen_ms,
-            classic=True,
-            synced=len(member.partitions or ()),
+            **member.shared(), epoch=classic.generation, heard_ms=member.seen_ms, classic=True, synced=len(member.partitions or ())
         )
         for member in classic.members.values()
     }
@@ -110,11 +106,7 @@ def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
     named = {one.member_id for one in noted}
     untold = [
         Change(
-            event.received_ms,
-            silence.cause_of(member, event.received_ms),
-            member.member_id,
-            member.last_sign or ref(event),
-            logged=False,
+            event.received_ms, silence.cause_of(member, event.received_ms), member.member_id, member.last_sign or ref(event), logged=False
         )
         for member in consumer.members.values()
         if not member.classic and member.member_id not in named

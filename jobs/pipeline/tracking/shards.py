@@ -19,14 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from coordinator_model.events import BROKER_SOURCE, Event
 from coordinator_model.group_beats import GroupBeats

@@ -149,10 +149,7 @@ def test_a_brace_too_many_of_an_export_hides_nothing(tmp_path):
         ("kafka.coordinator: Heartbeat failed for group my orders because it is rebalancing", "my orders"),
         ("kafka.coordinator: OffsetCommit for group orders failed: [Error 25] UnknownMemberIdError", "orders"),
         ("kafka.cluster - INFO - Group coordinator for orders is BrokerMetadata(nodeId=0, host='h', port=9092, rack=None)", "orders"),
-        (
-            "kafka.coordinator.consumer - INFO - Setting newly assigned partitions {TopicPartition(topic='t', partition=3)} for group g",
-            "g",
-        ),
+        ("kafka.coordinator.consumer - INFO - Setting newly assigned partitions {TopicPartition(topic='t', partition=3)} for group g", "g"),
         ("kafka.coordinator: Revoking previously assigned partitions set() for group orders on close", "orders"),
         ("kafka.coordinator - DEBUG - Received successful heartbeat response for group orders", "orders"),
         ("o.a.k.c.consumer.ConsumerConfig : ConsumerConfig values: group.id = orders", "orders"),

@@ -22,13 +22,7 @@ def _by_arrow(codec):
     return pack
 
 
-PACKERS = {
-    "gzip": gzip.compress,
-    "bzip2": bz2.compress,
-    "xz": lzma.compress,
-    "zstd": _by_arrow("zstd"),
-    "LZ4": _by_arrow("lz4"),
-}
+PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": _by_arrow("zstd"), "LZ4": _by_arrow("lz4")}
 
 
 def tar(files: dict[str, bytes], mode: str = "w") -> bytes:

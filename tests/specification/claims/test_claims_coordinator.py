@@ -138,10 +138,7 @@ def test_heartbeats_in_stable(release):
 
 @over_time(
     "stranger, other_generation, ends",
-    {
-        "0.9": ("REBALANCE_IN_PROGRESS", "REBALANCE_IN_PROGRESS", 11_000),
-        "0.10.1": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", 19_000),
-    },
+    {"0.9": ("REBALANCE_IN_PROGRESS", "REBALANCE_IN_PROGRESS", 11_000), "0.10.1": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", 19_000)},
 )
 @pytest.mark.claims("A21", "A22", "A25", "C04")
 def test_heartbeats_in_preparing_rebalance(release, stranger, other_generation, ends):

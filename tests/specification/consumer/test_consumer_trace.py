@@ -78,10 +78,7 @@ def test_a_topic_that_is_not_there_does_not_grow():
 def test_a_request_that_is_answered_later_has_no_response_in_its_step():
     join = {"member": "", "topics": ["a"], "api_version": 3}
     first, *_, later = expects(
-        (0, "topics", {"create": {"a": 1}}),
-        (0, "join", join),
-        (1, "join", {**join, "member": ""}),
-        (2, "heartbeat", JOIN),
+        (0, "topics", {"create": {"a": 1}}), (0, "join", join), (1, "join", {**join, "member": ""}), (2, "heartbeat", JOIN)
     )
     assert "response" not in first
     assert later["response"]["error"] == "NONE"

@@ -5,19 +5,9 @@ import pytest
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.config import MigrationPolicy
-from coordinator_model.specification.consumer.consumer_protocol import (
-    read_assignment,
-    write_assignment,
-)
+from coordinator_model.specification.consumer.consumer_protocol import read_assignment, write_assignment
 from coordinator_model.specification.consumer.records import ClassicGroupWritten, ConsumerGroupMetadata
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    JoinAnswer,
-    LeaveGroup,
-    LeavingMember,
-    SyncAnswer,
-    SyncGroup,
-)
+from coordinator_model.specification.requests import Heartbeat, JoinAnswer, LeaveGroup, LeavingMember, SyncAnswer, SyncGroup
 from coordinator_model.states import State
 from tests.specification.consumer.small_consumer_groups import (
     SmallGroup,

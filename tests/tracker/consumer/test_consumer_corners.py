@@ -100,14 +100,7 @@ def test_a_member_that_is_known_by_heartbeats_alone_joins_again():
 # Calm groups
 
 
-@pytest.mark.parametrize(
-    "sign",
-    [
-        {"member": "z-1"},
-        {"member": "a-1", "instance_id": "another"},
-        {"member": "away-1"},
-    ],
-)
+@pytest.mark.parametrize("sign", [{"member": "z-1"}, {"member": "a-1", "instance_id": "another"}, {"member": "away-1"}])
 def test_a_heartbeat_that_is_not_steady_is_looked_at(sign):
     """Of a member that nobody knows, under an instance id that its member does not have, of one that is away."""
     story = one_member()

@@ -55,8 +55,7 @@ def test_plain_heartbeats_wait_as_numbers(changed: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [{"connection": "another"}, {"client_id": "another"}, {"position": 5_000_000_000, "positions": (5_000_000_000,)}],
+    "changed", [{"connection": "another"}, {"client_id": "another"}, {"position": 5_000_000_000, "positions": (5_000_000_000,)}]
 )
 def test_others_are_handled_with_those_that_wait(changed: dict[str, Any]) -> None:
     shard, event = calm_group(), heartbeat(**changed)

@@ -209,10 +209,7 @@ PIECES = {
     ],
     # the clock steps back before the assignment, and the leader joins again
     "20000 prepares-join 1 c, 20010 stabilized 2 3, 20020 prepares-leader 2 a, 20022 assigned 2 a 3, 20500 stabilized 3 3, "
-    "20510 assigned 3 a 3": [
-        "2 COMPLETED MEMBER_JOINED c 2 > 3 +c unended",
-        "3 COMPLETED LEADER_REJOINED a 3 > 3",
-    ],
+    "20510 assigned 3 a 3": ["2 COMPLETED MEMBER_JOINED c 2 > 3 +c unended", "3 COMPLETED LEADER_REJOINED a 3 > 3"],
 }
 """Cut from recordings, after the first generation."""
 

@@ -44,12 +44,7 @@ def test_a_member_whose_session_expires() -> None:
     assert (rebalance["cause"], rebalance["member_id"], rebalance["left"]) == ("SESSION_TIMEOUT", "b-1", ["b-1"])
     assert (rebalance["members_before"], rebalance["members_after"]) == (2, 1)
     (session,) = table(rows, "member_sessions")
-    assert (session["member_id"], session["end_kind"], session["joined_at"], session["ended_at"]) == (
-        "b-1",
-        "SESSION_TIMEOUT",
-        100,
-        60_000,
-    )
+    assert (session["member_id"], session["end_kind"], session["joined_at"], session["ended_at"]) == ("b-1", "SESSION_TIMEOUT", 100, 60_000)
     assert [f["code"] for f in table(rows, "findings")] == ["SESSION_TIMEOUT"]
 
 

@@ -61,10 +61,7 @@ def test_silence_is_claimed_when_the_broker_is_heard_again() -> None:
     """Every member dies at once: nobody is left to be told of the rebalance, only the broker's other lines go on."""
     story = stable_group().beats(["a-1", "b-1"], 1, 4_000, 20_000)
     rows = story.rows(until=60_000)
-    assert [(f["code"], f["member_id"]) for f in table(rows, "findings")] == [
-        ("SESSION_TIMEOUT", "a-1"),
-        ("SESSION_TIMEOUT", "b-1"),
-    ]
+    assert [(f["code"], f["member_id"]) for f in table(rows, "findings")] == [("SESSION_TIMEOUT", "a-1"), ("SESSION_TIMEOUT", "b-1")]
     emptied = table(rows, "rebalances")[1]
     assert (emptied["outcome"], emptied["generation"], emptied["members_after"]) == ("EMPTIED", 2, 0)
 

@@ -12,11 +12,7 @@ from typing import Final
 from coordinator_model.errors import Error, ServerError
 from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.specification.consumer.config import MigrationPolicy
-from coordinator_model.specification.consumer.consumer_protocol import (
-    PROTOCOL_TYPE,
-    EmbeddedSubscription,
-    read_subscription,
-)
+from coordinator_model.specification.consumer.consumer_protocol import PROTOCOL_TYPE, EmbeddedSubscription, read_subscription
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import FREE, ConsumerGroupState

@@ -102,12 +102,7 @@ def _begun(view: ConsumerView, event: Event) -> Episode:
 
 
 def _change(
-    g: Emitter,
-    view: ConsumerView,
-    episode: Episode,
-    listed: dict[str, MemberEntry],
-    assigned: dict[str, tuple[str, ...]],
-    event: Event,
+    g: Emitter, view: ConsumerView, episode: Episode, listed: dict[str, MemberEntry], assigned: dict[str, tuple[str, ...]], event: Event
 ) -> None:
     """Takes who came and who is gone since the last poll, and what each has now."""
     at_ms, sign = event.at_ms, ref(event)
