@@ -7,6 +7,7 @@ archive: `logs.tar.gz/broker-1/server.log.gz`. A damaged file never raises: it e
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -21,6 +22,9 @@ from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
 _SKIP_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 64 << 10
+_TAIL_LINES: Final = 512
+_STEP_BYTES: Final = 1024  # before a place, by which it is recognised
 
 UNREADABLE: Final = (
     (b"\x1f\x9d", "compress (.Z)"),
@@ -82,6 +86,13 @@ class LogBytes(AbstractContextManager["LogBytes"]):
     def skip(self, size: int) -> bool:
         """Moves on by `size` bytes; False if there are fewer."""
         return size == 0
+
+    def first(self, size: int) -> bytes:
+        """The first `size` bytes of a log that has just been opened, or all there is."""
+        data = b""
+        while len(data) < size and (more := self.read(size - len(data))):
+            data += more
+        return data
 
     def file_position(self) -> int:
         """Bytes of the file, as it lies on disk or in its archive, that were read so far: for progress."""
@@ -289,3 +300,63 @@ class Fingerprint(NamedTuple):
             return log
         log.close()
         return None
+
+
+NO_FINGERPRINT: Final = Fingerprint("", 0)
+"""Of a log that no file continues."""
+
+
+class Step(NamedTuple):
+    """A place in a log between two lines, and what stands before it."""
+
+    offset: int
+    line: int
+    check: int  # CRC-32 of up to _STEP_BYTES before it
+
+    def fits(self, log: PlainBytes) -> bool:
+        """Whether the log still has that."""
+        start = max(0, self.offset - _STEP_BYTES)
+        before = log.at(start, self.offset - start)
+        return len(before) == self.offset - start and zlib.crc32(before) == self.check
+
+
+class Tail(NamedTuple):
+    """What stood before the place up to which a log was read. It can be gone later: a machine lost power before it was on disk."""
+
+    start: int = 0  # bytes before the first of the last lines
+    checks: tuple[int, ...] = ()  # CRC-32 of each of these lines
+    steps: tuple[Step, ...] = ()  # places up to which it was read, the last one first, the further up the fewer
+
+    def at(self, log: PlainBytes, offset: int, line: int) -> Tail:
+        """That of a log which was read further. `line`: the lines before `offset`."""
+        if self.steps and self.steps[0].offset == offset:
+            return self
+        begin = max(0, offset - _TAIL_BYTES)
+        text = log.at(begin, offset - begin)
+        lines = _lines(text)[(1 if begin else 0) :][-_TAIL_LINES:]
+        steps = [Step(offset, line, zlib.crc32(text[-_STEP_BYTES:]))]
+        for step in self.steps:
+            if step is self.steps[-1] or 2 * (offset - step.offset) >= 3 * (offset - steps[-1].offset):
+                steps.append(step)
+        return Tail(offset - sum(map(len, lines)), tuple(map(zlib.crc32, lines)), tuple(steps))
+
+    def common(self, log: PlainBytes) -> Step | None:
+        """The last place known up to which a log that lost its end is what was read of it. None: none is known."""
+        end, at, fitting = self.steps[0], self.start, 0
+        for found, check in zip(_lines(log.at(self.start, end.offset - self.start)), self.checks, strict=False):
+            if zlib.crc32(found) != check:
+                break
+            at, fitting = at + len(found), fitting + 1
+        if fitting:
+            return Step(at, end.line - len(self.checks) + fitting, 0)
+        return next((step for step in self.steps[1:] if step.fits(log)), None)
+
+
+NO_TAIL: Final = Tail()
+
+
+def _lines(text: bytes) -> list[bytes]:
+    """With their ends; the last one may have none."""
+    lines = [line + b"\n" for line in text.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]

@@ -3,14 +3,16 @@
 Files overlap in time: there is one per broker and logger, and there are rotated ones. The slicer reads them side by side, the one
 that is furthest behind first. So a slice holds the same span of time of every broker, and memory is needed for a slice, not for the folder.
 
-The slicer recognises a log by how it begins, not by its name: it continues in a log that was rotated or compressed. If the last line of a
-log had no end when the input ended, it counts as a line; bytes that are appended to it later are skipped up to the next line end.
+The slicer recognises a log by how it begins, not by its name: it continues in a log that was rotated or compressed. What stands before
+the place where it continues has to be what was read: where a machine lost power, the last lines may be gone, and others be there. If the
+last line of a log had no end when the input ended, it counts as a line; bytes that are appended to it later are skipped up to the next
+line end.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
-from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log, signature_of
+from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, Step, open_log, signature_of
 from jobs.logs.clients.judge import ClientJudge, LeftOut
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
@@ -27,7 +29,7 @@ from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
-from jobs.logs.streams import Due, Stream, stem
+from jobs.logs.streams import SHORT_HEAD, TINY_HEAD, Due, Stream, by_fingerprint, same_log, stem
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
 
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
 _MOST_OPEN: Final = 400  # logs that a scan leaves open, their first block read: to read that again takes as long
-_SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name
-_TINY_HEAD: Final = 64  # bytes; still shorter logs are never the same: a timestamp alone has 25
 
 
 class Slicer:
@@ -97,27 +97,49 @@ class Slicer:
         self.duplicates = []
         present: dict[tuple[str, str, bytes], list[tuple[LogFile, bytes]]] = {}
         arrived: list[LogFile] = []
-        absent = _by_fingerprint(self.streams)
+        absent = by_fingerprint(self.streams)
         owners = {stream.place: stream.owners for stream in self.streams if stream.owners is not None and stream.broker != CLIENTS}
         # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept their names.
         for file in sorted(found, key=lambda file: (-len(found[file][1]), file.origin not in origins, file)):
             signature, head = found[file]
-            alike = present.setdefault((file.cluster, file.broker, head[:_TINY_HEAD]), [])
-            if any(_same_log(file, head, *other) for other in alike):
+            alike = present.setdefault((file.cluster, file.broker, head[:TINY_HEAD]), [])
+            if any(same_log(file, head, *other) for other in alike):
                 self.duplicates.append(file)
                 continue
             alike.append((file, head))
             streams = self._match(file, head, absent)
-            if not streams:
+            places = {stream: place for stream in streams if (place := stream.place_in(file, signature)) is not None}
+            if not places:
                 arrived.append(file)
-            for stream in streams:
-                self._attach(stream, file, signature, head)
+            for stream, place in places.items():
+                self._attach(self._at(stream, place, file), file, signature, head)
+        rests = set(self._without_ends(arrived, found))
+        arrived = [file for file in arrived if file not in rests]
         for stream, file in self._streams_in([(file, Fingerprint.of(found[file][1])) for file in arrived], owners):
             self.streams.append(stream)
             self._attach(stream, file, *found[file])
         self._leave([(stream, path) for stream, path in former if stream.file is None], unread)
         self.streams.sort(key=lambda s: s.key)
         self.troubles.at_scan(unread)
+
+    def _without_ends(self, arrived: Sequence[LogFile], found: Mapping[LogFile, tuple[Signature, bytes]]) -> Iterator[LogFile]:
+        """The files that lost so much of their ends that less is left than what the log was recognised by. It goes on in them."""
+        left = {stream.place: stream for stream in self.streams if stream.file is None and stream.tail.steps}
+        for file in arrived:
+            stream = left.get((file.cluster, file.broker, file.origin))
+            place = stream.place_in(file, found[file][0]) if stream is not None else None
+            if stream is not None and place is not None and place.offset >= TINY_HEAD:
+                self._attach(self._at(stream, place, file), file, *found[file])
+                yield file
+
+    def _at(self, stream: Stream, place: Step, file: LogFile) -> Stream:
+        """The log that goes on in a file, which is what was read of a stream up to a place."""
+        lost = stream.reached.line - place.line
+        if place.offset == stream.reached.offset:
+            return stream
+        self.troubles.has_lost(file.path, lost, place.line)
+        self.streams.append(stream.ends_at(place, file))
+        return self.streams[-1]
 
     @staticmethod
     def _leave(gone: Sequence[tuple[Stream, Path]], unread: dict[Path, str]) -> None:
@@ -153,7 +175,7 @@ class Slicer:
             if s.file is None
             # Names are given once: that of a cluster may change when a folder comes to lie beside the file.
             and (s.folder == (file.cluster, file.broker) or s.origin == file.origin)
-            and (s.fingerprint.size >= _SHORT_HEAD or stem(s.origin) == stem(file.origin))
+            and (s.fingerprint.size >= SHORT_HEAD or stem(s.origin) == stem(file.origin))
         ]
         if not candidates:
             return []
@@ -205,6 +227,7 @@ class Slicer:
                 self.troubles.damaged.pop(stream.file.path, None)
             if stream.reader.complete and not source.may_recover:
                 stream.read_whole = source.signature
+        stream.note_tail()
         stream.reader.close()
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
@@ -355,21 +378,6 @@ class Slicer:
         slice_.sources[stream.key] = stream
         slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
         return True
-
-
-def _by_fingerprint(streams: Iterable[Stream]) -> dict[int, dict[Fingerprint, list[Stream]]]:
-    """Logs by how they begin, and by the size of that."""
-    found: dict[int, dict[Fingerprint, list[Stream]]] = {}
-    for stream in streams:
-        found.setdefault(stream.fingerprint.size, {}).setdefault(stream.fingerprint, []).append(stream)
-    return found
-
-
-def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
-    """Whether two files of a broker, which begin alike, are the same log, the first perhaps a copy that was cut."""
-    if not other_head.startswith(head):
-        return False
-    return len(head) >= _SHORT_HEAD or (len(head) >= _TINY_HEAD and stem(file.origin) == stem(other.origin))
 
 
 def _is_understood(stream: Stream, kept: KeptLines, first: int) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import InitVar, dataclass, field
+from contextlib import suppress
+from dataclasses import InitVar, dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from jobs.logs.bytes import Fingerprint, LogBytes, Signature
+from jobs.logs.bytes import HEAD_BYTES, NO_FINGERPRINT, NO_TAIL, Fingerprint, LogBytes, PlainBytes, Signature, Step, Tail, open_log
 from jobs.logs.files import LogFile
 from jobs.logs.jumps import Jump
 from jobs.logs.mark import Mark
@@ -22,6 +23,9 @@ from jobs.logs.times import NEVER
 
 StreamKey = tuple[str, str, str, int, str]
 
+SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name
+TINY_HEAD: Final = 64  # bytes; still shorter logs are never the same: a timestamp alone has 25
+_BANNER_BYTES: Final = 64 << 10  # that different logs may begin with
 _UNSEEN: Final = Signature(0, 0)
 ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
 _ALL: Final = None  # clusters
@@ -40,6 +44,7 @@ class Stream:
     view: View = AS_IT_IS  # how they are read
     cluster: str = ""  # its name, if that is not the folder's
     mark: Mark = field(default_factory=Mark)  # behind the last slice; the reader's runs ahead while a slice is made
+    tail: Tail = NO_TAIL  # what stands before the place that was reached when the reader was last asked
     file: LogFile | None = None  # None: missing at present
     signature: Signature = _UNSEEN
     reader: LogReader | None = None
@@ -114,9 +119,33 @@ class Stream:
     def stop_reading(self) -> None:
         """Closes the file, and remembers how far it was read."""
         if self.reader is not None:
+            self.note_tail()
             self.mark = self.reader.mark
             self.reader.close()
             self.reader = None
+
+    def note_tail(self) -> None:
+        """Remembers what stands before the place that was reached, if the file is open and lies there as it is."""
+        if self.reader is not None and isinstance(source := self.reader.source, PlainBytes) and self.fingerprint.fits(source.head()):
+            self.tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
+
+    def place_in(self, file: LogFile, signature: Signature) -> Step | None:
+        """The last place known up to which a file that begins like this log is what was read of it. None: it is another log."""
+        reached = Step(self.reached.offset, self.reached.line, 0)
+        if self.signature == signature or not self.tail.steps:
+            return reached
+        with suppress(OSError), open_log(file.path) as log:  # it may have been rotated away since it was listed
+            if isinstance(log, PlainBytes) and not self.tail.steps[0].fits(log):
+                return self.tail.common(log)
+        return reached
+
+    def ends_at(self, place: Step, file: LogFile) -> Stream:
+        """Leaves the file, which has lost what was read behind a place. Returns the log of the lines that stand there instead."""
+        self.stop_reading()
+        own = {field: getattr(self, field) for field in ("fingerprint", "owners", "end", "view", "cluster", "speaker", "found", "zone")}
+        mark = replace(self.mark, offset=place.offset, line=place.line, elsewhere=place.line, inside_line=False, inside_pieces="")
+        self.file, self.due_ms, self.fingerprint, self.tail = None, FOREVER, NO_FINGERPRINT, NO_TAIL
+        return Stream(file, section=Section(place.offset, place.line), mark=mark, **own)
 
     def open(self) -> LogBytes:
         """Opens the file if it still is this log: it may have been rotated a moment ago."""
@@ -150,6 +179,7 @@ class StoredStream(msgspec.Struct, frozen=True):
     origin: str
     fingerprint: Fingerprint
     reached: Mark
+    tail: Tail = NO_TAIL
     read_whole: Signature | None = None
     owners: Owners | None = None
     section: Section = WHOLE[0]
@@ -166,6 +196,8 @@ class StoredStream(msgspec.Struct, frozen=True):
 def streams_state(streams: Sequence[Stream]) -> list[StoredStream]:
     """The stored form of logs: all that exist, and the newest of those that are gone."""
     present = [s for s in streams if s.file is not None]
+    for stream in present:
+        stream.note_tail()
     absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
     names = StoredStream.__struct_fields__
     return [StoredStream(**{name: getattr(s, name) for name in names}) for s in present + absent[-ABSENT_KEPT:]]
@@ -176,6 +208,25 @@ def stream_of(stored: StoredStream) -> Stream:
     file = LogFile(*stored.folder, stored.origin, Path())
     own = {name: getattr(stored, name) for name in StoredStream.__struct_fields__ if name not in ("folder", "origin", "reached")}
     return Stream(file, mark=stored.reached, **own)
+
+
+def by_fingerprint(streams: Iterable[Stream]) -> dict[int, dict[Fingerprint, list[Stream]]]:
+    """Logs by how they begin, and by the size of that."""
+    found: dict[int, dict[Fingerprint, list[Stream]]] = {}
+    for stream in streams:
+        found.setdefault(stream.fingerprint.size, {}).setdefault(stream.fingerprint, []).append(stream)
+    return found
+
+
+def same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
+    """Whether two files of a broker, which begin alike, are the same log, the first perhaps a copy that was cut."""
+    if not other_head.startswith(head):
+        return False
+    if len(head) == HEAD_BYTES:
+        with suppress(OSError), open_log(file.path) as one, open_log(other.path) as another:
+            ours, theirs = one.first(_BANNER_BYTES), another.first(_BANNER_BYTES)
+            return theirs.startswith(ours) or ours.startswith(theirs)
+    return len(head) >= SHORT_HEAD or (len(head) >= TINY_HEAD and stem(file.origin) == stem(other.origin))
 
 
 def stem(origin: str) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from jobs.common.text import some
+from jobs.common.text import many, some
 
 _NAMED: Final = 3  # files of one reason that are named; the others are counted
 
+_SHORTER: Final = "with a lost end"
 GONE: Final = "gone before the end was read"
 DEAD_LINK: Final = "a link to a file that is not there"
 
@@ -21,6 +22,7 @@ class Troubles:
         self.tell = tell
         self.unread: dict[Path, str] = {}  # files that cannot be read
         self.damaged: dict[Path, str] = {}  # files that were read up to a damage
+        self.lost: dict[Path, str] = {}  # files that lost lines after these had been read
 
     def at_scan(self, unread: Mapping[Path, str]) -> None:
         """Takes what a look at all files found. Files that are gone for good stay in the account."""
@@ -29,13 +31,20 @@ class Troubles:
         for line in by_reason("not read", fresh):
             self.tell(line)
 
+    def has_lost(self, path: Path, lines: int, line: int) -> None:
+        """Takes that lines which were read are gone from a file, as after a loss of power. `line`: the lines before them."""
+        self.lost[path] = f"{many(lines, 'line')} that had been read are gone, reading goes on behind line {line:,}"
+        for told in by_reason(_SHORTER, {path: self.lost[path]}):
+            self.tell(told)
+
     def __len__(self) -> int:
         """How many files were not read, or not to their ends."""
         return len(self.unread.keys() | self.damaged.keys())
 
     def summary(self) -> list[str]:
         """A line for each reason."""
-        return [*by_reason("not read", self.unread), *by_reason("read up to a damage", self.damaged)]
+        troubles = {"not read": self.unread, "read up to a damage": self.damaged, _SHORTER: self.lost}
+        return [line for what, files in troubles.items() for line in by_reason(what, files)]
 
 
 def by_reason(what: str, files: Mapping[Path, str]) -> list[str]:
