@@ -73,13 +73,15 @@ def explain(
     `rebalance report` in one command, for logs that do not grow. Up to 50,000 lines need no Java and take seconds; for more it starts
     Spark.
     """
+    from msgspec.structs import replace
+
     from jobs.answers.report import Scope
     from jobs.cli.output.account_text import warn_of_refused, write_evidence
     from jobs.cli.output.not_understood import WHAT_IS_READ, reasons
     from jobs.lakehouse.folder import Lakehouse, known_inputs, remember_input
     from jobs.logs.envelopes import layouts_named
 
-    settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
+    settings = replace(load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format), half_lines=True)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
     notes: list[str] = []
     with (

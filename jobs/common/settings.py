@@ -46,6 +46,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zones_asked: tuple[str, ...] = msgspec.field(name="[asked]", default=())
     """The names that the command line gives, sorted: a log must have each."""
 
+    half_lines: bool = msgspec.field(name="[half_lines]", default=False)
+    """Whether a last line without its end is a line, for the logs do not grow. Else it waits for the next run."""
+
     lateness_ms: Annotated[int, Meta(ge=0, le=3_600_000)] = 5_000
     """How far lines of one broker may be out of order: between its files, topics and partitions."""
 

@@ -42,6 +42,7 @@ class ShipSettings(SlicerSettings):
 
     slice_lines: int = 10_000
     fold: bool = True  # heartbeats go into bundles
+    half_lines: bool = False
     slice_bytes: int = 8 << 20
     poll_seconds: float = 0.5
     patience_seconds: float = 3.0

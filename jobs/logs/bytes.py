@@ -71,6 +71,11 @@ class LogBytes(AbstractContextManager["LogBytes"]):
         """Whether the damage is one of reading, which another attempt may not meet."""
         return self.damage.startswith(READING_FAILED)
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether a writer may still append to it: it is a file of its own that is not compressed."""
+        return False
+
     def is_there(self) -> bool:
         """Whether there is a file, and it was the wanted log as long as it was read."""
         return self.signature != NO_FILE
@@ -174,6 +179,11 @@ class PlainBytes(LogBytes):
         self._start = start
         self._position = start
         self.wanted: Fingerprint | None = None  # the log that it has to be
+
+    @property
+    def can_grow(self) -> bool:
+        """Not in an archive."""
+        return isinstance(self._source, FileSource)
 
     def head(self) -> bytes:
         """The first bytes."""

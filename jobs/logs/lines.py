@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from jobs.logs.blocks import Block
 
 _FORGET_AFTER: Final = 5_000  # lines handed out
+_LOGGER: Final = re.compile(rb"\((?:[\w$]+\.)+[\w$]+\)\r?\Z")
+"""What a line of Kafka's own pattern ends with. Such a line is whole, though its line end is missing."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,17 @@ class LineBuffer:
         *,
         final: bool,
         limits: LineLimits,
+        half_lines: bool = True,
         judge: LineJudge | None = None,
         is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`final`: a last line without its end is a line. `judge`: knows what stands around lines. `is_elsewhere`: see Share."""
+        """`final`: a last line without its end is a line; without `half_lines` only a whole one is, or one in a file that cannot grow.
+
+        `judge`: knows what stands around lines. `is_elsewhere`: see Share.
+        """
         self.mark = mark
         self.final = final
+        self._half_lines = half_lines
         self._open_bytes = open_bytes
         self._limits = limits
         self._judge = judge
@@ -102,6 +110,14 @@ class LineBuffer:
         """Why the file ends where it does, if it should not."""
         return self.source.damage if self.source is not None and self._at_end else ""
 
+    @property
+    def waits(self) -> bool:
+        """Whether the file ends with a line that is handed out when its end is there."""
+        return self._at_end and bool(self._rest)
+
+    def _is_whole(self, source: LogBytes) -> bool:
+        return not source.can_grow or _LOGGER.search(self._rest) is not None
+
     def load(self, wanted: int = 0) -> bool:
         """Reads ahead until there are `wanted` lines, and at least one more than before; False at the end of what can be read."""
         if self.source is None and not self._at_end:
@@ -114,7 +130,7 @@ class LineBuffer:
                 self._take_block(block)
                 continue
             self._at_end = True
-            if self.final and self._rest and self.source.is_there():
+            if self.final and self._rest and self.source.is_there() and (self._half_lines or self._is_whole(self.source)):
                 if self._rest_dropped:
                     self._dropped[len(self.lines)] = self._rest_dropped
                 rest, self._rest, self._rest_dropped = self._rest, b"", 0

@@ -45,18 +45,21 @@ class LogReader:
         *,
         judge: Callable[[Mark], LineJudge] = BrokerJudge,
         final: bool = True,
+        half_lines: bool = True,
         tolerance_ms: int = TOLERANCE_MS,
         limits: LineLimits = LINE_LIMITS,
         is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Begins at `mark`, or at the start. `final`: a last line without its end is a line. `is_elsewhere`: see Share (survey)."""
+        """Begins at `mark`, or at the start. `final`, `half_lines`: of a last line without its end. `is_elsewhere`: see Share (survey)."""
         self.mark = replace(mark, groups=dict(mark.groups), levels=dict(mark.levels)) if mark else Mark()
         self._times = times
         self._open = open_bytes
         self._judge = judge(self.mark)
         self._tolerance_ms = tolerance_ms
         self._fold = False
-        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere)
+        self._buffer = LineBuffer(
+            open_bytes, self.mark, final=final, half_lines=half_lines, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere
+        )
         self._seconds: list[int] = []
 
     def close(self) -> None:
@@ -67,6 +70,11 @@ class LogReader:
     def source(self) -> LogBytes | None:
         """The file, if it is open."""
         return self._buffer.source
+
+    @property
+    def waits(self) -> bool:
+        """Whether the file ends with a line that has no end yet, and that waits for it."""
+        return self._buffer.waits
 
     @property
     def complete(self) -> bool:

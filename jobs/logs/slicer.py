@@ -225,6 +225,7 @@ class Slicer:
                 self.troubles.damaged[stream.file.path] = source.damage
             elif stream.view.share is None:
                 self.troubles.damaged.pop(stream.file.path, None)
+            self.troubles.note_half(stream.file.path, waits=stream.reader.waits and not self.follows)
             if stream.reader.complete and not source.may_recover:
                 stream.read_whole = source.signature
         stream.note_tail()
@@ -247,6 +248,7 @@ class Slicer:
             stream.mark,
             judge=judge,
             final=not self.follows or stream.end is not None,
+            half_lines=self.settings.half_lines,
             tolerance_ms=self.settings.tolerance_ms,
             limits=self.settings.limits,
             is_elsewhere=stream.view.share.is_elsewhere if stream.view.share is not None else None,

@@ -10,6 +10,7 @@ from jobs.common.text import many, some
 
 _NAMED: Final = 3  # files of one reason that are named; the others are counted
 
+_HALF: Final = "read but for the last line"
 _SHORTER: Final = "with a lost end"
 GONE: Final = "gone before the end was read"
 DEAD_LINK: Final = "a link to a file that is not there"
@@ -22,6 +23,7 @@ class Troubles:
         self.tell = tell
         self.unread: dict[Path, str] = {}  # files that cannot be read
         self.damaged: dict[Path, str] = {}  # files that were read up to a damage
+        self.half: dict[Path, str] = {}  # files whose last line has no end yet
         self.lost: dict[Path, str] = {}  # files that lost lines after these had been read
 
     def at_scan(self, unread: Mapping[Path, str]) -> None:
@@ -37,13 +39,24 @@ class Troubles:
         for told in by_reason(_SHORTER, {path: self.lost[path]}):
             self.tell(told)
 
+    def note_half(self, path: Path, *, waits: bool) -> None:
+        """Takes whether a file ends with a line that waits for its end."""
+        self.half.pop(path, None)
+        if waits:
+            self.half[path] = "its line end is not there yet, and the next run reads it"
+
     def __len__(self) -> int:
         """How many files were not read, or not to their ends."""
         return len(self.unread.keys() | self.damaged.keys())
 
     def summary(self) -> list[str]:
         """A line for each reason."""
-        troubles = {"not read": self.unread, "read up to a damage": self.damaged, _SHORTER: self.lost}
+        troubles = {
+            "not read": self.unread,
+            "read up to a damage": self.damaged,
+            _SHORTER: self.lost,
+            "read but for the last line": self.half,
+        }
         return [line for what, files in troubles.items() for line in by_reason(what, files)]
 
 

@@ -60,6 +60,7 @@ class Feeder:
                 tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,
                 fold=True,
+                half_lines=settings.half_lines,
                 unwrap=Unwrapper(layouts_named(settings.log_format, settings.log_formats)),
             ),
             find=lambda root: sorted([*_outside(discover(root), own), *(discover(also) if also is not None else ())]),

@@ -1,11 +1,16 @@
-"""Files that are no longer what was read of them: lines that were read are gone, or another log lies there that begins alike."""
+"""Ends of files: they grow between runs, lose lines that were read, or another log that begins alike lies there.
+
+A last line without its end waits for it, unless it is whole or its file cannot grow.
+"""
+
+import gzip
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.logs.spool import Spool, SpoolSettings
-from tests.logs.log_makers import coordinator, other, write
+from tests.logs.log_makers import coordinator, other, request, write
 from tests.logs.spooling import Consumer, run
 
 BANNER = b"\n".join(b"\tlog.flush.interval.%03d = 9223372036854775807" % i for i in range(100))
@@ -93,3 +98,44 @@ def test_a_log_that_takes_the_place_of_another_with_the_same_banner_is_read_from
     consumer.take(tmp_path / "out")
     assert reports
     assert texts(consumer, 350) == another[1:]
+
+
+LINES = [request(0), *((coordinator if i % 3 else other)(i) for i in range(1, 40))]
+TEXT = b"".join(line + b"\n" for line in LINES)
+HALF, WHOLE = b" INFO [GroupCoordinator id=1] Stabilized gr", coordinator(0)[24:]
+
+
+def kept(consumer):
+    return [(row["position"], row["text"]) for row in consumer.of("line")]
+
+
+@given(st.lists(st.integers(1, len(TEXT)), max_size=4))
+@example([len(TEXT) - 1])
+@example([TEXT.index(b"\n") - 5, TEXT.index(b"\n")])
+def test_runs_over_a_growing_log_keep_what_one_run_keeps(tmp_path_factory, cuts):
+    folder = tmp_path_factory.mktemp("grows")
+    whole, grown = Consumer(), Consumer()
+    write(folder / "whole/b/server.log", LINES)
+    run(folder / "whole", folder / "out", whole, half_lines=False)
+    path = folder / "in/b/server.log"
+    path.parent.mkdir(parents=True)
+    for cut in [*sorted(cuts), len(TEXT)]:
+        path.write_bytes(TEXT[:cut])
+        run(folder / "in", folder / "grown", grown, half_lines=False)
+    assert kept(grown) == kept(whole)
+    assert sum(grown.counts().values()) == len(LINES)
+    assert not grown.faults()
+
+
+@pytest.mark.parametrize(("name", "end", "waits"), [("a.log", HALF, True), ("a.log", WHOLE, False), ("a.log.gz", HALF, False)])
+def test_a_half_line_is_told_until_its_end_is_there(tmp_path, name, end, waits):
+    line = coordinator(99)[:24] + end
+    path = tmp_path / "in/b" / name
+    path.parent.mkdir(parents=True)
+    data = TEXT + line
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    told = [f"1 file read but for the last line: its line end is not there yet, and the next run reads it: {path}"]
+    for _ in range(2):
+        s = Spool(tmp_path / "in", tmp_path / "out", settings=SpoolSettings(half_lines=False))
+        list(s.slices())
+        assert (s.troubles.summary(), len(s.troubles)) == (told if waits else [], 0)
