@@ -51,6 +51,8 @@ class Refusal:
     # The bytes of a record of __consumer_offsets are not what a coordinator writes; the detail says where.
     UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
     UNKNOWN_STATE: Final = "UNKNOWN_STATE"  # an answer to a poll names a state that Kafka's groups do not have
+    # No line: records of the topic that had been deleted before they were read, as `--accept-loss` allows; the detail counts them.
+    RECORDS_DELETED: Final = "RECORDS_DELETED"
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"  # no known release of Kafka writes this line of a group coordinator's logger
 
 

@@ -69,7 +69,8 @@ def write_batch(
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[names.REPEATED]).as_py() or 0))
 
 
-def _unpacked(packets: pa.Table) -> pa.Table:
+def unpacked(packets: pa.Table) -> pa.Table:
+    """The rows of PARSED in PACKETS."""
     tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
     every = ARROW.empty_table()
     return pa.concat_tables([every, *tables], promote_options="default").select(every.column_names)
@@ -86,7 +87,7 @@ class LineWriter:
 
     def __call__(self, packets: DataFrame, batch_id: int, **options: Any) -> None:
         """Writes a batch, as Spark calls it. `options`: further arguments of `write_batch`."""
-        self.write(_unpacked(packets.toArrow()), batch_id, tasks_as_workers(packets.sparkSession), **options)
+        self.write(unpacked(packets.toArrow()), batch_id, tasks_as_workers(packets.sparkSession), **options)
 
     def write(self, rows: pa.Table, batch_id: int, workers: Workers, **options: Any) -> None:
         """Writes a batch. `workers`: who parses and writes its parts."""

@@ -20,10 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
 from jobs.common.stores import Place
+from jobs.common.text import many
 from jobs.parsing.batch import LOG, Admission
+from jobs.parsing.rows import ARROW, QUARANTINE, UNKNOWN_SOURCE, Refusal
 from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.part_tasks import PACKETS, parsed_packets_of_topic
+from jobs.pipeline.parts import tasks_as_workers
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic_input import TopicInput, java_settings, records_at_once
 from schemas.names import CLOCK, INGEST_TOPIC, REPEATED
@@ -91,8 +94,11 @@ class TopicWriter:
     def __call__(self, packets: DataFrame, batch_id: int) -> None:
         """Writes a batch, as Spark calls it."""
         gate = self._gate(batch_id - 1)
-        partitions = partitions_of(self._checkpoint, batch_id)
-        self._write(packets, batch_id, gatekeeper=lambda summary: admit(gate, summary, partitions))
+        ends = offsets_of(self._checkpoint, batch_id)
+        rows = ingest.unpacked(packets.toArrow())
+        rows = pa.concat_tables([rows, _deleted(rows, offsets_of(self._checkpoint, batch_id - 1) if batch_id else {}, ends)])
+        workers = tasks_as_workers(packets.sparkSession)
+        self._write.write(rows, batch_id, workers, gatekeeper=lambda summary: admit(gate, summary, len(ends)))
         self._keep(gate, batch_id)
 
     def _gate(self, batch_id: int) -> Gate:
@@ -113,10 +119,24 @@ class TopicWriter:
         return self._states / f"{batch_id:09d}.msgpack"
 
 
-def partitions_of(checkpoint: Place, batch_id: int) -> int:
-    """Partitions that the topic had when a batch was made, by the offsets that Spark wrote for it."""
-    offsets = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
-    return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
+def offsets_of(checkpoint: Place, batch_id: int) -> dict[int, tuple[str, int]]:
+    """Topic and next offset of each partition after a batch, as Spark wrote them before it."""
+    written = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
+    return {int(number): (topic, offset) for topic, partitions in written.items() for number, offset in partitions.items()}
+
+
+def _deleted(rows: pa.Table, starts: Mapping[int, tuple[str, int]], ends: Mapping[int, tuple[str, int]]) -> pa.Table:
+    """A row of PARSED for each partition whose first records of a batch are gone from the topic: it counts them as refused."""
+    offsets = pc.bit_wise_and(rows["place"], (1 << topic_records.PLACE_BITS) - 1)
+    read = pa.table({"partition": pc.shift_right(rows["place"], topic_records.PLACE_BITS), "offset": offsets})
+    firsts = {row["partition"]: row["offset_min"] for row in read.group_by("partition").aggregate([("offset", "min")]).to_pylist()}
+    lost = []
+    for number, (topic, start) in sorted(starts.items()):
+        if count := firsts.get(number, ends.get(number, (topic, start))[1]) - start:
+            what = f"{Refusal.RECORDS_DELETED}: {many(count, 'record')} of the topic had been deleted before they were read"
+            log = {"cluster": "", "broker": "", "origin": f"{topic}-{number}", "position": start}
+            lost.append(log | {"source": UNKNOWN_SOURCE, "verdict": QUARANTINE, "refusal": what, "lines": count})
+    return pa.Table.from_pylist(lost, schema=ARROW)
 
 
 def admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:

@@ -188,12 +188,16 @@ def test_what_no_shipper_wrote_and_what_the_topic_dropped_before_it_was_read(spa
     ship(broker, logs / "one" / "broker-2", "one", "broker-2", topic, tmp_path / "state-2.json")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     ends = [TopicPartition(topic, number, -1) for number in range(PARTITIONS)]
-    for deleted in admin.delete_records(ends).values():
-        deleted.result(30)
+    lows = {partition.partition: deleted.result(30).low_watermark for partition, deleted in admin.delete_records(ends).items()}
     ship(broker, logs / "one" / "broker-2", "three", "broker-2", topic, tmp_path / "state-3.json")
     with pytest.raises(QueryFailedError, match="--accept-loss"):
         run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
-    assert run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic, accept_loss=True)).added["events"] > 500
+    done = run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic, accept_loss=True))
+    assert done.added["events"] > 500
+    lost = [row for row in table_rows(tmp_path / "lake" / "quarantine") if row["reason"].startswith("RECORDS_DELETED")]
+    deleted = {f"{topic}-{number}": low for number, low in lows.items()}
+    assert {row["origin"]: row["position"] + int(row["reason"].split()[1].replace(",", "")) for row in lost} == deleted
+    assert sum(int(row["reason"].split()[1].replace(",", "")) for row in lost) == done.added["quarantined"] > 0
 
 
 def test_records_that_wait_are_counted_and_a_topic_that_was_made_again_is_another_one(spark, broker, logs, tmp_path):

@@ -44,6 +44,7 @@ _STEPS: Final = {
     "NO_GROUP": "no line of that client names its group. Put the log into a folder that bears its name, logs/clients/GROUP/app.log, and"
     " explain logs/",
     "OLD_FORMAT": "Kafka 0.9 to 0.11 logs requests without their answers: server.log tells more",
+    "RECORDS_DELETED": "the retention of the topic is shorter than the pipeline's pause: what happened in these records is not known",
     "LOGGED_WITHOUT_BODY": "the request log was switched on while such a request was in flight",
 }
 
