@@ -18,7 +18,8 @@ _STYLE: Final = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
 _DEFAULT_REGION: Final = "us-east-1"
 PATIENCE: Final = "REBALANCE_STORE_SECONDS"
 _PATIENCE_SECONDS: Final = 60
-_LONGEST_PAUSE_SECONDS: Final = 1  # between two tries
+_READERS_SECONDS: Final = 3
+LONGEST_PAUSE_SECONDS: Final = 1  # between two tries
 _OF_PROFILE: Final = {name: name.upper() for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")} | {
     "region": REGION,
     "endpoint_url": ENDPOINT,
@@ -73,11 +74,16 @@ def be_patient() -> None:
         forget()
 
 
+def patience_seconds() -> float:
+    """How long this process repeats a request that a store did not answer."""
+    return float(os.environ.get(PATIENCE, _READERS_SECONDS))
+
+
 def _retries() -> Any:
     """How long obstore repeats a request. None: as it wants to, which is 2 to 4 s if nothing answers."""
     if PATIENCE not in os.environ:
         return None
-    backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=_LONGEST_PAUSE_SECONDS), "base": 2}
+    backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=LONGEST_PAUSE_SECONDS), "base": 2}
     return {"max_retries": 1_000, "retry_timeout": timedelta(seconds=float(os.environ[PATIENCE])), "backoff": backoff}
 
 
@@ -86,7 +92,7 @@ def delta_options() -> dict[str, str]:
     options = {"aws_region": str(config()["region"]), "aws_allow_http": str(is_plain_http()).lower()}
     if PATIENCE in os.environ:
         options |= {"max_retries": "1000", "retry_timeout": f"{os.environ[PATIENCE]}s"}
-        options |= {"backoff_config.max_backoff": f"{_LONGEST_PAUSE_SECONDS}s"}
+        options |= {"backoff_config.max_backoff": f"{LONGEST_PAUSE_SECONDS}s"}
     return options
 
 

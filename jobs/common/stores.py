@@ -11,11 +11,13 @@ import io
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar
 
 from jobs.common import store_clients
 from jobs.common.errors import StoreError, UserError
@@ -35,6 +37,16 @@ _OF_MACHINES: Final = "169.254.169.254"
 _NO_CREDENTIALS: Final = "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 _ARROWS: Final = re.compile("\x1b\\[[0-9;]*m|\u21b3")
 _REASON: Final = re.compile(r"(<Message>.*?</Message>|error sending request|failed to load.*)")
+
+
+_PASSES: Final = re.compile(
+    r"(?i)error sending request|response body|decoding|connection|timed? ?out|reset|InternalError|SlowDown|broken pipe"
+)
+"""What clients say where the store may do the next time what it did not do now."""
+_DELTA_RS: Final = "_internal"
+"""The module of delta-rs's own errors."""
+_FIRST_PAUSE_SECONDS: Final = 0.1
+T = TypeVar("T")
 
 
 class Stat(NamedTuple):
@@ -117,18 +129,15 @@ class StorePath:
 
     def is_dir(self) -> bool:
         """Whether there is an object below it."""
-        with told(self):
-            return any(True for _ in self.client().list(f"{self.key}/", chunk_size=1))
+        return asked(self, lambda: any(True for _ in self.client().list(f"{self.key}/", chunk_size=1)))
 
     def stat(self) -> Stat:
         """Size and date. FileNotFoundError: there is no such object."""
-        with told(self):
-            return self._known or Stat(self.client().head(self.key)["size"])
+        return self._known or asked(self, lambda: Stat(self.client().head(self.key)["size"]))
 
     def iterdir(self) -> Iterator[StorePath]:
         """The objects and prefixes one part below, by name."""
-        with told(self):
-            found = self.client().list_with_delimiter(f"{self.key}/")
+        found = asked(self, lambda: self.client().list_with_delimiter(f"{self.key}/"))
         folders = [StorePath(self.bucket, prefix) for prefix in found["common_prefixes"]]
         objects = [StorePath(self.bucket, entry["path"], Stat(entry["size"])) for entry in found["objects"]]
         yield from sorted([*folders, *(one for one in objects if one != self)])  # S3A marks folders by empty objects of their names
@@ -152,8 +161,7 @@ class StorePath:
 
     def read_bytes(self) -> bytes:
         """The object. FileNotFoundError: there is none."""
-        with told(self):
-            return self.client().get(self.key).bytes().to_bytes()
+        return asked(self, lambda: self.client().get(self.key).bytes().to_bytes())
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The object as a text."""
@@ -162,8 +170,7 @@ class StorePath:
     def write_bytes(self, data: bytes) -> int:
         """Writes or replaces the object. LeaseLostError: another process works there."""
         check_guards(self)
-        with told(self):
-            self.client().put(self.key, data)
+        asked(self, lambda: self.client().put(self.key, data))
         return len(data)
 
     def touch(self) -> None:
@@ -173,8 +180,8 @@ class StorePath:
     def unlink(self, *, missing_ok: bool = False) -> None:  # noqa: ARG002 - to delete what is missing is no error of a store
         """Deletes the object."""
         check_guards(self)
-        with told(self), suppress(FileNotFoundError):
-            self.client().delete(self.key)
+        with suppress(FileNotFoundError):
+            asked(self, lambda: self.client().delete(self.key))
 
     def open(self, mode: str = "rb") -> BinaryIO:
         """The object as a file: to read all of it, or to write it when the file is closed."""
@@ -230,9 +237,9 @@ def remove_tree(place: Place) -> None:
         shutil.rmtree(place, ignore_errors=True)
         return
     check_guards(place)
-    with told(place):
-        for page in place.client().list(f"{place.key}/"):
-            place.client().delete([entry["path"] for entry in page])
+    pages = asked(place, lambda: list(place.client().list(f"{place.key}/")))
+    for page in pages:
+        asked(place, partial(place.client().delete, [entry["path"] for entry in page]))
 
 
 def copy_tree(source: Place, target: Place, *, without: Callable[[str], bool] = lambda _: False) -> None:
@@ -256,20 +263,36 @@ def readable(place: Place) -> Any:
     return store_clients.filesystem().open(f"{place.bucket}/{place.key}", "rb")
 
 
-@contextmanager
-def told(place: Place) -> Iterator[None]:
-    """StoreError: says in a line what a store refuses, or that it cannot be reached, whichever client says so. A disk is no store."""
-    try:
-        yield
-    except (FileNotFoundError, UserError):
-        raise
-    except Exception as error:
-        if isinstance(place, Path) or not (type(error).__module__.startswith("obstore") or isinstance(error, OSError)):
+def asked(place: Place, ask: Callable[[], T]) -> T:
+    """What a store answers, whichever client asks. A disk is asked once.
+
+    What failed is repeated while this process is patient, if the store may do it yet; so a change first looks whether it was made.
+    StoreError: says in a line what the store refuses, or that it cannot be reached. Other errors of delta-rs are about a table.
+    """
+    until, pause = time.monotonic() + store_clients.patience_seconds(), _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return ask()
+        except (FileNotFoundError, UserError):
             raise
-        words = " ".join(_ARROWS.sub(" ", str(error)).split())
-        reason = re.sub("</?Message>", "", found[1]) if (found := _REASON.search(words)) else words
-        reason = _NO_CREDENTIALS if _OF_MACHINES in words else reason
-        raise StoreError(errno.EIO, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)", str(place)) from error
+        except Exception as error:
+            client = type(error).__module__.partition(".")[0]
+            if isinstance(place, Path) or not (client in {"obstore", _DELTA_RS} or isinstance(error, OSError)):
+                raise
+            words = " ".join(_ARROWS.sub(" ", str(error)).split())
+            passes = _PASSES.search(words) is not None
+            if client == _DELTA_RS and not passes:
+                raise
+            if not passes or time.monotonic() > until:
+                raise _refusal(place, words) from error
+        time.sleep(pause)
+        pause = min(2 * pause, store_clients.LONGEST_PAUSE_SECONDS)
+
+
+def _refusal(place: Place, words: str) -> StoreError:
+    reason = re.sub("</?Message>", "", found[1]) if (found := _REASON.search(words)) else words
+    reason = _NO_CREDENTIALS if _OF_MACHINES in words else reason
+    return StoreError(errno.EIO, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)", str(place))
 
 
 def delta_options(place: Place) -> dict[str, str] | None:

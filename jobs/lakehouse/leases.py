@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from jobs.common import store_clients
 from jobs.common.errors import UserError
-from jobs.common.stores import StorePath, guarded, told
+from jobs.common.stores import StorePath, asked, guarded
 
 LEASE_SECONDS: Final = 30.0
 _RENEWALS: Final = 3  # within a lease
@@ -77,6 +77,13 @@ class Lease:
                 told = True
             time.sleep(min(_LOOK_SECONDS, self._seconds / 4))
         return True
+
+    def try_conditions(self) -> None:
+        """UserError: the store writes what it has to refuse, so that nothing here keeps two processes apart."""
+        if self._put({"free": True}, None) is not None:
+            raise UserError(
+                f"{self._place.parent}: this store ignores If-None-Match, by which processes keep out of each other's way (docs/stores.md)"
+            )
 
     def keep(self) -> None:
         """Renews the lease until `release`, in a thread."""
@@ -137,22 +144,32 @@ class Lease:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         mode = "create" if tag is None else {"e_tag": tag}
-        with told(self._place), suppress(AlreadyExistsError, PreconditionError, FileNotFoundError):
-            return self._place.client().put(self._place.key, json.dumps(entry).encode(), mode=mode)["e_tag"]  # type: ignore[arg-type]
-        return None
+
+        def put() -> str | None:
+            with suppress(AlreadyExistsError, PreconditionError, FileNotFoundError):
+                return self._place.client().put(self._place.key, json.dumps(entry).encode(), mode=mode)["e_tag"]  # type: ignore[arg-type]
+            return None
+
+        return asked(self._place, put)
 
 
 def read(place: StorePath) -> tuple[dict[str, object], str | None]:
     """What a lease says, and the tag of its object; None: there is none."""
-    with told(place), suppress(FileNotFoundError):
+
+    def get() -> tuple[bytes, str | None]:
         found = place.client().get(place.key)
-        return json.loads(bytes(found.bytes()) or b'{"free": true}'), found.meta["e_tag"]  # empty: copied with a lakehouse from a disk
+        return bytes(found.bytes()), found.meta["e_tag"]
+
+    with suppress(FileNotFoundError):
+        entry, tag = asked(place, get)
+        return json.loads(entry or b'{"free": true}'), tag  # empty: copied with a lakehouse from a disk
     return {}, None
 
 
 @contextmanager
 def held(places: Sequence[StorePath], busy: str, seconds: float | None = None) -> Iterator[None]:
     """Holds leases. UserError with the text `busy`: another process holds one. Writes below their folder fail once one is lost."""
+    store_clients.be_patient()
     leases = [Lease(place, seconds) for place in places]
     for lease in leases[1:]:
         lease.look()  # those of a process that was killed run out side by side
@@ -161,9 +178,10 @@ def held(places: Sequence[StorePath], busy: str, seconds: float | None = None) -
             if not lease.take():
                 raise UserError(busy)
             stack.callback(lease.release)
+            if lease is leases[0]:
+                lease.try_conditions()
             lease.keep()
             stack.enter_context(guarded(place.parent, lease.check))
-        store_clients.be_patient()
         yield
 
 

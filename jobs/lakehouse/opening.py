@@ -11,7 +11,7 @@ from typing import Final
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from jobs.common.stores import Place, StorePath, delta_options, told
+from jobs.common.stores import Place, StorePath, asked, delta_options
 
 
 def is_table(path: Place) -> bool:
@@ -22,8 +22,7 @@ def is_table(path: Place) -> bool:
 
 def opened(path: Place, version: int | None = None) -> DeltaTable:
     """A table, by default as it is now. TableNotFoundError: there is none."""
-    with told(path):
-        return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+    return asked(path, lambda: DeltaTable(str(path), version=version, storage_options=delta_options(path)))
 
 
 class _Kept:
@@ -45,7 +44,7 @@ class _Kept:
                 self._table = opened(self._path)
                 self._done_at = -1
             else:
-                self._table.update_incremental()
+                asked(self._path, self._table.update_incremental)
             self._commit = self._newest(self._table)
             yield self._table
 
@@ -64,7 +63,7 @@ class _Kept:
         if table.version() != self._done_at:  # another than this process has committed
             self._done, self._done_at = {}, table.version()
         if app_id not in self._done:
-            self._done[app_id] = table.transaction_version(app_id)
+            self._done[app_id] = asked(self._path, lambda: table.transaction_version(app_id))
         return self._done[app_id]
 
     def noted(self, table: DeltaTable, app_id: str, version: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
 
-from jobs.common.stores import Place, StorePath, check_guards, delta_options
+from jobs.common.stores import Place, StorePath, asked, check_guards, delta_options
 from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile
 
@@ -58,8 +59,8 @@ def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration:
         table = opening.opened(path)
     except TableNotFoundError:
         path.mkdir(parents=True, exist_ok=True)
-        options = delta_options(path)
-        DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration), storage_options=options)
+        create = partial(DeltaTable.create, storage_options=delta_options(path), configuration=dict(configuration))
+        asked(path, lambda: create(str(path), wanted, mode="ignore", name=name))
         table = opening.opened(path)
     known = {field.name for field in table.schema().fields}
     if added := [field for field in wanted.fields if field.name not in known]:
@@ -73,22 +74,24 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
     `files`: files that others wrote. They come before the rows, and track reads them in that order: the rows have the clocks, and a clock
     must not overtake the events before it. ValueError: the rows do not fit the table.
     """
-    own: AddedFile | None = None
-    for _ in range(2):
+    own: list[AddedFile] = []
+
+    def commit_unless_done() -> bool:
         own_table = opening.kept(path)
         with own_table.current() as table:
             done = own_table.last_version(table, app_id)
             if done is not None and done >= version:
                 return False
-            own = own or _written(path, rows, arrow_schema(table), BatchFile(app_id, version, LAST))
-            try:
-                commit(path, table, [*files, *([own] if own is not None else [])], {app_id: version})
-            except CommitFailedError as error:  # perhaps by another process that had this very version to write
-                failed = error
-            else:
-                own_table.noted(table, app_id, version)
-                return True
-    raise failed
+            if not own and (made := _written(path, rows, arrow_schema(table), BatchFile(app_id, version, LAST))) is not None:
+                own.append(made)
+            commit(path, table, [*files, *own], {app_id: version})
+            own_table.noted(table, app_id, version)
+            return True
+
+    try:
+        return asked(path, commit_unless_done)
+    except CommitFailedError:  # perhaps by another process that had this very version to write
+        return asked(path, commit_unless_done)
 
 
 def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transactions: Mapping[str, int]) -> None:

@@ -14,7 +14,8 @@ from jobs.common import store_clients, stores
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole, written
 from jobs.common.stores import StorePath, copy_tree, place_of, readable, remove_tree
-from jobs.lakehouse import tables
+from jobs.lakehouse import leases, tables
+from jobs.lakehouse.reader import table_rows
 from tests.lab.store_proxy import Fault, StoreProxy
 from tests.waiting import wait_until
 
@@ -166,3 +167,33 @@ def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store,
             proxy.fail_every = 0
             assert mark.result() == 1
             assert rows.result()
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+def test_one_request_in_eleven_may_fail_and_all_is_done_once(store, on_store, monkeypatch, fault):
+    """Lists, reads and writes, and the making of tables and rows: also where the answer is cut, or lost after all was done."""
+    with StoreProxy(store.endpoint, faults=[fault]) as proxy:
+        proxy.hang, proxy.fail_every = 0.2, 11
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        monkeypatch.setenv(store_clients.PATIENCE, "600")
+        store_clients.forget()
+        with leases.held([on_store / "_lock"], "busy"):
+            table = tables.ensure_table(on_store, "numbers", StructType([StructField("number", IntegerType())]))
+            for number in range(6):
+                tables.append(table, pa.table({"number": pa.array([number], pa.int32())}), "test", number)
+                (on_store / "files" / str(number)).write_bytes(b"%d" % number)
+        assert [path.read_bytes() for path in (on_store / "files").glob("*")] == [b"%d" % number for number in range(6)]
+        assert fault in {one.fault for one in proxy.requests()}
+    monkeypatch.undo()
+    store_clients.forget()
+    assert sorted(row["number"] for row in table_rows(table)) == list(range(6))
+
+
+def test_a_store_that_ignores_conditions_is_refused(store, on_store, monkeypatch):
+    with StoreProxy(store.endpoint) as proxy:
+        proxy.ignores_conditions = True
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        store_clients.forget()
+        with pytest.raises(UserError, match="this store ignores If-None-Match"), leases.held([on_store / "_lock"], "busy"):
+            pass
+    store_clients.forget()

@@ -24,7 +24,7 @@ from yarl import URL
 
 _STORE_SECONDS = 60  # so long the store may take for an answer
 _OF_ONE_HOP = {"connection", "keep-alive", "transfer-encoding", "expect"}
-_UNAVAILABLE = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+_ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>{}</Message></Error>"
 
 
 class Fault(Enum):
@@ -33,6 +33,15 @@ class Fault(Enum):
     UNAVAILABLE = "the store answers 503 and does nothing"
     CUT_BEFORE = "the connection ends, and nothing was done"
     CUT_AFTER = "the connection ends, and all was done: only the answer is lost"
+    CUT_AMID = "the connection ends in the middle of the answer"
+    FAILED = "the store answers 500 and does nothing"
+    HANGS = "nothing is answered for a while, then the connection ends, and nothing was done"
+
+
+_REFUSED = {
+    Fault.UNAVAILABLE: (503, _ERROR.format("SlowDown", "Please reduce your request rate.").encode()),
+    Fault.FAILED: (500, _ERROR.format("InternalError", "We encountered an internal error. Please try again.").encode()),
+}
 
 
 class Request(NamedTuple):
@@ -56,6 +65,8 @@ class StoreProxy:
     def __init__(self, target, *, delay=0.0, fail_every=0, faults=tuple(Fault)):
         """`target`: the store's endpoint. `delay`: seconds for each request. `fail_every`: one of so many fails, in turn by `faults`."""
         self.delay, self.fail_every, self.faults = delay, fail_every, faults
+        self.hang = 2.0  # seconds
+        self.ignores_conditions = False  # a write that the store refuses, because its condition does not hold, seems done
         self.endpoint = ""  # the URL for clients, once it listens
         self._target = target
         self._requests = []
@@ -114,12 +125,19 @@ class StoreProxy:
         fault = self._next_fault()
         await asyncio.sleep(self.delay)
         answer = None
-        if fault is Fault.UNAVAILABLE:
-            answer = web.Response(status=503, body=_UNAVAILABLE, content_type="application/xml")
+        if fault in _REFUSED:
+            status, body = _REFUSED[fault]
+            answer = web.Response(status=status, body=body, content_type="application/xml")
+        elif fault is Fault.HANGS:
+            await asyncio.sleep(self.hang)
         elif fault is not Fault.CUT_BEFORE:
             with suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):  # a store that is down cuts the connection too
                 answer = await self._ask_store(request, body)
-        if fault is Fault.CUT_AFTER:
+        if self.ignores_conditions and answer is not None and answer.status in {409, 412}:
+            answer = web.Response(headers={"ETag": '"another"'})
+        if fault is Fault.CUT_AMID and answer is not None:
+            await _begin(request, answer)
+        if fault in {Fault.CUT_AFTER, Fault.CUT_AMID}:
             answer = None
         path, _, query = request.raw_path.partition("?")
         self._requests.append(Request(request.method, unquote(path), unquote(query), answer.status if answer else 0, fault))
@@ -138,6 +156,13 @@ class StoreProxy:
         url = URL(self._target + request.raw_path, encoded=True)  # as it was signed
         async with self._store.request(request.method, url, headers=headers, data=body, allow_redirects=False) as answer:
             return web.Response(status=answer.status, headers=_to_pass_on(answer), body=await answer.read())
+
+
+async def _begin(request, answer):
+    """Sends the first half of an answer."""
+    begun = web.StreamResponse(status=answer.status, headers={**answer.headers, "Content-Length": str(len(answer.body))})
+    await begun.prepare(request)
+    await begun.write(answer.body[: len(answer.body) // 2])
 
 
 def _to_pass_on(message):
