@@ -50,7 +50,7 @@ class QuestionReader(TableReader):
     """
 
     def __init__(self, folder: Place, *, keeps: bool = False, alone: bool = False) -> None:
-        super().__init__(folder, tables=(), alone=alone)
+        super().__init__(folder, tables=(), alone=alone, keeps=keeps)
         self._keeps = keeps or self.small
         self.newest: dict[str | None, datetime] = {}  # the newest time, by cluster: nearly every question asks for it
         self._views: set[str] = set()

@@ -26,7 +26,7 @@ from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.common.places import own_query
-from jobs.common.stores import Place
+from jobs.common.stores import Place, is_store
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
@@ -95,7 +95,7 @@ def prove_rows(lakehouse: Place | QuestionReader, rows: Sequence[Row], inputs: S
     """Rows that have an id and evidence, each with its lines: each log is read once. EvidenceError: there are no logs."""
     if not rows:
         return []
-    reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
+    reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse, keeps=is_store(lakehouse))
     files = files_of(inputs)
     if not inputs:
         raise EvidenceError("the lakehouse does not record where its logs are: give --input DIR, the input of `rebalance run`")

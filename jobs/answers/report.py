@@ -21,7 +21,7 @@ from jobs.answers.incidents.bills import RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.places import own_query
-from jobs.common.stores import Place
+from jobs.common.stores import Place, is_store
 from jobs.common.times import EPOCH
 
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=timezone.utc)
@@ -83,7 +83,7 @@ class _Scoped:
     """Answers queries about what `scope` says. QuestionError: a time cannot be read, or none lies between both."""
 
     def __init__(self, lakehouse: Place | QuestionReader, scope: Scope) -> None:
-        self.reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
+        self.reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse, keeps=is_store(lakehouse))
         self.scope = scope
         self.since = self.until = None
         if scope.since or scope.until:

@@ -25,6 +25,8 @@ from schemas.names import GROUP_EVENTS, READABLE, TABLES, TIME
 
 _SMALL_BYTES: Final = 1 << 19
 """Of events whose lakehouse is read once, not by each query: some 10,000. With 60,000 a report takes as long either way."""
+_KEPT_BYTES: Final = 1 << 30
+"""The same where each read is a request to a store."""
 
 
 def check_events(folder: Place) -> int:
@@ -43,19 +45,21 @@ class TableReader:
 
     Views show times as UTC without a zone. `alone`: settings of its connection hold for no other reader of this process.
     Where there is little to read, one thread reads each table once: most of a query's time went into opening files and waking a second one.
+    `keeps`: there are many queries to come, so a table that lies in a store is read once, too.
     """
 
-    def __init__(self, folder: Place, tables: Collection[str] = TABLES, *, alone: bool = False) -> None:
+    def __init__(self, folder: Place, tables: Collection[str] = TABLES, *, alone: bool = False, keeps: bool = False) -> None:
         self.house = Lakehouse(folder)
         self.folder = folder
-        self.small = check_events(folder) <= _SMALL_BYTES
+        self.small = (size := check_events(folder)) <= _SMALL_BYTES
+        self._keeps_tables = self.small or (keeps and is_store(folder) and size <= _KEPT_BYTES)
         self.connection = _connect(folder, alone=alone, threads=1 if self.small else 2)
         self.tables = tuple(name for name in READABLE if name in tables and self.add_view(name))
 
     def add_view(self, name: str) -> bool:
         """Makes the view of one table. False: the lakehouse has no such table."""
         try:
-            create_view(self.connection, self.folder / name, keeps=self.small)
+            create_view(self.connection, self.folder / name, keeps=self._keeps_tables)
         except TableNotFoundError:
             return False
         return True
