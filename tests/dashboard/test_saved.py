@@ -13,10 +13,13 @@ from jobs.answers.attention_words import headline
 from jobs.answers.report import Scope, read_report
 from jobs.cli import entry
 from jobs.cli import report as command
-from jobs.common import exit_codes
+from jobs.common import exit_codes, store_clients
+from jobs.common.stores import copy_tree
 from jobs.common.times import EPOCH
+from jobs.lakehouse import reader
 from tests.dashboard import saved_page
 from tests.dashboard.saved_page import Page
+from tests.lab.store_proxy import StoreProxy
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
 
 pytestmark = pytest.mark.slow
@@ -295,3 +298,16 @@ def test_fail_on_tells_what_was_not_judged_from_what_is_well(lakehouse):
     write(lakehouse, transition("Stable", 0, 1))
     assert entry.main(arguments) == exit_codes.DONE
     assert entry.main([*arguments, "--since", "2027-01-01"]) == exit_codes.NOT_JUDGED
+
+
+def test_a_page_from_a_store_reads_each_table_once(recorded_lakehouse, store, on_store, monkeypatch):
+    """Its views are asked for each group: each would read the same parts of the same files again."""
+    copy_tree(recorded_lakehouse("recordings/kafka-4.2.0"), on_store, without=lambda name: name == "_checkpoints")
+    monkeypatch.setattr(reader, "_SMALL_BYTES", 0)  # where events are few, tables on a disk are read once, too
+    with StoreProxy(store.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        store_clients.forget()
+        page_of(on_store, limit=10)
+        assert proxy.counts()["GET"] <= 300
+    monkeypatch.undo()
+    store_clients.forget()
