@@ -171,7 +171,8 @@ MODEL_DIVERGENCE: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " Members could not reach their coordinator for up to {unheard}: session.timeout.ms had to be above {ms}, and was {limits}."
+    " {client} was last heard {unheard} before its coordinator could be reached again: session.timeout.ms had to be above {ms}, and was "
+    "{limit}."
 )
 SESSION_TOO_SHORT: Final = " {name} was too short for this{limits}; no line shows what it needed."
 AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave its partitions up."
