@@ -231,14 +231,18 @@ def _session_out_of_bounds(_: Emitter, event: Event) -> tuple[dict[str, str], di
 
 
 def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]]:
+    """Who asks may hold a place under an id that it has given up: such a client takes one place."""
     limit = len(g.view.members) if g.view.complete and g.view.open is None else 0  # in a join phase only those count that have rejoined
     refused = len(g.view.not_admitted)
+    asking = {(client_id, host) for client_id, host, _ in g.view.not_admitted if client_id}
+    others = sum((member.client_name(), member.client_host) not in asking for member in g.view.members.values())
+    wanted = max(limit + 1, others + refused)
     words = {
         "limit": f", {limit}" if limit else "",
         "asked": f" It is one of {refused} that asked and were refused." if refused > 1 else "",
-        "wanted": f" to {limit + refused} or more" if limit else "",
+        "wanted": f" to {wanted} or more" if limit else "",
     }
-    return words, {"group_max_size": limit or None, "refused_clients": refused, "wanted": limit + refused if limit else None}
+    return words, {"group_max_size": limit or None, "refused_clients": refused, "wanted": wanted if limit else None}
 
 
 _REFUSED_JOINS: Final[dict[int, tuple[catalogue.Text, Callable[[Emitter, Event], tuple[dict[str, str], dict[str, Any]]]]]] = {

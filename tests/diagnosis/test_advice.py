@@ -231,14 +231,16 @@ def test_the_bound_that_a_session_timeout_breaks(session_ms: int, says: str) -> 
 
 
 @where_requests_are_seen
-def test_how_large_a_group_is_that_is_too_large(evidence: str) -> None:
-    rows = refused(Error.GROUP_MAX_SIZE_REACHED, "x", "y").seen(evidence)
+@pytest.mark.parametrize(("asking", "wanted"), [(("x", "y"), 4), (("x", "a"), 3), (("a", "b"), 3)])
+def test_how_large_a_group_is_that_is_too_large(evidence: str, asking: tuple[str, str], wanted: int) -> None:
+    """A client that asks under a new id, while its old one has a place still, wants no second place."""
+    rows = refused(Error.GROUP_MAX_SIZE_REACHED, *asking).seen(evidence)
     first, second = (row for row in table(rows, "findings") if row["code"] == "GROUP_TOO_LARGE")
     assert first["message"].endswith("as many members as group.max.size allows, 2 (GROUP_MAX_SIZE_REACHED).")
     assert second["message"].endswith("It is one of 2 that asked and were refused.")
-    assert second["advice"] == "Run no more consumers than group.max.size allows, or raise it on the brokers to 4 or more."
+    assert second["advice"] == f"Run no more consumers than group.max.size allows, or raise it on the brokers to {wanted} or more."
     details = json.loads(second["details"])
-    assert (details["group_max_size"], details["refused_clients"], details["wanted"]) == (2, 2, 4)
+    assert (details["group_max_size"], details["refused_clients"], details["wanted"]) == (2, 2, wanted)
 
 
 # many rebalances, one fact
