@@ -258,7 +258,11 @@ LATE_COMMIT: Final = Text(
     "ERROR",
     "The coordinator refused a commit of the member with generation {sent_generation}: a rebalance had begun {generation}. The owner of "
     "those partitions may process the same records again.",
-    "The member is still in the group: its commit raced a rebalance. {act}",
+    "The member is still in the group: {how}. {act}",
+)
+RACED: Final = "its commit raced a rebalance"
+STALE_METADATA: Final = (
+    "its transaction has the metadata of an old generation (groupMetadata()), though it was heard with a later one before"
 )
 COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, and make the processing idempotent."
 """ZOMBIE_COMMIT of a client that is a member: it has joined again since, or was slow to learn of the rebalance."""

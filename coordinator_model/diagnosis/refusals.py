@@ -125,8 +125,11 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
 def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
     """A member committed what it no longer owns: the coordinator refused it, but the work was done twice."""
     if first_time(g, catalogue.ZOMBIE_COMMIT, event.member_id, event.generation):
-        present = event.member_id in g.view.members
+        member = g.view.members.get(event.member_id)
+        present = member is not None
         ended = None if present else ended
+        knew = member is not None and any(at_ms < member.seen_ms and number > event.generation for at_ms, number in g.view.made)
+        stale = knew and event.kind == TXN_OFFSET_COMMIT
         details = {"sent_generation": event.generation, "error_code": event.error_code, "api": event.kind, **_former(ended, event)}
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
         act = catalogue.COMMIT_EARLIER if present else catalogue.BE_IDEMPOTENT
@@ -137,6 +140,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             "generation": f"generation {g.view.generation}" if g.view.generation > event.generation else "a later generation",
             "remedy": _remedy(g, ended),
             "act": act,
+            "how": catalogue.STALE_METADATA if stale else catalogue.RACED,
         }
         _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
 

@@ -377,21 +377,24 @@ def test_a_static_member_is_not_advised_to_call_close(evidence: str) -> None:
 
 
 @where_requests_are_seen
-@pytest.mark.parametrize("present", [True, False])
-def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str, *, present: bool) -> None:
-    """It commits an old generation for a member that has joined again since, or that was removed."""
+@pytest.mark.parametrize(
+    ("present", "until", "how"), [(True, 60_500, "raced"), (True, 75_000, "old generation"), (False, 75_000, "removal")]
+)
+def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str, *, present: bool, until: int, how: str) -> None:
+    """It commits an old generation for a member that has joined again since, and knows the new one or not, or that was removed."""
     group = Group("a", "b").live(60_000)
     old = group["b"]
     if present:
-        group.comes("c").live(62_000)
+        group.comes("c").live(until)
         error, generation = Error.ILLEGAL_GENERATION, 1
     else:
-        group.session_ends("b").live(75_000)
+        group.session_ends("b").live(until)
         error, generation = Error.UNKNOWN_MEMBER_ID, 1
     who = {**old.who(), "client_id": "b-txn", "connection": "10.0.0.1:9092-10.0.0.7:60000"}
     group.at(group.now).request(kinds.TXN_OFFSET_COMMIT, old.member, generation=generation, error_code=error, **who)
     row, details = told(group.live(150_000).seen(evidence), "ZOMBIE_COMMIT")
     assert details["api"] == "TXN_OFFSET_COMMIT"
+    assert how in row["message"] + row["advice"]
     assert "Call consumer.groupMetadata() anew in each transaction" in row["advice"]
     assert "onPartitionsRevoked" not in row["advice"]
     assert "idempotent" not in row["advice"]
