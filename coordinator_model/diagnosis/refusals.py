@@ -115,8 +115,9 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
             "removal": removal(ended.kind, event.received_ms - ended.at_ms) if ended else removal("", None),
             "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended),
         }
-        if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and ended.rebalance_timeout_ms >= 0:
-            took_ms = details["sync_ms"] = ended.rebalance_timeout_ms + event.received_ms - ended.at_ms
+        joined_ms = next((at_ms for at_ms, number in g.view.made if number == event.generation), -1)
+        if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and joined_ms >= 0:
+            took_ms = details["sync_ms"] = event.received_ms - joined_ms  # the coordinator's timer may have been late
             limit = current(ended.rebalance_timeout_ms)
             words["removal"] += catalogue.LATE_SYNC.format(took=seconds(took_ms), sync_ms=took_ms, current=limit)
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
