@@ -3,8 +3,10 @@
 -- One row per such stall, the newest first. CERTAIN: a finding POLL_TIMEOUT; the client gave this reason (Java 3.2 and
 -- later), or its requests or its own log prove it. LIKELY: a member left without a reason and joined again on the same
 -- connection, as Java does after its poll timeout in the consumer protocol (KIP-848). An application that unsubscribes and
--- subscribes again looks the same. Only kafka-request.log shows LIKELY ones. `away_ms` is how long the member was out of the
--- group. A static member that stalls does not leave: it falls silent. `id` is that of the finding, or of the membership.
+-- subscribes again looks the same. Only kafka-request.log shows LIKELY ones. SAID: the client's own log says so while it was
+-- a member that no finding is about: the coordinator was not told, or nothing had come of it when the lines end. `away_ms` is
+-- how long the member was out of the group. A static member that stalls does not leave: it falls silent. `id` is that of the
+-- finding, or of the membership; null where it is SAID.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -24,6 +26,21 @@ WITH departures AS (
     s.cluster, s.group_id, s.member_id, s.client_id, s.client_host, s.ended_at, 'LIKELY', CAST(s.rebalance_timeout_ms AS BIGINT), s.id
   FROM member_sessions_with_id AS s
   WHERE s.end_kind = 'LEFT'
+  UNION ALL
+  SELECT
+    e.cluster, e.group_id, min(a.member_id), e.client_id, min(a.client_host), e.occurred_at, 'SAID',
+    CAST(min(a.rebalance_timeout_ms) AS BIGINT), NULL
+  FROM group_events AS e
+  JOIN arrivals AS a
+    ON a.cluster = e.cluster AND a.group_id = e.group_id AND a.client_id = e.client_id AND a.came_at <= e.occurred_at
+  LEFT JOIN member_sessions AS s
+    ON s.cluster = a.cluster AND s.group_id = a.group_id AND s.member_id = a.member_id
+      AND s.ended_at >= a.came_at AND s.ended_at <= e.occurred_at
+  LEFT JOIN findings AS f
+    ON f.cluster = a.cluster AND f.group_id = a.group_id AND f.member_id = a.member_id
+  WHERE e.kind = 'CLIENT_POLL_TIMEOUT' AND s.member_id IS NULL AND f.member_id IS NULL
+  GROUP BY e.cluster, e.group_id, e.client_id, e.occurred_at
+  HAVING count(DISTINCT a.member_id) = 1
 ),
 leaves AS (
   SELECT e.cluster, e.group_id, e.connection, e.broker, e.member_id, e.received_at, e.occurred_at
@@ -68,7 +85,7 @@ SELECT
 FROM departures AS d
 LEFT JOIN back AS b ON b.cluster = d.cluster AND b.group_id = d.group_id AND b.id = d.id
 LEFT JOIN caused AS c ON c.cluster = d.cluster AND c.group_id = d.group_id AND c.member_id = d.member_id
-WHERE (d.sure = 'CERTAIN' OR b.back_at IS NOT NULL)
+WHERE (d.sure <> 'LIKELY' OR b.back_at IS NOT NULL)
   AND (:cluster IS NULL OR d.cluster = :cluster)
   AND (:group IS NULL OR d.group_id = :group)
   AND (:client IS NULL OR d.client_id = :client)

@@ -171,7 +171,8 @@ MODEL_DIVERGENCE: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " Members could not reach their coordinator for up to {unheard}: session.timeout.ms had to be above {ms}, and was {limits}."
+    " {client} was last heard {unheard} before its coordinator could be reached again: session.timeout.ms had to be above {ms}, and was "
+    "{limit}."
 )
 SESSION_TOO_SHORT: Final = " {name} was too short for this{limits}; no line shows what it needed."
 AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave its partitions up."
@@ -257,7 +258,11 @@ LATE_COMMIT: Final = Text(
     "ERROR",
     "The coordinator refused a commit of the member with generation {sent_generation}: a rebalance had begun {generation}. The owner of "
     "those partitions may process the same records again.",
-    "The member is still in the group: its commit raced a rebalance. {act}",
+    "The member is still in the group: {how}. {act}",
+)
+RACED: Final = "its commit raced a rebalance"
+STALE_METADATA: Final = (
+    "its transaction has the metadata of an old generation (groupMetadata()), though it was heard with a later one before"
 )
 COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, and make the processing idempotent."
 """ZOMBIE_COMMIT of a client that is a member: it has joined again since, or was slow to learn of the rebalance."""

@@ -22,7 +22,7 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, client_in
-from coordinator_model.view.rows import Ref, or_none, ref
+from coordinator_model.view.rows import Ref, ref
 from coordinator_model.view.view import Incident, Silence
 
 HINDSIGHT_MS: Final = 10_000
@@ -153,56 +153,62 @@ def _report(g: Emitter, incident: Incident) -> None:
     """Another broker took the group over, or its coordinator could not hear the members for a while."""
     view = g.view
     lost = sorted(set(incident.lost))
-    limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in lost and old.session_timeout_ms >= 0})
-    unheard_ms = _unheard_ms(g, incident, lost, limits)
+    gave_up = sorted({old.member_id for old in view.ended if old.member_id in lost and old.quiet.stalled_ms > old.seen_ms})
+    missed = [member_id for member_id in lost if member_id not in gave_up]
+    limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in missed and old.session_timeout_ms >= 0})
+    unheard = _unheard(g, incident, missed)
     words = {
         "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
         if incident.to_broker
         else catalogue.HELD_UP.format(broker=view.broker),
-        "cost": removed(len(lost), "of its members") if lost else "",
+        "cost": removed(len(missed), len(gave_up), "of its members"),
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
-        "session": _session_advice(lost, limits, unheard_ms, consumer_protocol=view.consumer_protocol),
+        "session": _session_advice(missed, limits, unheard, consumer_protocol=view.consumer_protocol),
     }
     details = {
         "from_broker": incident.from_broker or view.broker,
         "to_broker": incident.to_broker or view.broker,
         "members_lost": lost,
         "session_timeouts_ms": limits,
-        "unheard_ms": or_none(unheard_ms),
-    }
+        "unheard_ms": unheard[0] if unheard else None,
+    } | ({"gave_up": gave_up} if gave_up else {})
     at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
     text = catalogue.COORDINATOR_MOVED._replace(severity="ERROR") if lost else catalogue.COORDINATOR_MOVED
     emit(g, text, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
 
 
-def _unheard_ms(g: Emitter, incident: Incident, lost: list[str], limits: list[int]) -> int:
-    """From when the coordinator last heard members that it lost to when their clients were heard again, the longest; -1: not known.
+def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, EndedMembership] | None:
+    """How long before its coordinator could be reached again a member was last heard that was lost, the longest, and which. None: unknown.
 
-    A client is heard again when it is refused under its old id, or joins under a new one. Several that share a name cannot be told apart,
-    and one that may not join (GROUP_TOO_LARGE) asked before. Where one broker read the group back that it had before, and no line shows
-    another one, that may have heard them meanwhile.
+    It could when another broker had read the group back; where none has, when the client is heard again, which shows in any case that it
+    lives: it is refused under its old id, or joins under a new one. Several that share a name cannot be told apart, and one that may
+    not join (GROUP_TOO_LARGE) asked before. Where one broker read the group back that it had before, and no line shows another one, that
+    may have heard them meanwhile.
     """
     if not incident.to_broker and g.view.loaded_ms >= incident.began_ms - SPAN_MS:
-        return -1
+        return None
     refused = not_admitted(g)
     ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0 and old.client_id not in refused]
     joins = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
     joins += [(old.client_id, old.at_ms - old.lasted_ms) for old in g.view.ended if old.lasted_ms >= 0]
-    longest_ms = -1
+    found = []
     for old in ended:
         back = [at_ms for at_ms in (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if at_ms > old.seen_ms]
         if back and sum(one.client_id == old.client_id for one in ended) == 1:
-            longest_ms = max(longest_ms, min(back) - old.seen_ms)
-    return longest_ms if limits and longest_ms > max(limits) else -1
+            reached = [incident.moved_ms] if incident.moved_ms > old.seen_ms else []
+            found.append((min([*back, *reached]) - old.seen_ms, old))
+    return max((one for one in found if one[0] > one[1].session_timeout_ms >= 0), key=lambda one: one[0], default=None)
 
 
-def _session_advice(lost: list[str], limits: list[int], unheard_ms: int, *, consumer_protocol: bool) -> str:
+def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, EndedMembership] | None, *, consumer_protocol: bool) -> str:
     """What session timeout the trouble would have taken."""
     if not lost:
         return ""
     shown = " and ".join(map(str, limits))
-    if unheard_ms >= 0:
-        return catalogue.SESSION_NEEDED.format(unheard=seconds(unheard_ms), ms=unheard_ms, limits=shown)
+    if unheard is not None:
+        ms, old = unheard
+        client = old.client_id or old.member_id
+        return catalogue.SESSION_NEEDED.format(client=client, unheard=seconds(ms), ms=ms, limit=old.session_timeout_ms)
     name = "The session timeout of the group (consumer.session.timeout.ms)" if consumer_protocol else "session.timeout.ms"
     return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f": {shown}" if limits else "")
 
@@ -328,7 +334,11 @@ def not_admitted(g: Emitter) -> set[str]:
     return {client_id for client_id, _, _ in g.view.not_admitted}
 
 
-def removed(count: int, of_whom: str) -> str:
-    """That so many members lost their sessions, as the end of a message."""
-    is_one = count == 1
-    return f" {count} {of_whom} missed {'its' if is_one else 'their'} session timeout and {'was' if is_one else 'were'} removed."
+def removed(missed: int, gave_up: int, of_whom: str = "") -> str:
+    """That so many members lost their sessions, or gave their ids up by themselves meanwhile, as the end of a message."""
+    ways = (
+        (missed, "missed its session timeout and was removed", "missed their session timeout and were removed"),
+        (gave_up, "gave its id up: its poll timeout had expired", "gave their ids up: their poll timeouts had expired"),
+    )
+    whom = {True: of_whom or "member", False: of_whom or "members"}
+    return "".join(f" {count} {whom[count == 1]} {one if count == 1 else several}." for count, one, several in ways if count)

@@ -115,8 +115,9 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
             "removal": removal(ended.kind, event.received_ms - ended.at_ms) if ended else removal("", None),
             "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended),
         }
-        if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and ended.rebalance_timeout_ms >= 0:
-            took_ms = details["sync_ms"] = ended.rebalance_timeout_ms + event.received_ms - ended.at_ms
+        joined_ms = next((at_ms for at_ms, number in g.view.made if number == event.generation), -1)
+        if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and joined_ms >= 0:
+            took_ms = details["sync_ms"] = event.received_ms - joined_ms  # the coordinator's timer may have been late
             limit = current(ended.rebalance_timeout_ms)
             words["removal"] += catalogue.LATE_SYNC.format(took=seconds(took_ms), sync_ms=took_ms, current=limit)
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
@@ -125,8 +126,11 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
 def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
     """A member committed what it no longer owns: the coordinator refused it, but the work was done twice."""
     if first_time(g, catalogue.ZOMBIE_COMMIT, event.member_id, event.generation):
-        present = event.member_id in g.view.members
+        member = g.view.members.get(event.member_id)
+        present = member is not None
         ended = None if present else ended
+        knew = member is not None and any(at_ms < member.seen_ms and number > event.generation for at_ms, number in g.view.made)
+        stale = knew and event.kind == TXN_OFFSET_COMMIT
         details = {"sent_generation": event.generation, "error_code": event.error_code, "api": event.kind, **_former(ended, event)}
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
         act = catalogue.COMMIT_EARLIER if present else catalogue.BE_IDEMPOTENT
@@ -137,6 +141,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             "generation": f"generation {g.view.generation}" if g.view.generation > event.generation else "a later generation",
             "remedy": _remedy(g, ended),
             "act": act,
+            "how": catalogue.STALE_METADATA if stale else catalogue.RACED,
         }
         _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
 
@@ -231,14 +236,18 @@ def _session_out_of_bounds(_: Emitter, event: Event) -> tuple[dict[str, str], di
 
 
 def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]]:
+    """Who asks may hold a place under an id that it has given up: such a client takes one place."""
     limit = len(g.view.members) if g.view.complete and g.view.open is None else 0  # in a join phase only those count that have rejoined
     refused = len(g.view.not_admitted)
+    asking = {(client_id, host) for client_id, host, _ in g.view.not_admitted if client_id}
+    others = sum((member.client_name(), member.client_host) not in asking for member in g.view.members.values())
+    wanted = max(limit + 1, others + refused)
     words = {
         "limit": f", {limit}" if limit else "",
         "asked": f" It is one of {refused} that asked and were refused." if refused > 1 else "",
-        "wanted": f" to {limit + refused} or more" if limit else "",
+        "wanted": f" to {wanted} or more" if limit else "",
     }
-    return words, {"group_max_size": limit or None, "refused_clients": refused, "wanted": limit + refused if limit else None}
+    return words, {"group_max_size": limit or None, "refused_clients": refused, "wanted": wanted if limit else None}
 
 
 _REFUSED_JOINS: Final[dict[int, tuple[catalogue.Text, Callable[[Emitter, Event], tuple[dict[str, str], dict[str, Any]]]]]] = {

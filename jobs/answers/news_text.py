@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Final
@@ -56,14 +57,15 @@ class NewsText:
         """The line about an item, and others of the same broker. Groups have the name of their cluster once there are several of these."""
         is_rebalance, cluster = item.table == REBALANCES, item.row["cluster"]
         self._clusters.add(cluster)
-        about = f"{len(others) + 1} groups" if others else item.row["group_id"]
+        groups = list(dict.fromkeys(one.row["group_id"] for one in (item, *others)))
+        about = f"{len(groups)} groups" if len(groups) > 1 else groups[0]
         about = f"{cluster}/{about}" if len(self._clusters) > 1 else about
         text = Text(f"{clock(item.at)}  ", no_wrap=True, overflow="ellipsis")  # lines come in the order of this time
         text.append(f"{self._marks[(item.waits_for is None) if is_rebalance else 2]} {_cell(about, self._group)} ", "bold")
         if is_rebalance:
             self._rebalance(text, item)
         else:
-            self._finding(text, item.row, [one.row["group_id"] for one in (item, *others)])
+            self._finding(text, item.row, groups)
         has_ended = item.replaced is not None and item.replaced.goes_on
         note = waits_note(item.row) if item.waits_for is not None else "corrected" if item.is_correction and not has_ended else ""
         if note:
@@ -100,11 +102,16 @@ class NewsText:
 
 
 def _folded(items: Iterable[NewsItem]) -> Iterable[list[NewsItem]]:
-    """Items in their order. The findings about what one broker did to its groups stand where the first of them does."""
+    """Items in their order. The findings about what a broker did to its groups at one time stand where the first of them does.
+
+    The groups that come back to it do so at another time than they left.
+    """
     found: dict[object, list[NewsItem]] = {}
     for number, item in enumerate(items):
-        broker = None if item.table == REBALANCES else item.row["culprit_broker"]
-        found.setdefault((item.row["cluster"], broker, item.is_correction) if broker else number, []).append(item)
+        row = item.row
+        broker = None if item.table == REBALANCES else row["culprit_broker"]
+        back = broker and json.loads(row["details"]).get("to_broker") == broker
+        found.setdefault((row["cluster"], row["incident"], item.is_correction, back) if broker else number, []).append(item)
     return found.values()
 
 

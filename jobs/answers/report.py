@@ -193,7 +193,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
 
 def _cost_of_group(row: Row) -> tuple[object, ...]:
     lost = row["unavailable_partition_ms"]
-    return lost is None, -(lost or 0), row["startup_ms"] - row["rebalancing_ms"]
+    return lost is None, -(lost or 0), -row["rebalancing_ms"]
 
 
 def to_json(report: Report, *, limit: int | None = None) -> str:

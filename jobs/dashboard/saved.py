@@ -68,7 +68,7 @@ def saved_report(lakehouse: Place, report: Report, inputs: Sequence[Path], *, li
 def _pages(reader: QuestionReader, report: Report, limit: int) -> dict[str, Any]:
     """What the pages of groups and rebalances show, by what they ask for (assets/api.js)."""
     incidents = Incidents(report.attention)
-    rebalanced = [key_of(row) for row in report.groups if row["rebalances"] > row["startups"]]
+    rebalanced = [key_of(row) for row in report.groups if row["rebalances"]]
     named = [key for key in (*incidents.groups, *rebalanced) if report.scope.group in (None, key[1])]
     held: dict[str, Any] = {"ask/groups": answer(reader, "groups", {"cluster": report.scope.cluster, "limit": "20000"})}
     chosen = list(dict.fromkeys(named))[:limit]

@@ -1,4 +1,4 @@
--- What rebalances cost each group since $since. One that is open belongs to that time however long ago it began.
+-- What rebalances cost each group since $since, start-ups by themselves. One that is open belongs to that time however long ago it began.
 WITH own AS (
     SELECT cluster, group_id, started_at, total_ms, startup, unavailable_partition_ms, blamed,
            started_at >= $since OR outcome = 'OPEN' AND ended_at >= $since AS counts
@@ -11,8 +11,8 @@ causes AS (
     FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, blamed
 )
 SELECT o.cluster, o.group_id,
-       count(*) FILTER (o.counts) rebalances,
-       coalesce(sum(o.total_ms) FILTER (o.counts), 0)::BIGINT rebalancing_ms,
+       count(*) FILTER (o.counts AND NOT o.startup) rebalances,
+       coalesce(sum(o.total_ms) FILTER (o.counts AND NOT o.startup), 0)::BIGINT rebalancing_ms,
        count(*) FILTER (o.counts AND o.startup) startups,
        coalesce(sum(o.total_ms) FILTER (o.counts AND o.startup), 0)::BIGINT startup_ms,
        (sum(o.unavailable_partition_ms) FILTER (o.counts AND NOT o.startup))::BIGINT unavailable_partition_ms,

@@ -1,4 +1,4 @@
-SELECT f.*, i.broker AS culprit_broker
+SELECT f.*, i.broker AS culprit_broker, i.id AS incident
 FROM findings_with_id AS f
 LEFT JOIN incidents AS i ON i.cluster = f.cluster AND list_contains(i.findings, f.id)
 WHERE ($cluster IS NULL OR f.cluster = $cluster) AND ($group IS NULL OR f.group_id = $group)

@@ -1,11 +1,12 @@
 -- Rebalances as they are billed, each with the finding that it is blamed on: that of who is blamed instead of the one that began it, else
--- that of the failure with which it began. The session of a static member that left for a while ends, too.
+-- that of the failure with which it began: a client may tell long before the group acts on it, so the latest such finding counts. The
+-- session of a static member that left for a while ends, too.
 WITH own AS (
-    SELECT r.id, min(f.id) AS finding_id
+    SELECT r.id, arg_max(f.id, (f.occurred_at, f.id)) AS finding_id
     FROM rebalances_with_id AS r
     JOIN findings_with_id AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.member_id
         AND (f.code = r.cause OR f.code = 'STATIC_MEMBER_AWAY' AND r.cause = 'SESSION_TIMEOUT')
-        AND f.occurred_at BETWEEN r.started_at - INTERVAL 1 SECOND AND r.ended_at
+        AND f.occurred_at BETWEEN r.started_at - INTERVAL 60 SECONDS AND r.ended_at
     GROUP BY r.id
 )
 SELECT r.cluster, r.group_id, r.id, epoch_ms(r.started_at), epoch_ms(r.ended_at), r.total_ms, r.unavailable_partition_ms,

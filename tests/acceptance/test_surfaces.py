@@ -197,8 +197,8 @@ def test_all_that_adds_costs_up_adds_up_the_same(shown):
     of_report = cost(row | {"rebalances": 1} for row in shown.json["rebalances"] if not row["startup"])
     groups = shown.json["groups"]
     assert of_report == (
-        sum(row["rebalances"] - row["startups"] for row in groups),
-        sum(row["rebalancing_ms"] - row["startup_ms"] for row in groups),
+        sum(row["rebalances"] for row in groups),
+        sum(row["rebalancing_ms"] for row in groups),
         sum(row["unavailable_partition_ms"] or 0 for row in groups),
     )
     for question in ("why", "bill", "worst"):
@@ -219,8 +219,8 @@ def test_the_state_of_a_group_is_one_wherever_it_is_shown(shown):
         mine = of_report[row["group_id"]]
         assert mine["protocol"] == row["group_protocol"]
         assert (mine["state"] or "UNKNOWN", *(mine[name] for name in names)) == (row["state"], *(row[name] for name in names))
-        assert row["rebalances"] == mine["rebalances"] - mine["startups"]
-        assert (row["total_ms"] or 0) == mine["rebalancing_ms"] - mine["startup_ms"]
+        assert row["rebalances"] == mine["rebalances"]
+        assert (row["total_ms"] or 0) == mine["rebalancing_ms"]
         assert row["findings"] == sum(one["group_id"] == row["group_id"] for one in shown.json["findings"])
     counted = Counter(row["state"] or "UNKNOWN" for row in of_report.values())
     for states in (asked(shown, "states"), shown.dashboard["states"]):
@@ -235,9 +235,9 @@ def test_the_text_shows_the_groups_with_the_figures_of_the_data(shown):
     table = shown.text[shown.text.index("\nGroups (") :].splitlines()[2:]
     shown_so = [line.split() for line in table[: table.index("") if "" in table else None]]
     rows = {words[0]: words for words in shown_so if words}
-    for row in (one for one in shown.json["groups"] if one["rebalances"] > one["startups"]):
+    for row in (one for one in shown.json["groups"] if one["rebalances"]):
         told = rows[row["group_id"]]
-        assert str(row["rebalances"] - row["startups"]) in told
+        assert str(row["rebalances"]) in told
         state = [row["state"]] if row["state"] else [row["protocol"], "protocol"]
         assert told[-len(state) - 1 :] == [*state, "-" if row["members"] is None else str(row["members"])]
 
@@ -269,13 +269,12 @@ def test_groups_are_counted_alike(shown):
 
 
 def test_the_worst_groups_are_the_first_of_the_report_with_its_costs(shown):
-    """The report counts the rebalances of start-ups too; a question about what is wrong leaves them out."""
     worst = asked(shown, "worst", since=SINCE)
-    of_report = [row for row in shown.json["groups"] if row["rebalances"] > row["startups"]]
+    of_report = [row for row in shown.json["groups"] if row["rebalances"]]
     assert [row["group_id"] for row in worst] == [row["group_id"] for row in of_report]
     for mine, its in zip(of_report, worst, strict=True):
-        assert its["rebalances"] == mine["rebalances"] - mine["startups"]
-        assert (its["total_ms"] or 0) == mine["rebalancing_ms"] - mine["startup_ms"]
+        assert its["rebalances"] == mine["rebalances"]
+        assert (its["total_ms"] or 0) == mine["rebalancing_ms"]
         assert its["unavailable_partition_ms"] == mine["unavailable_partition_ms"]
         assert its["cause"] == mine["worst_cause"]
 

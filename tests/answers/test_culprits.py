@@ -104,6 +104,15 @@ def test_whom_a_rebalance_is_blamed_on(cases):
     assert all(began[name] is None for name, (_, said) in CASES.items() if said == NOBODY_ELSE)
 
 
+def test_a_rebalance_is_billed_with_the_failure_that_its_client_told_of_long_before(tmp_path):
+    """librdkafka says that its poll timeout has expired, and in the consumer protocol leaves when its application polls again."""
+    lakehouse = empty_lakehouse(tmp_path / "lake")
+    stalls = [failed(at, "POLL_TIMEOUT", member_id=OLD[0]) for at in (2_000, 50_000)]
+    write(lakehouse, line(at=90_000), *stalls, *(rebalance(start=start, cause="POLL_TIMEOUT", **OWN) for start in (11_000, 59_000)))
+    (entry,) = read_report(reader_of(lakehouse)).attention
+    assert entry.bill.rebalances == 2
+
+
 @pytest.mark.parametrize("cause", LOST)
 def test_the_broker_is_blamed_for_members_that_were_lost_with_it(cases, cause):
     group = f"lost with a broker: {cause}"

@@ -99,10 +99,10 @@ def test_lines_come_in_the_order_of_the_times_that_they_show(lakehouse):
     assert lines == [["00:00:12", "●", "payments"], ["00:00:30", "▲", "payments"], ["00:00:51", "●", "orders"]]
 
 
-def moved(group, at, members_lost=()):
+def moved(group, at, members_lost=(), *, source="1", target="2"):
     """The finding that a group left a broker, or lost members because of it."""
-    details = json.dumps({"from_broker": "1", "to_broker": "2", "members_lost": list(members_lost)}, separators=(",", ":"))
-    message = {"message": "The group moved from broker 1 to broker 2.", "severity": "WARNING"}
+    details = json.dumps({"from_broker": source, "to_broker": target, "members_lost": list(members_lost)}, separators=(",", ":"))
+    message = {"message": f"The group moved from broker {source} to broker {target}.", "severity": "WARNING"}
     return finding(group_id=group, occurred_at=DAY + at, code="COORDINATOR_MOVED", details=details, **message)
 
 
@@ -126,6 +126,21 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
         "00:00:20|▲ 6 groups|COORDINATOR_MOVED|broker 1|ID|g0, g1, g2, g3 and 2 more",
         "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|3 -> 2 members|ID|(corrected)",
         "00:00:20|▲ other|COORDINATOR_MOVED|broker 1|ID|The group moved from broker 1 to broker 2.",
+    ]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_groups_that_leave_a_broker_and_come_back_to_it_are_counted_once_and_told_at_both_times(lakehouse):
+    """And so are those that leave it a second time."""
+    away = [moved(f"g{n}", 20_000 + n) for n in range(3)]
+    back = [moved(f"g{n}", 70_000 + n, source="2", target="1") for n in range(3)]
+    write(lakehouse, *away, *back, *(moved(f"g{n}", 900_000 + n) for n in range(2)), batch=1)
+    said = io.StringIO()
+    watched(lakehouse, PlainOutput(Console(file=said)), lambda: None)
+    assert [re.split(r" {2,}", line)[:2] for line in said.getvalue().splitlines()[1:]] == [
+        ["00:00:20", "▲ 3 groups"],
+        ["00:01:10", "▲ 3 groups"],
+        ["00:15:00", "▲ 2 groups"],
     ]
 
 

@@ -53,6 +53,15 @@ def test_the_sentence_and_the_lanes_are_on_the_first_screen(reader, recorded):
         assert its.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_lane_counts_the_rebalances_that_the_page_of_groups_counts(reader, recorded):
+    """Start-ups are drawn, and belong to no count."""
+    its = reader(recorded.url).open("/")
+    lanes = [one["group_id"] for one in recorded.served.json("overview")["lanes"]]
+    told = its.page.locator(".lane .name .sr").all_text_contents()
+    counted = {row["group_id"]: row["rebalances"] for row in recorded.served.ask("groups")}
+    assert [int(re.match(r": (\d+) rebalances?\b", text)[1]) for text in told] == [counted[group] for group in lanes[: len(told)]]
+
+
 def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
     its = reader(recorded.url).open("/")
     parts = (".lane .name", ".bandname", ".incidents > li")

@@ -92,6 +92,8 @@ def test_ten_questions_are_answered_with_one_click_at_most(browser, recorded, re
     clients = asking.ask("which client costs most", lambda page: page.locator("#clients").inner_text(), "a[href='#clients']")
     culprits = recorded.ask("culprits", limit=5, since="2020-01-01")
     assert all(row["client_id"][:30] in clients for row in culprits if row["client_id"])
+    assert "main cause" in clients.lower()  # the one that took most of the time, not the most frequent
+    assert "findings" not in clients.lower()  # which name fewer clients
     lines = recorded.json(f"evidence/{first['id']}")["lines"]
 
     def proven(page):

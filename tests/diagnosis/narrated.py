@@ -31,12 +31,14 @@ REQUESTS: Final = "request log"
 BOTH: Final = "both logs"
 CLIENTS: Final = "client logs alone"
 LOG_AND_CLIENTS: Final = "coordinator and client logs"
+EVERY: Final = "all logs"
 _SOURCES: Final = {
     LOG: ("coordinator",),
     REQUESTS: ("request",),
     BOTH: ("coordinator", "request"),
     CLIENTS: ("client",),
     LOG_AND_CLIENTS: ("coordinator", "client"),
+    EVERY: ("coordinator", "request", "client"),
 }
 
 in_any_evidence: Final = pytest.mark.parametrize("evidence", [LOG, REQUESTS, BOTH])

@@ -231,14 +231,16 @@ def test_the_bound_that_a_session_timeout_breaks(session_ms: int, says: str) -> 
 
 
 @where_requests_are_seen
-def test_how_large_a_group_is_that_is_too_large(evidence: str) -> None:
-    rows = refused(Error.GROUP_MAX_SIZE_REACHED, "x", "y").seen(evidence)
+@pytest.mark.parametrize(("asking", "wanted"), [(("x", "y"), 4), (("x", "a"), 3), (("a", "b"), 3)])
+def test_how_large_a_group_is_that_is_too_large(evidence: str, asking: tuple[str, str], wanted: int) -> None:
+    """A client that asks under a new id, while its old one has a place still, wants no second place."""
+    rows = refused(Error.GROUP_MAX_SIZE_REACHED, *asking).seen(evidence)
     first, second = (row for row in table(rows, "findings") if row["code"] == "GROUP_TOO_LARGE")
     assert first["message"].endswith("as many members as group.max.size allows, 2 (GROUP_MAX_SIZE_REACHED).")
     assert second["message"].endswith("It is one of 2 that asked and were refused.")
-    assert second["advice"] == "Run no more consumers than group.max.size allows, or raise it on the brokers to 4 or more."
+    assert second["advice"] == f"Run no more consumers than group.max.size allows, or raise it on the brokers to {wanted} or more."
     details = json.loads(second["details"])
-    assert (details["group_max_size"], details["refused_clients"], details["wanted"]) == (2, 2, 4)
+    assert (details["group_max_size"], details["refused_clients"], details["wanted"]) == (2, 2, wanted)
 
 
 # many rebalances, one fact
@@ -375,21 +377,24 @@ def test_a_static_member_is_not_advised_to_call_close(evidence: str) -> None:
 
 
 @where_requests_are_seen
-@pytest.mark.parametrize("present", [True, False])
-def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str, *, present: bool) -> None:
-    """It commits an old generation for a member that has joined again since, or that was removed."""
+@pytest.mark.parametrize(
+    ("present", "until", "how"), [(True, 60_500, "raced"), (True, 75_000, "old generation"), (False, 75_000, "removal")]
+)
+def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str, *, present: bool, until: int, how: str) -> None:
+    """It commits an old generation for a member that has joined again since, and knows the new one or not, or that was removed."""
     group = Group("a", "b").live(60_000)
     old = group["b"]
     if present:
-        group.comes("c").live(62_000)
+        group.comes("c").live(until)
         error, generation = Error.ILLEGAL_GENERATION, 1
     else:
-        group.session_ends("b").live(75_000)
+        group.session_ends("b").live(until)
         error, generation = Error.UNKNOWN_MEMBER_ID, 1
     who = {**old.who(), "client_id": "b-txn", "connection": "10.0.0.1:9092-10.0.0.7:60000"}
     group.at(group.now).request(kinds.TXN_OFFSET_COMMIT, old.member, generation=generation, error_code=error, **who)
     row, details = told(group.live(150_000).seen(evidence), "ZOMBIE_COMMIT")
     assert details["api"] == "TXN_OFFSET_COMMIT"
+    assert how in row["message"] + row["advice"]
     assert "Call consumer.groupMetadata() anew in each transaction" in row["advice"]
     assert "onPartitionsRevoked" not in row["advice"]
     assert "idempotent" not in row["advice"]

@@ -41,6 +41,11 @@ def client_joined(g: Emitter, event: Event) -> None:
     if member is not None:
         member.client_id = member.client_name() or event.client_id
         member.stalled_ms, member.stalled_sign = -1, None
+    note_name(g, event)
+
+
+def note_name(g: Emitter, event: Event) -> None:
+    """Takes a line that names a member and its client."""
     names, name = g.view.client_names, f"{_name(event)}\n{event.member_id}"
     names.pop(name, None)
     names[name] = event.member_id

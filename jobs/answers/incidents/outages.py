@@ -65,10 +65,10 @@ class Outage:
             parts.append(f"{waiting} had to wait for {whom}")
             if self.departure is not None and not crashed and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
                 parts[-1] += f" while {broker_name(self.broker)} was away: a write to __consumer_offsets waits for its replica"
-        lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
+        lost, gave_up = ({one for row in self.findings for one in row["details"].get(name) or ()} for name in ("members_lost", "gave_up"))
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
         text = why + "; ".join(parts) + "."
-        return text + (removed(len(lost), "member" if len(lost) == 1 else "members") if lost else "")
+        return text + removed(len(lost - gave_up), len(gave_up))
 
 
 def outages(findings: Iterable[Row], departures: Departures) -> list[Outage]:

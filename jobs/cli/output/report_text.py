@@ -124,8 +124,8 @@ class _View:
 
     def groups(self) -> None:
         """A line for each group that rebalanced after its start, and one for all others."""
-        troubled = [row for row in self.report.groups if row["rebalances"] > row["startups"]]
-        quiet = [row for row in self.report.groups if row["rebalances"] <= row["startups"]]
+        troubled = [row for row in self.report.groups if row["rebalances"]]
+        quiet = [row for row in self.report.groups if not row["rebalances"]]
         about = ", what cost most first (`Unowned`: time in which partitions had no owner, summed over all of them)" if troubled else ""
         write(self.console, f"Groups ({len(self.report.groups)}){about}", "bold")
         if troubled:
@@ -148,8 +148,8 @@ class _View:
             cells = {
                 "Group": self.name(row["cluster"], row["group_id"]),
                 "Unowned": duration(row["unavailable_partition_ms"]),
-                "Rebalancing": duration(row["rebalancing_ms"] - row["startup_ms"] or None),
-                "Rebalances": str(row["rebalances"] - row["startups"]),
+                "Rebalancing": duration(row["rebalancing_ms"] or None),
+                "Rebalances": str(row["rebalances"]),
                 "Main cause": row["worst_cause"] or "-",
                 "State": _state(row),
                 "Members": _number(row["members"]),
@@ -172,8 +172,8 @@ class _View:
 
     def rebalances(self) -> None:
         """Rebalances of each group in time order, the group that cost most first."""
-        of_all, startups, startup_ms = (sum(row[name] for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms"))
-        if not of_all:
+        caused, startups, startup_ms = (sum(row[name] for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms"))
+        if not caused + startups:
             alone = ": application logs alone do not show them" if self.report.judgement.of_clients else ""
             write(self.console, f"No rebalances{alone}.")
             return
@@ -181,7 +181,7 @@ class _View:
         place = {key_of(row): number for number, row in enumerate(self.report.groups)}
         shown = [row for row in self.report.rebalances if one_group or not row["startup"]]
         shown = sorted(shown, key=lambda row: place.get(key_of(row), len(place)))
-        count = of_all if one_group else of_all - startups
+        count = caused + startups if one_group else caused
         title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}: those that cost most)"
         if shown:
             write(self.console, title, "bold")

@@ -44,7 +44,7 @@ export async function draw(main) {
       panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
       panel("Unowned partition time", "summed over all partitions", chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
       panel("Worst groups", "by unowned partition time", worstGroups(data.worst), "wide"),
-      panel("Costliest clients", "whom findings blame", costliest(data.culprits), "", "clients"),
+      panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
       panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
       panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
 }
@@ -114,7 +114,7 @@ const worstGroups = ({ rows, nothing }) => table(columns(rows,
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },
-  "cause Most often", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Costliest clients", empty: "No client caused a rebalance in this time." });
+  "cause Main cause", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Clients that caused most", empty: "No client caused a rebalance in this time." });
 
 const WAVES = { ROLLING: "rolling restart", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
 

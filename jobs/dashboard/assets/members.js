@@ -79,7 +79,7 @@ function league(rows, of) {
   return columns(rows,
     { label: "", class: "rank", number: true, cell: (row) => String(rows.indexOf(row) + 1) }, ...cluster(of), ...named, "rebalances", "failures",
     { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, duration(row.total_ms)) },
-    "unavailable_partition_ms", "cause Most often",
+    "unavailable_partition_ms", "cause Main cause",
     { label: "Groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
     at("Last", "last_at", of));
 }

@@ -42,7 +42,7 @@ export function overview(attention, period, groups) {
 function laneOf(lane, axis, behind, several, period) {
   const symbols = lane.severity ? symbol(lane.severity.toLowerCase(), lane.severity) : null;
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
-  const said = `: ${many(lane.rebalances.length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
+  const said = `: ${many(lane.rebalances.filter((row) => !row.startup).length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
     lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"))),
     lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n"))));

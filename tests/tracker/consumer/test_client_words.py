@@ -110,6 +110,15 @@ def test_who_was_removed_already_says_after_any_pause_that_it_was_not_polled():
     assert told(rows, "findings", "code", "member_id") == [("SESSION_TIMEOUT", "b-1")]
 
 
+def test_the_same_holds_where_only_the_clients_own_lines_name_it():
+    """The coordinator of a Streams group logs member ids, and no client's name."""
+    story = two().at(17_000).line(kinds.JOINED, "c-1", client_id="").on("clients")
+    story.add(kinds.CLIENT_SOURCE, kinds.CLIENT_STATE, client_id="c", member_id="c-1", state="STABLE")
+    story.on("broker-1").at(20_000).line(kinds.EXPIRED, "c-1")
+    rows = stalls(story.at(30_000), client_id="c").at(80_000).beat("a-1", 2, 2).rows()
+    assert told(rows, "findings", "code", "member_id") == [("SESSION_TIMEOUT", "c-1")]
+
+
 @pytest.mark.parametrize(
     ("instance_id", "told_as"), [("", "The client left"), ("i-b", "The client, a static member, stopped its heartbeats")]
 )

@@ -13,6 +13,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import departures
 from coordinator_model.events import Event
+from coordinator_model.tracker.lines import client_lines
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -31,11 +32,16 @@ NAMES_KEPT: Final = 64
 def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Takes a line of a client. Those that name neither a member nor a client alone are about nobody in particular.
 
-    An application logs the error of its client without a name: it is that of the client which named itself in the same log before.
+    An application logs the error of its client without a name: it is that of the client which named itself in the same log before. The
+    coordinator of a Streams group logs no client's name: lines about its state show which member the client is.
     """
+    if event.kind == kinds.CLIENT_STATE and event.member_id:
+        client_lines.note_name(g, event)
     if event.kind != kinds.CLIENT_POLL_TIMEOUT:
         return
-    member, name = _member(view, event), event.client_id or event.member_id or event.instance_id
+    name = event.client_id or event.member_id or event.instance_id
+    event = event._replace(member_id=client_lines.member_of(g, event))
+    member = _member(view, event)
     log = f"{event.origin}\n"
     is_told = event.at_ms - view.stalls.get(name or log, -TOLD_MS) < TOLD_MS
     view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name or log: event.at_ms, log: event.at_ms}

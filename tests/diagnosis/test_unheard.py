@@ -1,0 +1,65 @@
+"""What a move of a group costs its members: for how long they had no coordinator, and what session timeout that needed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.diagnosis.narrated import BOTH, EVERY, Group, finding, where_requests_are_seen
+
+
+def lost_in_a_move(*clients, away_ms=0):
+    """No broker has the group for a while, and they find the new one later than others do; their sessions are 10 s."""
+    group = Group("a", "b", *clients).live(60_000)
+    group.is_at(60_000 + away_ms).moves("broker-2", 2_000)
+    for client in clients:
+        group.dies(client)
+    group.live(72_100 + away_ms)
+    for client in clients:
+        group.expires(client)
+    return group
+
+
+def test_the_session_timeout_that_a_move_would_have_taken_is_told():
+    """It is that of one client, and the wait is over when the new coordinator serves the group, not when the client asks again."""
+    rows = lost_in_a_move("c", away_ms=11_000).comes("c").live(150_000).seen(BOTH)
+    told = finding(rows, "COORDINATOR_MOVED")
+    unheard_ms = json.loads(told["details"])["unheard_ms"]
+    assert 11_000 < unheard_ms < 14_000
+    assert f" c was last heard {unheard_ms / 1_000:.1f} s before its coordinator could be reached again: session" in told["advice"]
+    assert told["advice"].endswith(f": session.timeout.ms had to be above {unheard_ms}, and was 10000.")
+
+
+def test_a_member_whose_poll_timeout_expired_meanwhile_did_not_miss_its_session_timeout():
+    """It gave its id up by itself, as its log says, and could not tell any coordinator: no session timeout would have kept it."""
+    group = Group("a", "b", "c").live(60_000).writes("c", kinds.CLIENT_POLL_TIMEOUT, 65_000)
+    group.is_at(71_000).moves("broker-2", 2_000).dies("c").live(83_100).expires("c")
+    told = finding(group.comes("c").live(150_000).seen(EVERY), "COORDINATOR_MOVED")
+    details = json.loads(told["details"])
+    assert details["gave_up"] == details["members_lost"]
+    assert (details["session_timeouts_ms"], details["unheard_ms"]) == ([], None)
+    assert told["message"].endswith(". 1 of its members gave its id up: its poll timeout had expired.")
+    assert "session" not in told["advice"]
+
+
+@where_requests_are_seen
+def test_where_the_coordinator_was_there_in_time_its_absence_needed_no_longer_session(evidence):
+    rows = lost_in_a_move("c").comes("c").live(150_000).seen(evidence)
+    assert json.loads(finding(rows, "COORDINATOR_MOVED")["details"])["unheard_ms"] is None
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize("returns", [False, True])
+def test_where_no_client_is_heard_again_alone_under_its_name_that_is_not_known(evidence, returns):
+    group = lost_in_a_move("c")
+    if returns:  # but is refused at first: the group is full, and so were 300 others
+        for name in ("c", *(f"other {number}" for number in range(300))):
+            full = int(Error.GROUP_MAX_SIZE_REACHED)
+            group.at(group.now).request(kinds.JOIN_GROUP, "", took=0, client_id=name, error_code=full, connection="x")
+        group.live(90_000).comes("c").live(150_000)
+    told = finding(group.live(78_000).seen(evidence), "COORDINATOR_MOVED")
+    assert told["advice"].endswith(" session.timeout.ms was too short for this: 10000; no line shows what it needed.")
+    assert json.loads(told["details"])["unheard_ms"] is None
