@@ -23,6 +23,12 @@ SESSION_TIMEOUT: Final = Text(
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
 )
+SLOW_ASSIGNOR: Final = (
+    "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long (that of Kafka Streams asks brokers for offsets): see "
+    "what its log says of that time. Consumers of Java send no heartbeat while their assignor works: session.timeout.ms{current} must be "
+    "longer than that."
+)
+SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
@@ -42,6 +48,7 @@ STATIC_STOP: Final = (
 )
 BACK: Final = " Its client was back {back} later, under a new member id."
 NOT_BACK: Final = " It had not come back ten seconds later."
+TO_ASSIGN: Final = " The group waited for the assignment of this member, its leader."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
 """These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
@@ -267,6 +274,7 @@ REMOVED_FOR_SILENCE: Final = (
     "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). To survive "
     "such a pause, it needs session.timeout.ms{current} above {silent_ms}."
 )
+LEADER_UNHEARD: Final = "The group waited for its assignment, and nothing was heard of it for {silence}. " + SLOW_ASSIGNOR
 REMOVED_TOO_LATE: Final = {
     silences.PAUSED: "It did not rejoin before the rebalance timeout. " + PAUSE,
     silences.STALLED: "Its heartbeats went on, but it did not rejoin within max.poll.interval.ms{current} after the rebalance began: "
