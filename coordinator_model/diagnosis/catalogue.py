@@ -91,6 +91,11 @@ GROUP_TOO_LARGE: Final = Text(
     "The client cannot join: the group has as many members as group.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).{asked}",
     "Run no more consumers than group.max.size allows, or raise it on the brokers{wanted}.",
 )
+MEMBER_REFUSED: Final = GROUP_TOO_LARGE._replace(
+    message="The group waited {waited} for this member, which the coordinator had refused and removed as it rejoined: others had taken all "
+    "places that group.max.size allows (GROUP_MAX_SIZE_REACHED). A refusal does not end the wait before the rebalance timeout.{outside}"
+)
+LEFT_OUTSIDE: Final = " Its client had no place in the group afterwards."
 GROUP_OVER_CAPACITY: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
