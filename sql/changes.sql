@@ -66,9 +66,9 @@ changes AS (
   UNION ALL
   SELECT
     e.occurred_at, e.cluster, e.group_id, 'coordinator', NULL, e.broker, NULL,
-    CASE e.kind WHEN 'GROUP_LOADED' THEN 'took the group over' ELSE 'gave the group up' END, NULL
+    CASE WHEN e.kind = 'GROUP_LOADED' OR e.state = 'READ_BACK' THEN 'took the group over' ELSE 'gave the group up' END, NULL
   FROM group_events AS e
-  WHERE e.kind IN ('GROUP_LOADED', 'GROUP_UNLOADED')
+  WHERE e.kind IN ('GROUP_LOADED', 'GROUP_UNLOADED') OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('READ_BACK', 'GIVEN_UP'))
   UNION ALL
   SELECT
     min(e.occurred_at), e.cluster, NULL, 'coordinator', NULL, e.broker, NULL,

@@ -24,7 +24,7 @@ WITH served AS (
     AND (:group IS NULL OR e.group_id = :group)
     AND e.occurred_at <= :until
     AND (
-      (e.source = 'coordinator' AND e.kind NOT IN ('GROUP_UNLOADED', 'MEMBER_LOADED'))
+      (e.source = 'coordinator' AND e.kind NOT IN ('GROUP_UNLOADED', 'MEMBER_LOADED') AND coalesce(e.state, '') <> 'GIVEN_UP')
       OR (
         e.kind IN ('JOIN_GROUP', 'SYNC_GROUP', 'HEARTBEAT', 'LEAVE_GROUP', 'OFFSET_COMMIT', 'CONSUMER_GROUP_HEARTBEAT')
         AND e.error_code NOT IN (7, 14, 15, 16)
@@ -55,7 +55,7 @@ given_up AS (
   JOIN group_events AS e
     ON e.cluster = m.cluster AND e.group_id = m.group_id AND e.broker = m.from_broker
     AND e.occurred_at >= m.last_at AND e.occurred_at <= m.moved_at
-  WHERE e.kind = 'GROUP_UNLOADED'
+  WHERE e.kind = 'GROUP_UNLOADED' OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state = 'GIVEN_UP')
   GROUP BY m.cluster, m.group_id, m.moved_at
 ),
 refusals AS (

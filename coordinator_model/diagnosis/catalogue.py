@@ -23,6 +23,12 @@ SESSION_TIMEOUT: Final = Text(
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
 )
+SLOW_ASSIGNOR: Final = (
+    "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long (that of Kafka Streams asks brokers for offsets): see "
+    "what its log says of that time. Consumers of Java send no heartbeat while their assignor works: session.timeout.ms{current} must be "
+    "longer than that."
+)
+SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
@@ -42,6 +48,7 @@ STATIC_STOP: Final = (
 )
 BACK: Final = " Its client was back {back} later, under a new member id."
 NOT_BACK: Final = " It had not come back ten seconds later."
+TO_ASSIGN: Final = " The group waited for the assignment of this member, its leader."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
 """These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
@@ -84,6 +91,11 @@ GROUP_TOO_LARGE: Final = Text(
     "The client cannot join: the group has as many members as group.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).{asked}",
     "Run no more consumers than group.max.size allows, or raise it on the brokers{wanted}.",
 )
+MEMBER_REFUSED: Final = GROUP_TOO_LARGE._replace(
+    message="The group waited {waited} for this member, which the coordinator had refused and removed as it rejoined: others had taken all "
+    "places that group.max.size allows (GROUP_MAX_SIZE_REACHED). A refusal does not end the wait before the rebalance timeout.{outside}"
+)
+LEFT_OUTSIDE: Final = " Its client had no place in the group afterwards."
 GROUP_OVER_CAPACITY: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
@@ -272,6 +284,7 @@ REMOVED_FOR_SILENCE: Final = (
     "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). To survive "
     "such a pause, it needs session.timeout.ms{current} above {silent_ms}."
 )
+LEADER_UNHEARD: Final = "The group waited for its assignment, and nothing was heard of it for {silence}. " + SLOW_ASSIGNOR
 REMOVED_TOO_LATE: Final = {
     silences.PAUSED: "It did not rejoin before the rebalance timeout. " + PAUSE,
     silences.STALLED: "Its heartbeats went on, but it did not rejoin within max.poll.interval.ms{current} after the rebalance began: "

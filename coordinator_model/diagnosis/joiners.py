@@ -30,25 +30,39 @@ class Awaited(NamedTuple):
     slowest: str  # the member that it waited for longest; empty: it did not wait
     dropped: list[EndedMembership]  # until its timeout: they were removed
     absent: list[str]  # until its timeout: they are static, and stay
+    refused: list[EndedMembership]  # until its timeout: others had taken their places, and a refusal does not end a wait
 
 
 def awaited(g: Emitter, rebalance: Rebalance) -> Awaited | None:
     """Whom the join phase of a rebalance waited for. None: it waited for nobody, or who was a member before is not known.
 
-    A member that was dead or refused is not slow, and a group does not wait for new members.
+    A member that was dead is not slow, and a group does not wait for new members.
     """
     if rebalance.joined_ms < 0 or rebalance.from_state is State.EMPTY:
         return None
-    dropped = _dropped(g, rebalance)
-    absent = [] if dropped else _absent_static(g, rebalance, rebalance.joined_ms - rebalance.started_ms) or rebalance.absent
-    if not dropped and not absent and rebalance.count_before < 0:
+    dropped, refused = _dropped(g, rebalance), _refused(g, rebalance)
+    absent = [] if dropped or refused else _absent_static(g, rebalance, rebalance.joined_ms - rebalance.started_ms) or rebalance.absent
+    if not (dropped or refused or absent) and rebalance.count_before < 0:
         return None
-    slowest = dropped[0].member_id if dropped else absent[0] if absent else _answered_last(g, rebalance)
-    return Awaited(slowest, dropped, absent)
+    gone = dropped or refused
+    slowest = gone[0].member_id if gone else absent[0] if absent else _answered_last(g, rebalance)
+    return Awaited(slowest, dropped, absent, refused)
 
 
 def report(g: Emitter, rebalance: Rebalance, waited: Awaited) -> None:
     """Reports whom a join phase waited for, if that was long: until the rebalance timeout where no line shows when it began."""
+    for old in waited.refused:
+        back = any(one.client_name() == old.client_id for one in g.view.members.values())
+        words = {
+            "waited": seconds(rebalance.joined_ms - rebalance.started_ms),
+            "outside": "" if back else catalogue.LEFT_OUTSIDE,
+            "wanted": "",
+        }
+        details = {"join_ms": rebalance.joined_ms - rebalance.started_ms, "max_poll_interval_ms": or_none(old.rebalance_timeout_ms)}
+        signs = [*([old.sign] if old.sign is not None else []), *rebalance.evidence]
+        emit(g, catalogue.MEMBER_REFUSED, rebalance.joined_ms, old.client(), signs, words, generation=rebalance.generation, **details)
+    if waited.refused:
+        return
     until_timeout = (waited.dropped or rebalance.absent) and rebalance.unannounced
     if rebalance.joined_ms - rebalance.started_ms >= SLOW_MS or until_timeout:
         _report(g, rebalance, waited.dropped, waited.absent)
@@ -59,6 +73,16 @@ def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
     refused = not_admitted(g)
     late = (old for old in g.view.ended if old.kind == reasons.JOIN_TIMEOUT and rebalance.moves.has_left(old.member_id))
     return sorted((old for old in late if old.client_id not in refused), key=lambda old: old.member_id)
+
+
+def _refused(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
+    """The members that were refused and removed as they rejoined, long before the phase ended: all others had rejoined, too.
+
+    GroupMetadataManager.classicGroupJoinToClassicGroup does not look then whether the phase is complete (GroupCoordinator.doJoinGroup).
+    """
+    last_ms = max([rebalance.started_ms, *rebalance.joins.values()])
+    full = (old for old in g.view.ended if old.kind == reasons.GROUP_OVER_CAPACITY and rebalance.moves.has_left(old.member_id))
+    return sorted((old for old in full if rebalance.joined_ms - max(last_ms, old.at_ms) >= SLOW_MS), key=lambda old: old.member_id)
 
 
 def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], absent: list[str]) -> None:

@@ -189,7 +189,7 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     silent_ms = _silent_ms(ended)
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms)}
-        return catalogue.REMOVED_FOR_SILENCE.format(**words)
+        return (catalogue.LEADER_UNHEARD if ended.quiet.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
         why = silences.why(ended.quiet, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
         return catalogue.REMOVED_TOO_LATE[why].format(current=limit)

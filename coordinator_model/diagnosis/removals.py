@@ -29,6 +29,7 @@ def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref])
         member.longest_gap_ms,
         bool(member.instance_id),
         given_up=member.abandoned,
+        waited=member.held_ms[0] <= at_ms < member.held_ms[1],
     )
 
 
@@ -54,7 +55,10 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         text, limit = consumer_catalogue.SESSION_TIMEOUT, " (session timeout of the group)" if silent_ms >= 0 else ""
         stop = "" if silence.is_static else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
     else:
-        text, limit = catalogue.SESSION_TIMEOUT, f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else ""
+        text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.client[0])
+        if old is not None and old.quiet.assigning:
+            text, since = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since
+        limit = f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {

@@ -73,8 +73,11 @@ def note(member: ObservedMember, at_ms: int) -> None:
 
 
 def _of_silence(q: Quiet) -> str:
-    """Some clients stop their heartbeats once an answer calls them to rejoin, static ones when max.poll.interval.ms has passed."""
-    by_itself = q.called or (q.is_static and not stopped_before_limit(q))
+    """Some clients stop their heartbeats once an answer calls them to rejoin, static ones when max.poll.interval.ms has passed.
+
+    The heartbeats of a Java leader wait for its assignor, which holds their lock (AbstractCoordinator.JoinGroupResponseHandler).
+    """
+    by_itself = q.called or q.assigning or (q.is_static and not stopped_before_limit(q))
     return UNKNOWN if by_itself else PAUSED
 
 

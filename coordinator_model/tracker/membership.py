@@ -68,11 +68,16 @@ def note_alive(member: ObservedMember, at_ms: int) -> None:
 
 def renew(member: ObservedMember, event: Event) -> None:
     """Takes an accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
-    if event.received_ms <= member.renewed_ms and member.sessions_seen:
-        return
+    if event.received_ms > member.renewed_ms or not member.sessions_seen:
+        hear(member, event, event.received_ms)
+        member.renewed_ms = event.received_ms
+
+
+def hear(member: ObservedMember, event: Event, until_ms: int) -> None:
+    """Takes an accepted request: the member is silent from then on. A JoinGroup or SyncGroup is answered then: no session runs before."""
     if member.seen_ms >= 0:
         member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - max(member.seen_ms, member.busy_ms))
-    member.seen_ms = member.renewed_ms = event.received_ms
+    member.seen_ms = max(member.seen_ms, until_ms)
     note_alive(member, event.received_ms)
     member.sessions_seen = True
     member.last_sign = ref(event)
@@ -125,6 +130,8 @@ def lose(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref]) ->
 
 def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref]) -> EndedMembership:
     """What is kept of a membership after its end."""
+    running = view.open
+    assigning = running is not None and running.joined_ms >= 0 and running.leader_id == member.member_id
     return EndedMembership(
         member.member_id,
         member.instance_id,
@@ -141,14 +148,14 @@ def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: lis
         seen_ms=member.seen_ms,
         session_timeout_ms=member.session_timeout_ms,
         alive_ms=member.alive_ms,
-        quiet=silences.quiet(member),
+        quiet=silences.quiet(member)._replace(assigning=assigning),
     )
 
 
 def _report(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """Hands over the findings about the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
-        incidents.hold_back(g, removals.silence_of(g, member, at_ms, signs), member.held_ms)
+        incidents.hold_back(g, removals.silence_of(g, member, at_ms, signs))
     elif kind == reasons.POLL_TIMEOUT:
         departures.hold_back_stall(g, departures.stall_of(member, at_ms, g.view.generation_at(at_ms), signs))
     elif kind == reasons.SYNC_TIMEOUT:

@@ -205,6 +205,7 @@ class ConsumerView(Struct, array_like=True):
     doubtful_epoch: int = -1  # far higher than `epoch`, and shown by the last answer alone
     hash_epoch: int = -1  # the epoch of `metadata_hash`
     stalls: dict[str, int] = {}  # clients whose logs said that poll() was not called in time: when they said so last
+    given_up: tuple[int, Ref] | None = None  # when its coordinator gave it up, and the line; None: a coordinator has it
     since_4_3: int = -1  # whether first epochs showed the rules of Kafka 4.3: 0 or 1; -1: they did not
 
     def find(self, member_id: str, instance_id: str = "") -> ConsumerMember:

@@ -85,7 +85,7 @@ class ObservedMember(Membership, Struct, array_like=True):
     """One membership that has not ended, as far as the logs show it."""
 
     renewed_ms: int = -1  # when the session timer was last known to restart
-    seen_ms: int = -1  # last accepted heartbeat or commit; an answer REBALANCE_IN_PROGRESS counts as accepted
+    seen_ms: int = -1  # when it was last heard: arrival of a heartbeat or commit, answer to a JoinGroup or SyncGroup (membership.hear)
     beat_ms: int = -1  # arrival of the last heartbeat
     protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: Kafka compares them for equality
     topics: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class EndedMembership(Struct, array_like=True):
     rebalance_timeout_ms: int = -1
     partitions: tuple[str, ...] | None = None  # what the member owned; None: not known
     sign: Ref | None = None  # the line that ended it
-    seen_ms: int = -1  # last accepted heartbeat or commit
+    seen_ms: int = -1  # when it was last heard, see ObservedMember
     session_timeout_ms: int = -1
     alive_ms: int = -1  # arrival of the last accepted request
     back_ms: int = -1  # arrival of the first request that was refused since

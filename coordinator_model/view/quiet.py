@@ -11,7 +11,7 @@ MISSED: Final = 2
 class Quiet(NamedTuple):
     """The figures of a member, for diagnosis/silences.py. Times are -1 where no line shows them."""
 
-    heard_ms: int = -1  # last accepted heartbeat or commit, or the answer that others had to wait for
+    heard_ms: int = -1  # when it was last heard (ObservedMember.seen_ms), or the answer that others had to wait for
     interval_ms: int = -1  # between its heartbeats, on the average
     called_ms: int = -1  # last heartbeat whose answer called it to rejoin
     called: bool = False  # nothing was heard of it since
@@ -23,6 +23,7 @@ class Quiet(NamedTuple):
     gap_ms: int = -1  # its longest silence before
     stalled_ms: int = -1  # when its client's log said that max.poll.interval.ms had passed
     over_ms: int = 0  # and how long before
+    assigning: bool = False  # the group waits for the assignment that it has to make as the leader
 
     def misses_one(self, at_ms: int) -> bool:
         """Whether a heartbeat of the member is missing if it is not heard until then."""

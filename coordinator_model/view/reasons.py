@@ -43,6 +43,8 @@ _REJOINS: Final = (
     ("cached metadata has changed", METADATA_CHANGED),
     ("need to revoke partitions and re-join", REVOCATION_FOLLOW_UP),
     ("rebalance enforced by user", MEMBER_REJOINED),
+    # Kafka Streams: at once, since tasks change their owner (StreamsPartitionAssignor); a probing rebalance is scheduled for a time
+    ("triggered followup rebalance scheduled for 0", REVOCATION_FOLLOW_UP),
     # pkg/kgo/consumer_group.go of franz-go
     ("after revoking what we lost from a rebalance", REVOCATION_FOLLOW_UP),
     ("rejoining because we are the leader and noticed some topics have new partitions", METADATA_CHANGED),

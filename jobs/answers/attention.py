@@ -236,7 +236,7 @@ class _Folding:
     def incident(self, row: Row) -> None:
         """Takes a finding that may be part of a burst, or follow from what a broker did, and that may explain refusals."""
         cause = next((entry for burst, entry in self._bursts[key_of(row)] if _is_part(row, burst)), None)
-        if row["code"] in _AFTER_OUTAGES:
+        if row["code"] in _AFTER_OUTAGES and "join_ms" not in row["details"]:  # else a group waited for it
             cause = cause or self._moves.latest((), row, SPAN_MS)
         if row["code"] == offset_catalogue.OFFSET_RESET.code:
             cause = cause or self._removals.latest((row["details"]["partition"],), row)

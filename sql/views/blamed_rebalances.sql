@@ -1,7 +1,7 @@
 -- Rebalances for which a finding blames somebody: a row for each, with that finding, and the client that it names or the broker that the group
 -- left. Members that departed because of a broker come first, and one that comes back with the same id within a minute, then that the coordinator moved, then another member that timed out or joined
 -- late while all waited for it (of the same client, too: that which it was before it died), which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
--- had changed may have been unable to: one was deleted.
+-- had changed may have been unable to: one was deleted. A group that waited for a member that it had refused was full: nobody is to blame.
 WITH rebalances_named AS (
   SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.member_id, r.left,
     r.members_before
@@ -22,9 +22,12 @@ departed AS (
   WHERE r.outcome = 'SUPERSEDED'
 ),
 waits AS (
-  SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.code, f.client_id, f.client_host, f.member_id
+  SELECT
+    f.id, f.cluster, f.group_id, f.occurred_at, f.code, f.client_id, f.client_host, f.member_id,
+    f.code <> 'GROUP_TOO_LARGE' AS is_to_blame
   FROM findings_with_id AS f
   WHERE f.code IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING')
+    OR (f.code = 'GROUP_TOO_LARGE' AND get_json_object(f.details, '$.join_ms') IS NOT NULL)
 ),
 told AS (
   SELECT
@@ -64,7 +67,9 @@ blamed AS (
     AND m.occurred_at >= r.started_at - INTERVAL 60 SECONDS AND m.occurred_at <= r.ended_at
   WHERE r.cause = 'COORDINATOR_MOVED'
   UNION ALL
-  SELECT n.id, n.cluster, 2, w.id, w.occurred_at, NULL, w.code, w.client_id, w.client_host, w.member_id
+  SELECT
+    n.id, n.cluster, 2, w.id, w.occurred_at, NULL, w.code, CASE WHEN w.is_to_blame THEN w.client_id END,
+    CASE WHEN w.is_to_blame THEN w.client_host END, CASE WHEN w.is_to_blame THEN w.member_id END
   FROM latest AS n
   JOIN waits AS w ON w.cluster = n.cluster AND w.group_id = n.group_id AND w.occurred_at = n.found_at
   WHERE n.is_rebalance = 1

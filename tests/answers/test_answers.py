@@ -93,6 +93,18 @@ def test_a_version_that_changed_is_a_change(lakehouse):
     }
 
 
+def test_coordinators_that_take_groups_over_and_give_them_up_are_changes_in_either_protocol(lakehouse):
+    kinds = ("GROUP_LOADED", None), ("CONSUMER_GROUP_LOG", "READ_BACK"), ("GROUP_UNLOADED", None), ("CONSUMER_GROUP_LOG", "GIVEN_UP")
+    write(lakehouse, *(line(f"g{n}", at=60_000, source="coordinator", kind=kind, state=state) for n, (kind, state) in enumerate(kinds)))
+    found = asked(lakehouse, "changes", at="2026-11-21T00:01:00", around="1s")
+    assert [(change["group_id"], change["detail"].split()[0]) for change in found] == [
+        ("g0", "took"),
+        ("g1", "took"),
+        ("g2", "gave"),
+        ("g3", "gave"),
+    ]
+
+
 def test_applications_are_clients_without_their_number(lakehouse):
     clients = ["orders-1", "orders-2", "orders-7d9c5b6f4d-x2x1z", "consumer-orders-3", "12", None]
     write(lakehouse, line(at=90_000), *(rebalance(start=n, generation=n, client_id=client) for n, client in enumerate(clients)))

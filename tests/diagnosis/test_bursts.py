@@ -271,7 +271,7 @@ def test_who_asks_again_because_the_assignor_told_it_to_makes_no_storm(evidence,
 
 @in_any_evidence
 @pytest.mark.parametrize(
-    ("words", "told"), [("triggered followup rebalance scheduled for 0", []), ("my reason", [("REBALANCE_STORM", "b")])]
+    ("words", "told"), [("triggered followup rebalance scheduled for 1795682338361", []), ("my reason", [("REBALANCE_STORM", "b")])]
 )
 def test_what_a_client_says_tells_whether_it_was_told_to_ask_again(evidence, words, told):
     group = stable()

@@ -19,7 +19,7 @@ from tests.diagnosis.narrated import (
     where_requests_are_seen,
     where_the_log_is_seen,
 )
-from tests.tracker.story import table
+from tests.tracker.story import JOINED, Story, table
 
 
 def healthy(**how) -> Group:
@@ -181,3 +181,20 @@ def test_a_phase_whose_end_was_not_seen_is_nobodys_fault(evidence):
     group = healthy().is_at(60_000)
     group.at(60_000).log_preparing(1, "Adding new member d", "d")
     assert findings(group.is_at(90_000).seen(evidence)) == []
+
+
+def test_a_group_waits_to_the_end_for_a_member_that_it_refused_as_others_had_taken_its_place() -> None:
+    """The group may have two members. c-1 takes the place of b-1, which rejoins 1.5 s later and is refused from then on."""
+    limit, full = {"rebalance_timeout_ms": 12_000}, {"error_code": Error.GROUP_MAX_SIZE_REACHED}
+    story = Story().at(0).join("a-1", 1, "a-1", ("a-1", "b-1"), waited=3_000, **limit).join("b-1", 1, "a-1", waited=2_900, **limit)
+    story.at(5).sync("a-1", 1, {"a-1": ("orders-0",), "b-1": ("orders-1",)}).sync("b-1", 1, {"b-1": ("orders-1",)})
+    story.beats(["a-1", "b-1"], 1, 3_000, 20_000).at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1")
+    story.at(21_500).request(kinds.JOIN_GROUP, "b-1", **full).at(32_000).log_stabilized(2, members=2)
+    story.at(32_001).join("a-1", 2, "a-1", ("a-1", "c-1"), waited=11_000, **limit).join("c-1", 2, "a-1", waited=12_001, **limit)
+    story.log_assignment(2, leader="a-1", members=2).at(34_000).request(kinds.JOIN_GROUP, "b-1", **full)
+    rows = story.rows()
+    waited = [row for row in table(rows, "findings") if row["code"] == "GROUP_TOO_LARGE"][-1]
+    assert (waited["member_id"], waited["occurred_at"], json.loads(waited["details"])["join_ms"]) == ("b-1", 32_000, 12_000)
+    assert waited["message"].endswith("Its client had no place in the group afterwards.")
+    assert table(rows, "rebalances")[-1]["slowest_member_id"] == "b-1"
+    assert "SLOW_JOINER" not in [row["code"] for row in table(rows, "findings")]

@@ -11,7 +11,7 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import LOG, STALLED, Group, finding, findings, where_requests_are_seen
-from tests.tracker.story import START_MS
+from tests.tracker.story import EXPIRED, JOINED, START_MS, Story
 
 PAUSE = "Its heartbeats stopped, too"
 STALL = "Its heartbeats went on: only its poll loop stalled"
@@ -188,3 +188,23 @@ def test_a_static_member_that_missed_a_rebalance_is_told_whether_it_stood_still(
         group.at(ms).heartbeat(late.member, 1, Error.REBALANCE_IN_PROGRESS, **late.who())
     group.at(80_010).heartbeat(late.member, 1, Error.ILLEGAL_GENERATION, **late.who())
     assert told in advice(group.is_at(120_000).seen(evidence), "ILLEGAL_GENERATION")
+
+
+# a leader that has the assignment to make
+
+
+def test_a_leader_that_is_removed_before_it_assigned_is_silent_since_its_answer_and_need_not_have_paused() -> None:
+    """Its JoinGroup waits from 20 s to 28 s. No session runs meanwhile: it ends at 38 s, and the client is refused at 45 s."""
+    story = Story().at(0).join("a-1", 1, "a-1", ("a-1",), waited=3_000)
+    story.at(5).sync("a-1", 1, {"a-1": ("orders-0",)}).beats(["a-1"], 1, 3_000, 20_000)
+    story.at(20_000).log_preparing(1, JOINED.format("b-1"), "b-1")
+    story.at(28_000).log_stabilized(2, members=2)
+    story.at(28_000).join("a-1", 2, "a-1", ("a-1", "b-1"), waited=8_000).join("b-1", 2, "a-1", waited=8_000)
+    story.at(38_000).log(kinds.MEMBER_FAILED, member_id="a-1").log_preparing(2, EXPIRED.format("a-1"), "a-1")
+    story.at(45_000).sync("a-1", 2, {"a-1": ("orders-0",)}, error_code=Error.UNKNOWN_MEMBER_ID)
+    rows = story.rows()
+    told, refused = finding(rows, "SESSION_TIMEOUT"), finding(rows, "UNKNOWN_MEMBER")
+    assert [json.loads(row["details"])["silent_ms"] for row in (told, refused)] == [10_000, 16_999]
+    assert "received no heartbeat for 10 s (session.timeout.ms 10000). The group waited for the assignment" in told["message"]
+    assert all("its assignor took too long" in row["advice"] for row in (told, refused))
+    assert "and nothing was heard of it for 17 s" in refused["advice"]

@@ -26,8 +26,8 @@ def is_calm(g: Emitter) -> bool:
     view = g.view.consumer
     if view is None or not view.heard or view.episode is not None or view.changes or not steady.is_at_home(g.view):
         return False
-    if g.view.silences or any(gone.gone_signs for gone in view.gone):
-        return False  # the next heartbeat may show why a member departed, or that one before had waited
+    if g.view.silences or view.given_up is not None or any(gone.gone_signs for gone in view.gone):
+        return False  # the next heartbeat may show why a member departed, that one before had waited, or who coordinates the group
     return any(not one.regex or one.topics or one.partitions for one in view.members.values())  # else expressions may match no topic
 
 

@@ -14,6 +14,8 @@ from coordinator_model.view.emit import Emitter
 
 _ANSWERED_MS: Final = 10_000
 """A busy broker answers, and logs, a first heartbeat so long after the line about the new member. Only the request log names its client."""
+_TAKEN_UP_MS: Final = 10_000
+"""By then another coordinator has read a group back that one gave up, and the group goes on as it was; else no line shows who has it."""
 
 
 def next_ms(g: Emitter) -> int:
@@ -26,6 +28,8 @@ def next_ms(g: Emitter) -> int:
     if view.episode is not None and not view.episode.polled:
         due.append(view.episode.last_ms + _patience_ms(view))
         due += [] if view.episode.start_written or view.episode.rounds[0].lost else [_start_ms(g, view, view.episode)]
+    if view.given_up is not None and _is_nowhere(view):
+        due.append(view.given_up[0] + _TAKEN_UP_MS)
     return min([*due, departed.next_ms(g, view)])
 
 
@@ -47,7 +51,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         alone = not episodes.is_shown(view) and episodes.is_alone(view)
         episodes.end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
     while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
-        episode_rows.write(g, view, view.ended.pop(0))
+        episode_rows.write(g, view)
     running = episode and view.episode
     if (
         running is not None
@@ -58,6 +62,13 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     ):
         causes.settle(view, running.rounds[:1])  # answers may yet explain later ones
         episode_rows.write_start(g, view, running)
+    if view.given_up is not None and _is_nowhere(view) and (flush or view.given_up[0] + _TAKEN_UP_MS <= now_ms):
+        episode_rows.write_given_up(g, view, *view.given_up)
+
+
+def _is_nowhere(view: ConsumerView) -> bool:
+    """Whether it is to be written that a group was given up: its rebalances are, and it had a state."""
+    return view.is_written() and view.state not in ("", episode_rows.DEAD)
 
 
 def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
@@ -89,7 +100,7 @@ def cut_off(g: Emitter, at_ms: int) -> None:
     elif view.episode is not None:
         episodes.end(view, view.episode.last_ms, end_seen=False)
     while view.ended:
-        episode_rows.write(g, view, view.ended.pop(0))
+        episode_rows.write(g, view)
     departed.settle(g, view, at_ms, flush=True)
 
 

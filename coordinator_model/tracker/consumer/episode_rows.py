@@ -21,6 +21,7 @@ EMPTY, STABLE, RECONCILING, DEAD = "Empty", "Stable", "Reconciling", "Dead"
 ALL_RECONCILED: Final = "ALL_MEMBERS_RECONCILED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
+GROUP_LOADED: Final = "GROUP_LOADED"
 
 _OF_CLASSIC: Final = ("joined_at", "join_ms", "sync_ms", "reason", "leader_id", "assignment_ms", "first_fetch_ms", "first_fetch_member_id")
 """Columns of `rebalances` that only a classic group has."""
@@ -63,8 +64,9 @@ def columns(g: Emitter, view: ConsumerView, episode: Episode) -> dict[str, Any]:
     )
 
 
-def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
-    """Writes an episode that has ended."""
+def write(g: Emitter, view: ConsumerView) -> None:
+    """Writes the first episode that has ended."""
+    episode = view.ended.pop(0)
     last = episode.rounds[-1]
     g.emit(REBALANCES, **columns(g, view, episode))
     consumer_findings.waited_for_interval(g, episode, _interval_wait_ms(episode))
@@ -80,17 +82,17 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     if episode.cut_off:
         return
     to_state, trigger = (EMPTY, ALL_MEMBERS_GONE) if episode.is_empty else (STABLE, ALL_RECONCILED)
-    _write_transition(g, view, episode.ended_ms, RECONCILING, to_state, last.epoch, last.signs, {"cause": trigger})
-    view.state = to_state
+    _change_state(g, view, episode.ended_ms, RECONCILING, to_state, last.epoch, last.signs, {"cause": trigger})
 
 
 def write_start(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     """Writes once that the group began to change."""
     first = episode.rounds[0]
     if not episode.start_written:
+        taken_up(g, view, first.at_ms, first.signs)
         from_state = view.state if view.state not in ("", DEAD) else EMPTY if episode.from_empty else STABLE
-        _write_transition(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, culprit_of(view, first))
-    episode.start_written, view.state = True, RECONCILING
+        _change_state(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, culprit_of(view, first))
+    episode.start_written = True
 
 
 def culprit_of(view: ConsumerView, one: Round) -> dict[str, Any]:
@@ -183,14 +185,30 @@ def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int)
     bursts.add(g, past)
 
 
+def write_given_up(g: Emitter, view: ConsumerView, at_ms: int, sign: Ref) -> None:
+    """Writes that the coordinator gave the group up, as of a classic group: no line shows how it goes on."""
+    _change_state(g, view, at_ms, view.state, DEAD, view.epoch, [sign], {"cause": reasons.COORDINATOR_MOVED})
+
+
+def taken_up(g: Emitter, view: ConsumerView, at_ms: int, signs: list[Ref]) -> None:
+    """A line after its coordinator gave the group up shows that one has it: all of it is stored, so it goes on as it was."""
+    if view.given_up is None or at_ms <= view.given_up[0]:
+        return
+    if view.state == DEAD:
+        to_state = EMPTY if view.complete and not view.members else STABLE
+        _change_state(g, view, at_ms, DEAD, to_state, view.epoch, signs, {"cause": GROUP_LOADED})
+    view.given_up = None
+
+
 def write_removal(g: Emitter, view: ConsumerView, at_ms: int, sign: Ref) -> None:
     """Writes that the group was removed, which only an Empty one can be."""
-    _write_transition(g, view, at_ms, view.state or EMPTY, DEAD, view.epoch, [sign], {"cause": GROUP_REMOVED})
+    _change_state(g, view, at_ms, view.state or EMPTY, DEAD, view.epoch, [sign], {"cause": GROUP_REMOVED})
 
 
-def _write_transition(
+def _change_state(
     g: Emitter, view: ConsumerView, at_ms: int, from_state: str, to_state: str, epoch: int, signs: list[Ref], culprit: dict[str, Any]
 ) -> None:
+    view.state = to_state
     if view.group_type == events.SHARE:
         return  # it has no state Reconciling: nobody gives partitions up
     write_transition(g, at_ms, (from_state, to_state), epoch, culprit["cause"], signs, culprit)

@@ -26,6 +26,7 @@ def observe(g: Emitter, event: Event) -> None:
         group_removed(g, view, event._replace(at_ms=event.at_ms - 1))  # some time before
         view = view_of(g)
         view.changes = [one for one in changes if one.comer is not None]
+    episode_rows.taken_up(g, view, event.received_ms, [ref(event)])
     prediction.observe(view, event)
     if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
         heartbeats.take(g, view, event)

@@ -118,6 +118,7 @@ def group_given_up(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A coordinator gave the group up, at this epoch."""
     episodes.forget_logged(g, view)
     episodes.found_at(g, view, event)
+    view.given_up = (event.at_ms, ref(event))
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {

@@ -53,10 +53,9 @@ def join_group(g: Emitter, event: Event) -> None:
     came = former or _came(g, running, event, is_listed=known is not None)
     member = view.add(event.answer_member_id, event.received_ms, came=came, of=running)
     membership.learn(member, event)
-    member.sessions_seen = member.vouched = True
+    member.vouched = True
     silences.note(member, event.received_ms)
-    membership.note_alive(member, event.received_ms)
-    member.last_sign = ref(event)
+    membership.hear(member, event, event.at_ms)
     view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
     topics = next((p.topics for p in event.protocols if p.topics is not None), None)

@@ -105,9 +105,7 @@ def sync_group(g: Emitter, event: Event) -> None:
     member = view.add(event.member_id, event.received_ms, came=False)
     membership.learn(member, event)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
-    membership.note_alive(member, event.received_ms)
-    member.sessions_seen = True
-    member.last_sign = ref(event)
+    membership.hear(member, event, event.at_ms)
     _take_assignments(g, event, by_leader=by_leader)
 
 

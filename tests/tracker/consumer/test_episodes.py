@@ -170,6 +170,34 @@ def test_a_coordinator_that_reads_the_group_back_changes_nothing():
     assert len(told(story.rows(), "rebalances")) == 2
 
 
+STATES = ("occurred_at", "from_state", "to_state", "trigger")
+
+
+def test_a_group_that_was_given_up_and_that_no_coordinator_has_taken_up_has_no_known_state():
+    """Nor have members that the broker has yet to answer taken it up."""
+    story = two().at(40_000).line(kinds.GIVEN_UP, generation=2).at(40_001).beat("a-1", 2, 2, took=5)
+    assert told(story.rows(), "group_transitions", *STATES)[-1] == (40_000, "Stable", "Dead", "COORDINATOR_MOVED")
+    assert told(story.rows(until=50_000), "group_transitions", *STATES)[-1][2] == "Dead"
+    assert told(ConsumerStory().at(0).line(kinds.GIVEN_UP, generation=2).rows(), "group_transitions") == []
+
+
+def test_a_group_that_was_taken_up_soon_after_it_was_given_up_goes_on():
+    story = two().at(40_000).line(kinds.GIVEN_UP, generation=2).on("broker-2").at(49_000).line(kinds.READ_BACK, member_count=2)
+    assert told(story.rows(), "group_transitions") == told(two().rows(), "group_transitions")
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_group_that_was_taken_up_late_is_as_it_was(is_empty):
+    story = two()
+    if is_empty:
+        story.at(30_000).line(kinds.DEPARTED, "a-1").raised(3).line(kinds.DEPARTED, "b-1").raised(4)
+    story.at(40_000).line(kinds.GIVEN_UP, generation=2).on("broker-2").at(60_000)
+    rows = story.joins("c-1", 5).rows() if is_empty else story.beat("a-1", 2, 2, took=0).rows()
+    state = "Empty" if is_empty else "Stable"
+    both = [(40_000, state, "Dead", "COORDINATOR_MOVED"), (60_000, "Dead", state, "GROUP_LOADED")]
+    assert [step for step in told(rows, "group_transitions", *STATES) if "Dead" in step] == both
+
+
 def test_a_zombie_shows_that_it_was_removed():
     story = alone(logged=False).at(30_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(30_100).beat("a-1", 0, 3, ALL, TOPICS)
     rows = story.rows()
