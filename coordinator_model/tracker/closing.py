@@ -49,8 +49,8 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     view = g.view
     if view.named is not None and (flush or view.named[0] < now_ms):
         phases.found_in(g, *view.named)
-    if view.open is not None and (flush or _undecided_until(view.open) < now_ms) and view.open.exact and view.open.cause:
-        rebalance_rows.write_transitions(g, view.open, final=True)
+    if view.open is not None and view.open.exact and view.open.cause:
+        rebalance_rows.write_transitions(g, view.open, final=flush or _undecided_until(view.open) < now_ms)
     while view.closing:
         rebalance = view.closing[0]
         if rebalance.ended_ms < 0:

@@ -6,10 +6,21 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import causes, classic_members, closing, episode_rows, heartbeats, log_lines, prediction, undecided
+from coordinator_model.tracker.consumer import (
+    causes,
+    classic_members,
+    closing,
+    episode_rows,
+    episodes,
+    heartbeats,
+    log_lines,
+    members,
+    prediction,
+    undecided,
+)
 from coordinator_model.tracker.consumer.without_logs import departed, silence
 from coordinator_model.view import reasons, rules
-from coordinator_model.view.consumer_view import ConsumerView
+from coordinator_model.view.consumer_view import Change, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
@@ -54,7 +65,16 @@ def view_of(g: Emitter) -> ConsumerView:
 
 
 def group_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """The group was deleted, or its offsets expired: a new one of its name begins anew."""
+    """The group was deleted, or its offsets expired: a new one of its name begins anew. It was Empty: its last members had gone.
+
+    Source: org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup.validateDeleteGroup (4.x).
+    """
+    if view.episode is not None:
+        for member_id in list(view.members):
+            view.episode.depart(member_id)
+            members.take_effect(g, view, Change(event.at_ms, reasons.UNKNOWN, member_id, ref(event), logged=False))
+        view.know_all()
+        episodes.end(view, event.at_ms, end_seen=False)
     closing.cut_off(g, event.at_ms)
     if view.state != episode_rows.DEAD:
         episode_rows.write_removal(g, view, event.at_ms, ref(event))

@@ -76,3 +76,15 @@ def test_requests_alone_show_that_who_was_told_to_give_partitions_up_and_went_on
         story.at(ms).beat("c-1", 2, 2).at(ms + 1_000).beat("a-1", 1, 1)
     rows = story.at(42_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(45_000).beat("c-1", 2, 3, ALL).rows()
     assert ("REBALANCE_TIMEOUT", "a-1") in told(rows, "findings", "code", "member_id")
+
+
+def test_a_group_that_is_deleted_amid_a_rebalance_was_empty_by_then_though_the_lines_about_its_last_members_are_missing():
+    rows = joined_by_another().at(20_000).beat("b-1", 2, 2).at(90_000).log(kinds.GROUPS_DELETED).rows()
+    last = told(rows, "rebalances", "outcome", "ended_at", "end_seen", "members_after", "left")[-1]
+    assert last == ("EMPTIED", 90_000, False, 0, ["a-1"])  # the other one came in that rebalance
+    assert [states for *states, _ in told(rows, "group_transitions", "from_state", "to_state", "occurred_at")][-2:] == [
+        ["Reconciling", "Empty"], ["Empty", "Dead"],
+    ]  # fmt: skip
+    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [
+        ("a-1", "UNKNOWN", 90_000), ("b-1", "UNKNOWN", 90_000),
+    ]  # fmt: skip

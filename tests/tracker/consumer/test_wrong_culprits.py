@@ -308,3 +308,23 @@ def test_sessions_end_in_the_order_in_which_members_fell_silent():
     story = three_of_which_two_fall_silent().at(70_000).refused("c-1", 3, Error.UNKNOWN_MEMBER_ID)
     story.at(70_500).refused("b-1", 3, Error.UNKNOWN_MEMBER_ID).at(71_000).beat("a-1", 3, 5, (*ALL, "t-2"))
     assert rounds(story.at(72_000).beat("a-1", 5, 5))[3:] == [(4, "SESSION_TIMEOUT", "b-1"), (5, "SESSION_TIMEOUT", "c-1")]
+
+
+def stuck() -> ConsumerStory:
+    """a-1 is told at 21,000 to give partitions up within 10 s, does not, and sends heartbeats until 31,500."""
+    story = two(logged=False).at(20_000).beat("c-1", 0, 3, (), TOPICS).at(20_500).beat("b-1", 2, 3)
+    story.at(21_000).beat("a-1", 2, 2, (), rebalance_timeout_ms=10_000)
+    for ms in range(24_000, 32_000, 2_500):
+        story.at(ms).beat("a-1", 2, 2).at(ms + 100).beat("b-1", 3, 3).at(ms + 200).beat("c-1", 3, 3)
+    return story
+
+
+def test_who_ran_out_of_its_rebalance_timeout_went_with_the_epoch_that_its_removal_raised_not_when_it_was_refused():
+    story = stuck().at(32_000).beat("c-1", 3, 4, HALF).at(32_500).refused("a-1", 2, Error.UNKNOWN_MEMBER_ID)
+    rows = story.at(32_600).beat("b-1", 3, 4).rows()
+    assert told(rows, "member_sessions", *SESSION, "ended_at") == [("a-1", "REBALANCE_TIMEOUT", 32_000)]
+
+
+def test_whether_a_member_left_before_another_one_ran_out_of_its_rebalance_timeout_is_not_known():
+    story = stuck().at(32_000).beat("b-1", -1, -1).at(32_500).refused("a-1", 2, Error.UNKNOWN_MEMBER_ID).at(33_000).beat("c-1", 3, 5, ALL)
+    assert rounds(story)[3:] == [(4, "UNKNOWN", None), (5, "UNKNOWN", None)]

@@ -17,7 +17,7 @@ SILENT_MS: Final = 120_000
 _SILENT_GAPS: Final = 2  # a member is silent once it has sent nothing for so many times its longest gap
 _GOES_ON_MS: Final = 2 * members.HEARTBEAT_INTERVAL_MS
 """A log that showed a heartbeat of anyone within that time shows heartbeats."""
-_SEEN_LATE: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.UNKNOWN})
+_SEEN_LATE: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT, reasons.UNKNOWN})
 """Departures of which requests show only that they have happened."""
 
 
@@ -79,13 +79,14 @@ def in_order(view: ConsumerView, changes: list[Change]) -> tuple[list[Change], b
     """Changes that raised the epoch one after the other, and whether their order is known.
 
     Sessions end in the order of the last heartbeats, but no line says when. So nothing tells whether one ended before or after another
-    change.
+    change, nor whether a member that still sent heartbeats ran out of its rebalance timeout before or after.
     """
     ended = [one for one in changes if one.cause in _SEEN_LATE]
     if len(ended) < len(changes):
         return changes, not ended
     heard_ms = {member_id: member.heard_ms for member_id, member in view.members.items()}
-    return sorted(changes, key=lambda one: heard_ms.get(one.member_id, -1)), True
+    is_known = len(changes) == 1 or all(one.cause != reasons.REBALANCE_TIMEOUT for one in changes)
+    return sorted(changes, key=lambda one: heard_ms.get(one.member_id, -1)), is_known
 
 
 def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: ConsumerMember) -> None:
