@@ -378,7 +378,7 @@ def test_a_static_member_is_not_advised_to_call_close(evidence: str) -> None:
 
 @where_requests_are_seen
 @pytest.mark.parametrize(
-    ("present", "until", "how"), [(True, 60_500, "raced"), (True, 75_000, "old generation"), (False, 75_000, "removal")]
+    ("present", "until", "how"), [(True, 60_100, "raced"), (True, 75_000, "old generation"), (False, 75_000, "removal")]
 )
 def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str, *, present: bool, until: int, how: str) -> None:
     """It commits an old generation for a member that has joined again since, and knows the new one or not, or that was removed."""
