@@ -86,6 +86,12 @@ def test_a_client_is_killed_and_what_it_had_read_since_its_last_commit_is_read_a
     assert row["caught_up_at"] == 38_000
 
 
+def test_an_owner_that_commits_seldom_had_worked_until_its_last_heartbeat():
+    rows = table(OffsetStory().begin().second_dies(24_500).polls(50_000).rows(), REBALANCE_OFFSETS)
+    row = next(row for row in rows if row["partition"] == P1)
+    assert (row["committed_at"], row["resumed_at"], row["unread_ms"]) == (20_000, 37_020, 37_020 - 21_999)
+
+
 def joins_again(at: int, commits: int, begins: int) -> OffsetStory:
     """After `killed`, A commits a while and joins again; it begins P1 anew at an offset."""
     story = OffsetStory().begin().second_dies().beats([A], 2, 35_000, at).commits(A, 2, P0, 38_000, at).commits(A, 2, P1, 38_000, at)
