@@ -284,12 +284,17 @@ def _stopped_ms(one: HandOver) -> int:
 def _read_after_commit(one: HandOver) -> int:
     """How many records the owner may have read after its last commit, by the fastest of the last steps from commit to commit.
 
-    A step that took less than half of the usual time tells no rate.
+    A step that took less than half of the usual time tells no rate. Where the next owner read less than half as fast, all that there was
+    had been read by its first commit: the fastest step was one that caught up.
     """
     steps = _apart(one.recent)
     took, read = intervals(steps), [after - before for (_, before), (_, after) in pairwise(steps)]
     fastest = max(records / max(took_ms, 1) for took_ms, records in zip(took, read, strict=True) if 2 * took_ms >= median(took))
-    return ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
+    most = ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
+    again, for_ms = (one.after[1] - _begins(one), one.after[0] - one.resumed_ms - FETCHED_MS) if one.after is not None else (0, 0)
+    if 0 < 2 * again < fastest * for_ms:
+        most = min(most, max(_begins(one) + again - one.reached, 0))
+    return most
 
 
 def _apart(commits: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -27,10 +27,11 @@ def worked_until_ms(kind: str, gone_ms: int, heard_ms: int, rebalance_timeout_ms
     """Until when a member worked that is gone, by how it went.
 
     One that fell silent did so until its last accepted request, one whose poll loop stalled until its last call of poll(), at the latest.
+    -1: that is not known.
     """
-    if kind in _SILENT and heard_ms >= 0:
-        return heard_ms
-    return gone_ms - rebalance_timeout_ms if kind == reasons.POLL_TIMEOUT and rebalance_timeout_ms >= 0 else gone_ms
+    if kind == reasons.POLL_TIMEOUT:
+        return gone_ms - rebalance_timeout_ms if rebalance_timeout_ms >= 0 else -1
+    return heard_ms if kind in _SILENT else gone_ms
 
 
 class Membership(Struct):

@@ -125,6 +125,20 @@ def test_without_the_ends_of_logs_there_is_no_lag_and_without_starts_the_first_c
     assert (row["reread_min"], row["reread_max"]) == (0, 100)
 
 
+def test_a_rate_of_a_client_that_caught_up_is_none():
+    """B reads 800 records that had come before, and then as they come. A has read all that there is when it commits."""
+    story = OffsetStory().begin().second_dies()
+    story.events = [
+        event._replace(offsets=Offsets((P1,), (event.offsets.committed[0] + 800,)))
+        if event.offsets is not None and event.offsets.partitions == (P1,) and event.at_ms > START_MS + 5_500
+        else event
+        for event in story.events
+    ]
+    story.commits(A, 2, P0, 38_000, 60_000).at(38_000).commit(A, 2, offsets=Offsets((P1,), (end(38_000) + 800,)))
+    row = next(row for row in table(story.rows(), REBALANCE_OFFSETS) if row["partition"] == P1)
+    assert (row["committed_offset"], row["reread_min"], row["reread_max"]) == (1_000, 0, 180)
+
+
 def test_a_partition_that_its_owner_keeps_has_no_row():
     story = killed()
     story.events = [event for event in story.events if not (event.kind == kinds.OFFSET_FETCH and event.offsets.partitions == (P0,))]
