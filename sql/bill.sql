@@ -5,7 +5,8 @@
 -- client, a member, a group, or a day (UTC). Whom `why` names pays, for COORDINATOR_MOVED the broker; `(no culprit)`
 -- stands for rebalances of which it names nobody. `unavailable_partition_ms` is the unowned partition time (sum), as in `worst`.
 -- `by_failures_ms` is the part that timeouts and late joins caused, not members that joined or left on purpose.
--- Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault, and `first-join` shows it.
+-- Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault (`first-join` shows
+-- it), unless a failure had emptied the group.
 --
 -- :by = application  who pays: application, client, member, group or day
 -- :cluster           only this cluster

@@ -123,7 +123,7 @@ others AS (
     CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
   FROM waves AS w
   LEFT JOIN rebalances_with_id AS r
-    ON r.cluster = w.cluster AND r.group_id = w.group_id AND NOT r.startup
+    ON r.cluster = w.cluster AND r.group_id = w.group_id AND NOT r.from_empty
       AND r.started_at >= w.started_at AND r.started_at <= w.ended_at + INTERVAL 1 SECOND
   WHERE w.moved * 2 <= w.restarts
     AND NOT EXISTS (

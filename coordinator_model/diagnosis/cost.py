@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator_model.view.outcomes import SUPERSEDED
+from coordinator_model.view import reasons
+from coordinator_model.view.outcomes import EMPTIED, SUPERSEDED
 from coordinator_model.view.rebalance import Rebalance
+
+_ON_PURPOSE: Final = frozenset({reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED, reasons.UNKNOWN})
+"""How a group empties that is shut down: who comes into it starts up, and takes no partition from anybody."""
 
 
 class Cost(NamedTuple):
@@ -22,7 +26,7 @@ def with_unowned(rebalance: Rebalance, unowned: dict[str, str]) -> Rebalance:
 
     A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. No member
     processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
-    their owners gave up to rejoin: each rebalance pays for its own time.
+    their owners gave up to rejoin: each rebalance pays for its own time. So does that of who comes into a group which lost its members.
     """
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
         return rebalance
@@ -34,7 +38,8 @@ def with_unowned(rebalance: Rebalance, unowned: dict[str, str]) -> Rebalance:
 def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
     """The partitions that a rebalance leaves without an owner, and who had them."""
     if rebalance.assigned is None:
-        owners = sorted(rebalance.owned_before.items()) if rebalance.outcome == SUPERSEDED else ()
+        failed = rebalance.outcome == EMPTIED and rebalance.decided is not None and rebalance.decided.cause not in _ON_PURPOSE
+        owners = sorted(rebalance.owned_before.items()) if failed or rebalance.outcome == SUPERSEDED else ()
         return {p: owner for p, owner in owners if _given_up(rebalance, p, owner)}
     taken = _taken(rebalance, rebalance.assigned)
     return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in taken}

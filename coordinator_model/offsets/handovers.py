@@ -31,8 +31,9 @@ from coordinator_model.view.rows import REBALANCE_OFFSETS, Row, evidence_json, o
 
 COLUMNS: Final = (
     "started_at", "ended_at", "generation", "first_epoch", "group_protocol", "protocol", "cause", "left", "members_before", "members_after",
+    "stopped",
 )  # fmt: skip
-"""What is needed of a row of `rebalances`."""
+"""What is needed of a row of `rebalances`, and who stopped to work before it (`Row.stopped`)."""
 NEAR: Final = 1
 """Records: a lag is what it was if it is no more than that above. Between two ends the end of a log is known no better."""
 INTERVALS: Final = 2
@@ -51,15 +52,16 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
 
     Partitions that nobody has read since an earlier rebalance belong to that one.
     """
+    for one in list(ledger.open.values()):
+        if one.kept_alone and not one.left and one.before.client[0] in rebalance["left"]:
+            _take_back(ledger, one, rebalance["started_at"])
     rows = [row for one in list(ledger.open.values()) if one.resumed_ms >= 0 for row in _close(ledger, one)]
+    ledger.stopped = {**(ledger.stopped if rebalance["members_before"] == 0 else {}), **rebalance["stopped"]}
     ledger.rebalance_began_ms = max(ledger.rebalance_began_ms, rebalance["started_at"])
     ledger.rebalanced_ms = max(ledger.rebalanced_ms, rebalance["ended_at"])
     ledger.members = -1 if rebalance["members_after"] is None else rebalance["members_after"]
     if ledger.members == 0:
         return rows  # who comes next takes the partitions over
-    for name, one in list(ledger.open.items()):
-        if one.kept_alone and not one.left and one.before.client[0] in rebalance["left"]:
-            del ledger.open[name]  # its owner had kept it, and leaves now
     for name, partition in sorted(ledger.partitions.items()):
         before = _before(partition, rebalance)
         if before is not None and name not in ledger.open:
@@ -69,9 +71,19 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
+def _take_back(ledger: Ledger, one: HandOver, began_ms: int) -> None:
+    """An owner leaves with a rebalance: it had kept a partition in those before that nobody else had begun to read by then."""
+    if 0 <= one.resumed_ms < began_ms:
+        return
+    partition = ledger.partitions[one.partition]
+    partition.reached, partition.handed_ms = one.reached, -1
+    del ledger.open[one.partition]
+
+
 def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, Any]) -> list[Row]:
     partition, started_ms = ledger.partitions[name], rebalance["started_at"]
     left = rebalance["cause"] if before.client[0] in rebalance["left"] else ""
+    stopped_ms = ledger.stopped.get(before.client[0], -1)
     one = HandOver(
         name,
         -1 if rebalance["generation"] is None else rebalance["generation"],
@@ -80,7 +92,8 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
         rebalance["ended_at"],
         rebalance["group_protocol"] == _CONSUMER or "cooperative" in (rebalance["protocol"] or ""),
         left,
-        left in _SILENT or rebalance["members_before"] == 0,
+        left in _SILENT or rebalance["members_before"] == 0 or 0 <= stopped_ms < started_ms - ANSWERED_MS,
+        stopped_ms,
         replace(before),  # the stretch may grow
         max(partition.reached, before.last),
         [commit for commit in partition.recent if commit[0] <= before.last_ms],
@@ -145,7 +158,7 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     if not runs or one.left == reasons.POLL_TIMEOUT:  # its application had stopped, but perhaps not its requests for records
         return
     last = max(runs, key=attrgetter("first_ms"))
-    one.read_ms = last.last_ms
+    one.asked_ms = last.asked_ms
     if any(run.client == last.client and last.last_ms < run.first_ms < one.resumed_ms for run in partition.runs):
         return  # it read on after a pause, and nothing shows what was between
     if last.has_more or any(run.connection != last.connection and run.last_ms > last.first_ms for run in runs):
@@ -271,12 +284,17 @@ def _stopped_ms(one: HandOver) -> int:
 def _read_after_commit(one: HandOver) -> int:
     """How many records the owner may have read after its last commit, by the fastest of the last steps from commit to commit.
 
-    A step that took less than half of the usual time tells no rate.
+    A step that took less than half of the usual time tells no rate. Where the next owner read less than half as fast, all that there was
+    had been read by its first commit: the fastest step was one that caught up.
     """
     steps = _apart(one.recent)
     took, read = intervals(steps), [after - before for (_, before), (_, after) in pairwise(steps)]
     fastest = max(records / max(took_ms, 1) for took_ms, records in zip(took, read, strict=True) if 2 * took_ms >= median(took))
-    return ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
+    most = ceil(fastest * (_stopped_ms(one) - one.before.last_ms))
+    again, for_ms = (one.after[1] - _begins(one), one.after[0] - one.resumed_ms - FETCHED_MS) if one.after is not None else (0, 0)
+    if 0 < 2 * again < fastest * for_ms:
+        most = min(most, max(_begins(one) + again - one.reached, 0))
+    return most
 
 
 def _apart(commits: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -314,7 +332,8 @@ def _written(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Ro
 def _row(one: HandOver, least: int | None, most: int | None, *, transactions: bool) -> Row:
     before, start, resumed_ms = one.before, one.start, one.resumed_ms
     heir = one.heir or (start.client if start is not None else ("", "", ""))
-    stopped_ms = max(before.last_ms, one.read_ms if one.gone else one.started_ms)
+    # An owner that left had worked until its last sign of life: a request for records, or what else the coordinator had of it.
+    stopped_ms = max(before.last_ms, one.stopped_ms, min(one.asked_ms, one.started_ms) if one.gone else one.started_ms)
     return Row(
         REBALANCE_OFFSETS,
         {

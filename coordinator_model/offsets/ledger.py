@@ -103,6 +103,7 @@ class Run(Struct, array_like=True):
     end: int = -1  # of the log, as it was told last
     step: int = 0  # the most that it went on in a span
     is_ahead: bool = True  # of its commits, as far as is known: it asks for more than its application has processed
+    asked_ms: int = -1  # when its last request arrived
 
     @property
     def has_more(self) -> bool:
@@ -197,7 +198,7 @@ class Partition(Struct, array_like=True):
             self.read_ms = read.last_ms
         run.step = max(run.step, read.reached - run.position)
         run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, read.sign
-        run.end = max(run.end, read.end)
+        run.asked_ms, run.end = read.asked_ms, max(run.end, read.end)
 
     def _is_after_pause(self, run: Run, read: Read) -> bool:
         """Whether a connection goes on after a pause. Within a fetch session it asks for no partition of which nothing new came (KIP-227).
@@ -239,6 +240,7 @@ class HandOver(Struct, array_like=True):
     kept_alone: bool  # members keep their partitions: who commits on is no new owner
     left: str  # the cause of the rebalance, if its owner left with it
     gone: bool  # its owner had stopped before the rebalance began
+    stopped_ms: int  # until when an owner that left had worked (Row.stopped); -1: it is not known, or it stayed
     before: Stretch
     reached: int  # the highest offset that was committed before
     recent: list[tuple[int, int]]  # the last commits before
@@ -253,7 +255,7 @@ class HandOver(Struct, array_like=True):
     unjudged: list[tuple[int, int]] = []  # commits after, until the end of the log is known then
     caught_up_ms: int = -1
     reader: int = -1  # the connection on which its owner had read
-    read_ms: int = -1  # when that asked for records last
+    asked_ms: int = -1  # when that asked for records last
     reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most
@@ -280,6 +282,7 @@ class Ledger(Struct, array_like=True):
     rebalanced_ms: int = -1  # ... its end
     members: int = -1  # after it; -1: not known
     member_commit_ms: int = -1  # the last commit of a member
+    stopped: dict[str, int] = {}  # until when members had worked that left with it, or before it if it found the group empty
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 
     owners: dict[str, str] = {}  # of each partition that somebody has, as far as shares were seen: a member id

@@ -55,6 +55,7 @@ class Read(NamedTuple):
     end_ms: int  # when `end` was told
     end: int  # of the log, as an answer told last
     transactions: int  # 1: an answer that told an end showed a transaction
+    asked_ms: int  # when the last request arrived: an answer is also sent to a client that died meanwhile
     client: str  # `client_key`; of LIST_OFFSETS: the partition
     sign: Ref  # a request at the end
 
@@ -93,7 +94,7 @@ class Reads:
     counts: list[int]  # of its reads
     partitions: list[str]
     numbers: Sequence[Sequence[int]]
-    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `transactions`."""
+    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `asked_ms`."""
 
     def of(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
         """Each part that concerns one of these, and whom."""

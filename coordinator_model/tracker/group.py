@@ -89,9 +89,9 @@ class GroupTracker:
         """How far the log of the group's coordinator was read, and in which seconds it wrote lines."""
         return self._clocks.get(self.view.broker, _UNHEARD)
 
-    def emit(self, table: str, **values: Any) -> None:
+    def emit(self, table: str, stopped: Mapping[str, int] | None = None, **values: Any) -> None:
         """Adds a finished row."""
-        self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
+        self.rows.append(Row(table, {"group_id": self.view.group_id, **values}, stopped or {}))
 
     def follow(self, events: Collection[Event]) -> None:
         """Takes events in the order of order.sort_key: signs of life at once where nothing happens in the group, else one by one."""

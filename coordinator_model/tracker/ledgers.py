@@ -64,7 +64,7 @@ class Ledgers:
         rebalances: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
             if row.table == REBALANCES and (row.values["group_id"] in state.offsets or row.values["group_id"] in self._open):
-                rebalances.setdefault(row.values["group_id"], []).append(row.values)
+                rebalances.setdefault(row.values["group_id"], []).append(row.values | {"stopped": row.stopped})
         made: list[Row] = []
         for group_id in sorted({*self._open, *rebalances, *state.unexplained}):
             ledger = self._of(group_id)

@@ -13,6 +13,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter, write_transition
+from coordinator_model.view.members import worked_until_ms
 from coordinator_model.view.outcomes import COMPLETED, EMPTIED
 from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import REBALANCES, evidence_json, or_none
@@ -68,7 +69,9 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     g.view.settle(rebalance)
     sign = culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None)
     bursts.add(g, bursts.past_of(rebalance, culprit, sign, account.price), culprit.reason)
-    g.emit(REBALANCES, **columns(account))
+    ended = [old for m in rebalance.moves.left() if (old := g.view.ended_membership(m)) is not None]
+    stopped = {one.member_id: worked_until_ms(one.kind, one.at_ms, one.alive_ms, one.rebalance_timeout_ms) for one in ended}
+    g.emit(REBALANCES, stopped, **columns(account))
 
 
 def columns(account: Account) -> dict[str, Any]:

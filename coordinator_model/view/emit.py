@@ -21,7 +21,7 @@ class Emitter(Protocol):
     def clock(self) -> BrokerClock:
         """How far the log of the group's coordinator was read, and in which seconds it wrote lines."""
 
-    def emit(self, table: str, **values: Any) -> None:
+    def emit(self, table: str, stopped: Mapping[str, int] | None = None, **values: Any) -> None:
         """Adds a finished row."""
 
 

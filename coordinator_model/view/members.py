@@ -13,6 +13,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref, evidence_json, or_none, ref
 
+_SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT, reasons.SYNC_TIMEOUT})
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -20,6 +21,17 @@ def client_in(member_id: str, instance_id: str) -> str:
     """The client.id inside a member id: the coordinator makes `<client id>-<uuid>`, and `<instance id>-<uuid>` of a static one."""
     match = _UUID_SUFFIX.search(member_id)
     return member_id[: match.start()] if match is not None and not instance_id else ""
+
+
+def worked_until_ms(kind: str, gone_ms: int, heard_ms: int, rebalance_timeout_ms: int) -> int:
+    """Until when a member worked that is gone, by how it went.
+
+    One that fell silent did so until its last accepted request, one whose poll loop stalled until its last call of poll(), at the latest.
+    -1: that is not known.
+    """
+    if kind == reasons.POLL_TIMEOUT:
+        return gone_ms - rebalance_timeout_ms if rebalance_timeout_ms >= 0 else -1
+    return heard_ms if kind in _SILENT else gone_ms
 
 
 class Membership(Struct):

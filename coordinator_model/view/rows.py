@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import Event
@@ -24,6 +24,8 @@ class Row(NamedTuple):
 
     table: str
     values: dict[str, Any]
+    stopped: Mapping[str, int] = {}
+    """Of `rebalances`, for what explains offsets: until when members that left had worked (`members.worked_until_ms`), by member id."""
 
 
 class Ref(NamedTuple):

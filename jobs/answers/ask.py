@@ -25,7 +25,7 @@ _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)  # from its beginnin
 _COUNT: Final = """
     SELECT count(*) FROM {rows} AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
 """
-_STARTUPS: Final = _COUNT.format(rows="rebalances_with_id AS r WHERE r.startup")
+_STARTUPS: Final = _COUNT.format(rows="rebalances_with_culprit AS r WHERE r.startup")
 _PROVISIONAL: Final = _COUNT.format(rows="rebalances_waiting AS r WHERE true")
 
 

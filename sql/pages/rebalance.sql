@@ -1,1 +1,1 @@
-SELECT x.* EXCLUDE (evidence, batch_id) FROM rebalances_with_culprit AS x WHERE x.id LIKE $id || '%' ORDER BY x.id LIMIT $limit
+SELECT x.* EXCLUDE (evidence, batch_id, from_empty) FROM rebalances_with_culprit AS x WHERE x.id LIKE $id || '%' ORDER BY x.id LIMIT $limit

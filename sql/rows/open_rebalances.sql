@@ -1,7 +1,7 @@
 -- The rebalances that are open in a time, with how long rebalances of the group usually take, and whether the ends of all are missing.
 SELECT r.*, (
     SELECT median(n.total_ms) FROM rebalances_with_id AS n
-    WHERE n.cluster = r.cluster AND n.group_id = r.group_id AND n.outcome <> 'OPEN' AND NOT n.startup
+    WHERE n.cluster = r.cluster AND n.group_id = r.group_id AND n.outcome <> 'OPEN' AND NOT n.from_empty
 ) AS usual_ms, (
     SELECT count(*) > 0 AND NOT bool_or(n.end_seen) FROM rebalances_with_id AS n
     WHERE n.cluster = r.cluster AND n.group_id = r.group_id AND n.outcome <> 'OPEN'

@@ -1,5 +1,5 @@
 -- One that is open belongs to the time that is shown however long ago it began.
-SELECT * EXCLUDE (batch_id, alarm, failed)
+SELECT * EXCLUDE (batch_id, alarm, failed, from_empty)
 FROM (
     SELECT * FROM rebalances_with_culprit
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)

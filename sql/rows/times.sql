@@ -10,7 +10,7 @@ WITH own AS (
     GROUP BY r.id
 )
 SELECT r.cluster, r.group_id, r.id, epoch_ms(r.started_at), epoch_ms(r.ended_at), r.total_ms, r.unavailable_partition_ms,
-       coalesce(b.finding_id, o.finding_id), r.outcome = 'EMPTIED'
+       coalesce(b.finding_id, o.finding_id)
 FROM rebalances_with_id AS r LEFT JOIN blamed_rebalances AS b ON b.rebalance_id = r.id LEFT JOIN own AS o ON o.id = r.id
 WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
       AND CASE WHEN r.outcome = 'OPEN' AND $since BETWEEN r.started_at AND r.ended_at THEN $since ELSE r.started_at END BETWEEN $since AND $until

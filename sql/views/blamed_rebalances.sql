@@ -2,6 +2,8 @@
 -- left. Members that departed because of a broker come first, and one that comes back with the same id within a minute, then that the coordinator moved, then another member that timed out or joined
 -- late while all waited for it (of the same client, too: that which it was before it died), which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
 -- had changed may have been unable to: one was deleted. A group that waited for a member that it had refused was full: nobody is to blame.
+-- `emptied`: the rebalance before left the group empty, and what that is blamed on, or what began it, is to blame for this one, too: it ends
+-- the time in which nobody worked.
 WITH rebalances_named AS (
   SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.member_id, r.left,
     r.members_before
@@ -80,14 +82,39 @@ blamed AS (
       OR w.member_id <> n.member_id
     )
 ),
+ordered AS (
+  SELECT
+    r.id, r.cause, r.members_before, lag(r.id) OVER (PARTITION BY r.cluster, r.group_id ORDER BY r.started_at, r.ended_at, r.id) AS before_id
+  FROM rebalances_named AS r
+),
+after_empty AS (
+  SELECT o.id, e.id AS before_id, e.cluster, e.group_id, e.started_at, e.ended_at, e.cause, e.member_id
+  FROM ordered AS o
+  JOIN rebalances_named AS e ON e.id = o.before_id
+  WHERE o.cause = 'MEMBER_JOINED' AND o.members_before = 0 AND e.outcome = 'EMPTIED'
+),
+all_blamed AS (
+  SELECT b.*, false AS emptied
+  FROM blamed AS b
+  UNION ALL
+  SELECT a.id, b.cluster, 3 + b.priority, b.id, b.occurred_at, b.details, b.code, b.client_id, b.client_host, b.member_id, true
+  FROM after_empty AS a
+  JOIN blamed AS b ON b.rebalance_id = a.before_id
+  UNION ALL
+  SELECT a.id, f.cluster, 6, f.id, f.occurred_at, NULL, a.cause, f.client_id, f.client_host, f.member_id, true
+  FROM after_empty AS a
+  JOIN findings_with_id AS f ON f.cluster = a.cluster AND f.group_id = a.group_id AND f.member_id = a.member_id
+    AND (f.code = a.cause OR (f.code = 'STATIC_MEMBER_AWAY' AND a.cause = 'SESSION_TIMEOUT'))
+    AND f.occurred_at >= a.started_at - INTERVAL 1 SECOND AND f.occurred_at <= a.ended_at
+),
 placed AS (
   SELECT
     b.*,
     row_number() OVER (PARTITION BY b.rebalance_id ORDER BY b.priority, b.occurred_at DESC, b.code, b.member_id NULLS FIRST, b.id) AS place
-  FROM blamed AS b
+  FROM all_blamed AS b
 )
 SELECT
   p.rebalance_id, p.cluster, p.id AS finding_id, p.code, get_json_object(p.details, '$.from_broker') AS from_broker,
-  p.client_id, p.client_host, p.member_id
+  p.client_id, p.client_host, p.member_id, p.emptied
 FROM placed AS p
 WHERE p.place = 1

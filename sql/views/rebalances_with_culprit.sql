@@ -3,7 +3,7 @@
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
 -- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame. `failed`: a client did not do in time
--- what it had to.
+-- what it had to. `startup`: the first rebalance of a group that was new or empty, unless what had emptied it is to blame.
 WITH innocent AS (
   SELECT v.cause
   FROM (
@@ -17,6 +17,7 @@ of_incidents AS (
 )
 SELECT
   r.*,
+  r.from_empty AND NOT coalesce(b.emptied, false) AS startup,
   coalesce(b.code, r.cause) AS blamed,
   coalesce(b.code, r.cause) IN (
     'SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING'

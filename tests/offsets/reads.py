@@ -35,6 +35,7 @@ class Asked(NamedTuple):
     number: int = 1  # of the client's connection
     api: str = FETCH
     transactions: bool = False  # whether the answer has one that is open
+    waited: int = 0  # for how long the request waited for the answer
 
 
 def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | None = None) -> pa.Table:
@@ -44,7 +45,7 @@ def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | No
     cells = array("q")
     for line, one in enumerate(asked, 1):
         place = senders.index((one.api, one.client, one.number)), partitions.index(one.partition)
-        cells.extend((*place, START_MS + one.at_ms, one.position, one.end, line, one.transactions))
+        cells.extend((*place, START_MS + one.at_ms, one.position, one.end, line, one.transactions, START_MS + one.at_ms - one.waited))
     told = [Sender(api, f"10.0.0.1:9092-{HOST}:{4_000 + number}-{ord(client[0])}", client, "java 4.2.0") for api, client, number in senders]
     fetched = Fetched(told, partitions, cells.tobytes(), topics or {}, len(asked))
     row = {"cluster": "c", "broker": "broker-1", "origin": "request", "position": len(asked), "repeated": encoded(fetched)}

@@ -86,6 +86,12 @@ def test_a_client_is_killed_and_what_it_had_read_since_its_last_commit_is_read_a
     assert row["caught_up_at"] == 38_000
 
 
+def test_an_owner_that_commits_seldom_had_worked_until_its_last_heartbeat():
+    rows = table(OffsetStory().begin().second_dies(24_500).polls(50_000).rows(), REBALANCE_OFFSETS)
+    row = next(row for row in rows if row["partition"] == P1)
+    assert (row["committed_at"], row["resumed_at"], row["unread_ms"]) == (20_000, 37_020, 37_020 - 21_999)
+
+
 def joins_again(at: int, commits: int, begins: int) -> OffsetStory:
     """After `killed`, A commits a while and joins again; it begins P1 anew at an offset."""
     story = OffsetStory().begin().second_dies().beats([A], 2, 35_000, at).commits(A, 2, P0, 38_000, at).commits(A, 2, P1, 38_000, at)
@@ -117,6 +123,20 @@ def test_without_the_ends_of_logs_there_is_no_lag_and_without_starts_the_first_c
     assert (row["resumed_at"], row["resumed_offset"]) == (38_000, None)
     assert (row["lag_before"], row["lag_added"], row["caught_up_at"]) == (None, None, None)
     assert (row["reread_min"], row["reread_max"]) == (0, 100)
+
+
+def test_a_rate_of_a_client_that_caught_up_is_none():
+    """B reads 800 records that had come before, and then as they come. A has read all that there is when it commits."""
+    story = OffsetStory().begin().second_dies()
+    story.events = [
+        event._replace(offsets=Offsets((P1,), (event.offsets.committed[0] + 800,)))
+        if event.offsets is not None and event.offsets.partitions == (P1,) and event.at_ms > START_MS + 5_500
+        else event
+        for event in story.events
+    ]
+    story.commits(A, 2, P0, 38_000, 60_000).at(38_000).commit(A, 2, offsets=Offsets((P1,), (end(38_000) + 800,)))
+    row = next(row for row in table(story.rows(), REBALANCE_OFFSETS) if row["partition"] == P1)
+    assert (row["committed_offset"], row["reread_min"], row["reread_max"]) == (1_000, 0, 180)
 
 
 def test_a_partition_that_its_owner_keeps_has_no_row():

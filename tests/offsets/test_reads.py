@@ -59,6 +59,11 @@ def test_how_far_a_killed_client_had_read_is_known():
     assert reread(row) == (7, 7)
 
 
+def test_an_answer_that_comes_late_to_a_client_that_died_is_no_sign_of_life():
+    last = Asked(26_000, "b", P1, 210, end(21_000), waited=5_000)
+    assert of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR]), P1)["unread_ms"] == 33_520 - 21_000
+
+
 def test_where_a_partition_has_transactions_offsets_are_records_at_most():
     """An answer to the owner had an open one, whose records it did not get yet."""
     last = Asked(21_400, "b", P1, 207, end(21_400), transactions=True)

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.diagnosis import cost
+from coordinator_model.events import GROUP_EMPTY, MEMBER_FAILED, MEMBER_LEFT
 from coordinator_model.states import State
 from coordinator_model.view.rebalance import Rebalance
+from coordinator_model.view.rows import REBALANCES
 from tests.specification.choices import chosen
-from tests.tracker.story import Story, table
+from tests.tracker.story import EXPIRED, JOINED, Story, table
 
 PARTITIONS = [f"t-{number}" for number in range(8)]
 MEMBERS = ["a", "b", "c"]
@@ -200,3 +203,22 @@ def test_a_cooperative_group_never_pays_more_than_an_eager_one_for_a_round_that_
     assert cooperative["unavailable_partition_ms"] <= eager["unavailable_partition_ms"]
     if not history[1].leaver:
         assert cooperative["unavailable_partition_ms"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "price"),
+    [
+        (MEMBER_FAILED, EXPIRED.format("a-1"), 2 * 3_010),
+        (MEMBER_LEFT, "Removing member a-1 on LeaveGroup; client reason: the consumer is being closed", 0),
+    ],
+)
+def test_partitions_of_a_group_that_lost_its_members_have_no_owner_until_somebody_comes(kind: str, reason: str, price: int) -> None:
+    story = Story().at(0).log_preparing(0, JOINED.format("a-1"), "a-1").at(3_000).log_stabilized(1, members=1)
+    story.join("a-1", 1, "a-1", ["a-1"], waited=3_000).at(3_010).log_assignment(1, leader="a-1", members=1)
+    story.sync("a-1", 1, {"a-1": ("t-0", "t-1")}).beats(["a-1"], 1, 6_000, 13_000)
+    story.at(22_000).log(kind, member_id="a-1").log_preparing(1, reason, "a-1").log(GROUP_EMPTY, generation=2)
+    story.at(30_000).log_preparing(2, JOINED.format("b-1"), "b-1").at(33_000).log_stabilized(3, members=1)
+    story.join("b-1", 3, "b-1", ["b-1"], waited=3_000).at(33_010).log_assignment(3, leader="b-1", members=1)
+    story.sync("b-1", 3, {"b-1": ("t-0", "t-1")})
+    found = {row["generation"]: row["unavailable_partition_ms"] for row in table(story.rows(), REBALANCES)}
+    assert (found[1], found[3]) == (0, price)

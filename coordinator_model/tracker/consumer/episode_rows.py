@@ -11,6 +11,7 @@ from coordinator_model.tracker.consumer import doubtful_epochs, members
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter, write_transition
+from coordinator_model.view.members import worked_until_ms
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED
 from coordinator_model.view.rows import REBALANCE_ROUNDS, REBALANCES, Ref, evidence_json, or_none
 from coordinator_model.view.view import PastRebalance
@@ -68,7 +69,9 @@ def write(g: Emitter, view: ConsumerView) -> None:
     """Writes the first episode that has ended."""
     episode = view.ended.pop(0)
     last = episode.rounds[-1]
-    g.emit(REBALANCES, **columns(g, view, episode))
+    gone = [one for one in view.gone if one.member_id in episode.left]
+    stopped = {one.member_id: worked_until_ms(one.end_kind, one.gone_ms, one.heard_ms, one.rebalance_timeout_ms) for one in gone}
+    g.emit(REBALANCES, stopped, **columns(g, view, episode))
     consumer_findings.waited_for_interval(g, episode, _interval_wait_ms(episode))
     slowest = _slowest(episode)
     if slowest is not None:

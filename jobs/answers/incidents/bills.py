@@ -32,7 +32,6 @@ class Rebalanced(NamedTuple):
     total_ms: int | None
     unavailable_ms: int | None
     finding_id: str | None  # that it is blamed on
-    emptied: bool
 
 
 class RebalanceTimes:
@@ -64,15 +63,8 @@ class RebalanceTimes:
         return list(found)
 
     def records(self, found: Iterable[Rebalanced]) -> Records:
-        """What some rebalances cost in records. What one leaves unread that empties its group, whoever joins next reads."""
-        billed = [part for one in found for part in (one, *(self._next(one) if one.emptied else ()))]
-        return self._records.together((one.cluster, one.group, one.start_ms, one.end_ms) for one in dict.fromkeys(billed))
-
-    def _next(self, one: Rebalanced) -> Sequence[Rebalanced]:
-        """The rebalance that follows in the group, if there is one."""
-        of_group = self._of[one.cluster, one.group]
-        place = of_group.index(one) + 1
-        return of_group[place : place + 1]
+        """What some rebalances cost in records."""
+        return self._records.together((one.cluster, one.group, one.start_ms, one.end_ms) for one in dict.fromkeys(found))
 
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:

@@ -19,9 +19,9 @@ METADATA: Final = "METADATA"
 BY_NUMBERS: Final = (FETCH, LIST_OFFSETS, METADATA)
 """The APIs of whose requests numbers are taken."""
 
-WIDTH: Final = 7
+WIDTH: Final = 8
 """Numbers of a cell, 8 bytes each: connection, partition, time of the line (ms), position, end of the log, number of the line, whether the
-answer shows a transaction."""
+answer shows a transaction, time of the request's arrival (ms)."""
 _CONSUMER: Final = -1
 _LATEST: Final = -1
 """ListOffsetsRequest.LATEST_TIMESTAMP."""
@@ -117,6 +117,7 @@ class _Line(Struct, Generic[_Asks, _Answers], gc=False, rename="camel"):
     response: _Answers
     connection: str
     client_information: _Software = _Software()
+    total_time_ms: Annotated[float, Meta(ge=0, lt=1 << 30)] = 0.0
 
 
 class _Named(Struct, gc=False, rename="camel"):
@@ -181,7 +182,7 @@ class LogFetches:
         told = _read(_FETCH, request)
         if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
-        connection = self._connection(FETCH, told)
+        connection, asked_ms = self._connection(FETCH, told), at_ms - round(told.total_time_ms)
         known, ends, cells = self._places, dict[int, tuple[int, int, int]](), list[int]()
         nowhere, untold = (OUT_OF_RANGE, position, False), (NOT_TOLD, position, False)
         for topic in told.response.responses:
@@ -198,10 +199,10 @@ class LogFetches:
                 place = places.get(asked.partition)
                 if place is None:
                     place = self._place(wanted.topic_id or wanted.topic, asked.partition)
-                cells += (connection, place, at_ms, asked.fetch_offset, *ends.pop(place, untold))
+                cells += (connection, place, at_ms, asked.fetch_offset, *ends.pop(place, untold), asked_ms)
         for place, end in ends.items():
             if end[0] >= 0:
-                cells += (connection, place, at_ms, NOT_TOLD, *end)
+                cells += (connection, place, at_ms, NOT_TOLD, *end, asked_ms)
         return self._take(FETCH, cells)
 
     def take_ends(self, request: bytes, position: int, at_ms: int) -> bool:
@@ -215,7 +216,7 @@ class LogFetches:
             for part in topic.partitions:
                 if (topic.name, part.partition_index) in latest and part.error_code == 0 <= part.offset:
                     place = self._place(topic.name, part.partition_index)
-                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, part.offset, position, False)
+                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, part.offset, position, False, at_ms)
         return self._take(LIST_OFFSETS, cells)
 
     def learn(self, request: bytes, position: int, at_ms: int) -> None:

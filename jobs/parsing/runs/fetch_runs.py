@@ -69,10 +69,10 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
     """A row for each connection and API."""
     if not len(cells.numbers):
         return pa.table({})
-    connection, partition, at, position, end, line, transactions = cells.numbers.T
+    connection, partition, at, position, end, line, transactions, asked = cells.numbers.T
     kind = np.where(end == OUT_OF_RANGE, 0, np.where(position == NOT_TOLD, 1, 2))
     order = np.lexsort((line, at, partition, kind, connection))
-    kind, (connection, partition, at, position, end, line, transactions) = kind[order], cells.numbers[order].T
+    kind, (connection, partition, at, position, end, line, transactions, asked) = kind[order], cells.numbers[order].T
     is_new = _changes(connection) | _changes(partition) | _changes(kind)
     step, pause = np.diff(position, prepend=position[:1]), np.diff(at, prepend=at[:1])
     starts = np.flatnonzero(is_new | _changes(at // SPAN_MS) | (step < 0) | ((step > 0) & (pause > PAUSE_MS)))
@@ -91,6 +91,7 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
         "reached": pa.array(position[last], pa.int64(), mask=position[last] == NOT_TOLD),
         "end": pa.array(end[told], pa.int64(), mask=told < 0),
         "transactions": pa.array(np.maximum.reduceat(transactions, starts) > 0),
+        "asked_ms": pa.array(asked[last] - since, pa.int32()),
     }
     values = pa.StructArray.from_arrays([fields[field.name] for field in _READS.value_type], fields=list(_READS.value_type))
     senders = [cells.connections[number] for number in of[rows].tolist()]

@@ -62,7 +62,7 @@ def test_offsets_are_no_records_where_each_record_is_a_transaction(told):
 
 def test_who_comes_into_an_empty_group_ends_the_time_in_which_nobody_read(told):
     rows = told.rows("rebalance_offsets", "outage-without-cost-in", generation=3)
-    assert all(23_500 <= row["unread_ms"] <= 25_000 for row in rows)
+    assert all(24_450 <= row["unread_ms"] <= 25_500 for row in rows), "killed at 12:02:11.57; their last requests came up to 0.7 s before"
 
 
 def test_records_that_retention_deleted_are_not_offsets_that_were_lost(told):
