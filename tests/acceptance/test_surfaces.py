@@ -192,6 +192,14 @@ def test_poll_timeouts_that_are_certain_are_the_findings(shown):
     assert certain == found
 
 
+def test_zombies_are_those_whose_refusals_are_findings(shown):
+    zombies = asked(shown, "zombies")
+    refusals = [f for code in ("UNKNOWN_MEMBER", "ZOMBIE_COMMIT", "ILLEGAL_GENERATION") for f in asked(shown, "findings", code=code)]
+    fenced = {one["member_id"] for one in asked(shown, "findings", code="FENCED_INSTANCE")}
+    told = {(one["group_id"], one["client_id"]) for one in zombies if one["member_id"] not in fenced}
+    assert told == {(one["group_id"], one["client_id"]) for one in refusals}
+
+
 def test_all_that_adds_costs_up_adds_up_the_same(shown):
     """The report's groups and rebalances, its page, and five questions. Start-ups are left out where nobody is to blame for them."""
     of_report = cost(row | {"rebalances": 1} for row in shown.json["rebalances"] if not row["startup"])
