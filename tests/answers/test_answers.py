@@ -290,6 +290,28 @@ def test_changes_come_closest_first(lakehouse):
     assert asked(lakehouse, "changes") == []
 
 
+def test_a_broker_that_starts_gives_nothing_up_and_a_partition_counts_once(lakehouse):
+    def said(at, kind, *partitions, broker="b1"):
+        return [line("", at=at, kind=kind, broker=broker, coordinator_partition=one, position=at) for one in partitions]
+
+    resigned = "COORDINATOR_RESIGNED"
+    write(
+        lakehouse,
+        *said(1_000, "COORDINATOR_ELECTED", 1, 2),
+        *said(10_000, "BROKER_UNCLEAN", None),
+        *said(11_000, resigned, 1, 1, 2, 2, 3),
+        *said(12_000, "BROKER_STARTED", None),
+        *said(13_000, "COORDINATOR_ELECTED", 1, 1, 3),
+        *said(14_000, resigned, 1, 1),
+        *said(15_000, resigned, 4, broker="b2"),
+        line(at=90_000),
+    )
+    found = [(one["occurred_at"].second, one["detail"].split(" partitions")[0]) for one in asked(lakehouse, "changes", at="12s", around="1h")]
+    assert sorted(found) == [
+        (1, "elected for 2"), (13, "elected for 2"), (14, "resigned for 1"), (15, "resigned for 1"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("leave", "join"),
     [({"kind": "LEAVE_GROUP"}, {"kind": "JOIN_GROUP"}), ({"generation": -1}, {"generation": 0})],
