@@ -170,6 +170,9 @@ def test_storms_are_the_entries(shown):
     assert sorted(row["id"] for row in rows) == sorted(finding for one in entries.values() for finding in one["findings"])
     for group, one in entries.items():
         assert cost([one]) == cost(row for row in rows if row["group_id"] == group)
+    for row in rows:
+        told = asked(shown, "why", group=row["group_id"], since=row["started_at"], until=row["ended_at"])
+        assert row["cause"] in {one["cause"] for one in told if one["rebalances"] == max(other["rebalances"] for other in told)}
 
 
 def test_rolling_restarts_are_among_the_deploys_with_the_same_costs(shown):
