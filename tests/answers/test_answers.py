@@ -360,6 +360,19 @@ def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
     assert [gap.why for gap in read_report(reader_of(lakehouse)).judgement.gaps] == ["the broker that coordinated it gave it up"]
 
 
+@pytest.mark.parametrize(("state", "generation", "second"), [("Stable", 1, 1), ("Stable", 2, 6), ("Empty", 1, 6)])
+def test_a_group_that_moves_stays_in_its_state(lakehouse, state, generation, second):
+    """Twice, within one millisecond and after a while."""
+    gives_up, reads = {"trigger": "COORDINATOR_MOVED"}, {"trigger": "GROUP_LOADED", "from_state": "Dead"}
+    write(lakehouse, line(), line(at=90_000), transition("CompletingRebalance", 500, 1), transition("Stable", 1_000, 1))
+    write(lakehouse, {**transition("Dead", 4_000, 1), **gives_up}, {**transition("Stable", 4_000, 1), **reads}, batch=1)
+    write(lakehouse, {**transition("Dead", 5_000, 1), **gives_up}, {**transition(state, 6_000, generation), **reads}, batch=2)
+    (found,) = asked(lakehouse, "groups")
+    assert (found["state"], found["since"].second) == (state, second)
+    (found,) = asked(lakehouse, "groups", until="2026-11-21T00:00:05")
+    assert (found["state"], found["since"].second) == ("UNKNOWN", 5)
+
+
 def test_no_session_lives_through_a_silence_that_is_longer_than_itself(lakehouse):
     known = {"member_id": MEMBER, "source": "request", "error_code": 0, "lines": 1}
     joins = line(at=1_000, kind="JOIN_GROUP", session_timeout_ms=10_000, **known)
