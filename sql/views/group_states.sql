@@ -5,7 +5,8 @@
 -- `entered_at`: when it came into that state, to which a coordinator that only reads it back in the same generation does not bring it.
 WITH spans AS (
   SELECT
-    t.cluster, t.group_id, t.trigger, CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
+    t.cluster, t.group_id, t.trigger,
+    CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
     t.generation, t.occurred_at AS since,
     lead(t.occurred_at) OVER (
       PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.id

@@ -373,6 +373,22 @@ def test_a_group_that_moves_stays_in_its_state(lakehouse, state, generation, sec
     assert (found["state"], found["since"].second) == ("UNKNOWN", 5)
 
 
+def test_nobody_serves_a_group_until_the_first_request_is_accepted(lakehouse):
+    """The new coordinator reads the group back before; where no request is seen, no line shows more."""
+
+    def beat(at, broker, error_code=0):
+        return line(at=at, kind="HEARTBEAT", source="request", member_id=MEMBER, broker=broker, error_code=error_code, lines=1)
+
+    loads = [
+        line(group, at=at, kind=kind, source="coordinator", broker=broker)
+        for group in ("payments", "logged")
+        for at, kind, broker in ((500, "STABILIZED", "b1"), (20_000, "GROUP_UNLOADED", "b1"), (21_000, "GROUP_LOADED", "b2"))
+    ]
+    write(lakehouse, *loads, beat(10_000, "b1"), beat(22_000, "b2", 16), beat(24_000, "b2"), line(at=90_000))
+    found = {one["group_id"]: (one["silent_ms"], one["refused"]) for one in asked(lakehouse, "coordinators")}
+    assert found == {"payments": (14_000, 1), "logged": (1_000, None)}
+
+
 def test_no_session_lives_through_a_silence_that_is_longer_than_itself(lakehouse):
     known = {"member_id": MEMBER, "source": "request", "error_code": 0, "lines": 1}
     joins = line(at=1_000, kind="JOIN_GROUP", session_timeout_ms=10_000, **known)
