@@ -306,8 +306,8 @@ def test_a_broker_that_starts_gives_nothing_up_and_a_partition_counts_once(lakeh
         *said(15_000, resigned, 4, broker="b2"),
         line(at=90_000),
     )
-    found = [(one["occurred_at"].second, one["detail"].split(" partitions")[0]) for one in asked(lakehouse, "changes", at="12s", around="1h")]
-    assert sorted(found) == [
+    changes = asked(lakehouse, "changes", at="12s", around="1h")
+    assert sorted((one["occurred_at"].second, one["detail"].split(" partitions")[0]) for one in changes) == [
         (1, "elected for 2"), (13, "elected for 2"), (14, "resigned for 1"), (15, "resigned for 1"),
     ]  # fmt: skip
 

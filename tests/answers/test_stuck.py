@@ -54,7 +54,6 @@ def test_whoever_the_coordinator_removed_meanwhile_was_put_out(lakehouse):
     assert {one["group_id"]: one["put_out"] for one in asked(lakehouse, "stuck")} == {**dict.fromkeys(removed, 1), "LEFT": 0}
 
 
-
 def test_a_join_phase_waited_for_who_was_put_out_before_who_came_last(lakehouse):
     """Two questions, one answer. Who timed out once all had joined is not whom they waited for."""
     old, later = MEMBER.replace("app-1", "app-2"), MEMBER.replace("app-1", "app-3")
@@ -69,6 +68,7 @@ def test_a_join_phase_waited_for_who_was_put_out_before_who_came_last(lakehouse)
     write(lakehouse, *ends, batch=1)
     assert [(one["waited_for"], one["put_out"]) for one in asked(lakehouse, "stuck")] == [(old, 2)]
     assert [one["slowest_client_id"] for one in asked(lakehouse, "phases")] == ["app-2"]
+
 
 def test_a_group_with_a_second_round_is_cooperative_whatever_its_protocol_is_called(lakehouse):
     """Connect's is "sessioned", that of Streams "stream"."""

@@ -1,5 +1,7 @@
 """What renews a session, and how long it was not renewed: one rule for `silences` and `heartbeats`."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.answers.asking import asked
@@ -16,7 +18,7 @@ def sign(at, kind="HEARTBEAT", took=1, **values):
 
 
 def beats(*arrivals):
-    gaps = [later - before for before, later in zip(arrivals, arrivals[1:], strict=False)]
+    gaps = [later - before for before, later in pairwise(arrivals)]
     run = {"beats": [at - arrivals[0] for at in arrivals], "beat_count": len(arrivals), "longest_gap_ms": max(gaps)}
     return sign(arrivals[0], last_at=DAY + arrivals[-1], **run)
 
