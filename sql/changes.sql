@@ -24,6 +24,19 @@ members AS (
   FROM arrivals AS a
   WINDOW w AS (PARTITION BY a.cluster, a.group_id, a.client_id ORDER BY a.came_at, a.member_id)
 ),
+-- A broker that starts says of each partition that it resigned: it gives up what it was elected for since then, or before the log began.
+terms AS (
+  SELECT
+    e.cluster, e.broker, e.kind, e.coordinator_partition, e.occurred_at,
+    max(CASE WHEN e.kind IN ('BROKER_STARTED', 'BROKER_CLEAN', 'BROKER_UNCLEAN') THEN e.occurred_at END) OVER (
+      PARTITION BY e.cluster, e.broker ORDER BY e.occurred_at, e.position ROWS UNBOUNDED PRECEDING
+    ) AS started_at,
+    max(CASE WHEN e.kind = 'COORDINATOR_ELECTED' THEN e.occurred_at END) OVER (
+      PARTITION BY e.cluster, e.broker, e.coordinator_partition ORDER BY e.occurred_at, e.position ROWS UNBOUNDED PRECEDING
+    ) AS elected_at
+  FROM group_events AS e
+  WHERE e.kind IN ('COORDINATOR_ELECTED', 'COORDINATOR_RESIGNED', 'BROKER_STARTED', 'BROKER_CLEAN', 'BROKER_UNCLEAN')
+),
 changes AS (
   SELECT
     m.came_at AS occurred_at, m.cluster, m.group_id, 'member came' AS what, m.client_id, m.client_host, m.member_id,
@@ -73,10 +86,11 @@ changes AS (
   SELECT
     min(e.occurred_at), e.cluster, NULL, 'coordinator', NULL, e.broker, NULL,
     CASE e.kind WHEN 'COORDINATOR_ELECTED' THEN 'elected for ' ELSE 'resigned for ' END
-    || CAST(count(*) AS STRING) || ' partitions of __consumer_offsets',
+    || CAST(count(DISTINCT e.coordinator_partition) AS STRING) || ' partitions of __consumer_offsets',
     NULL
-  FROM group_events AS e
-  WHERE e.kind IN ('COORDINATOR_ELECTED', 'COORDINATOR_RESIGNED')
+  FROM terms AS e
+  WHERE e.kind = 'COORDINATOR_ELECTED'
+    OR (e.kind = 'COORDINATOR_RESIGNED' AND coalesce(e.elected_at >= e.started_at, e.started_at IS NULL))
   GROUP BY e.cluster, e.broker, e.kind, date_trunc('second', e.occurred_at)
 )
 SELECT

@@ -1,10 +1,11 @@
 -- Did a group's coordinator move, and how did that affect the group?
 --
 -- One row per move of a group to another broker, the newest first. `silent_ms` is the time in which no broker served the
--- group: since the last request that was served, or since the old coordinator gave the group up; null where no line shows
--- either. `refused` counts the requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
--- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log. `rebalances` counts those that
--- began within a minute and are blamed on the move. A move alone needs no rebalance: members continue with their ids.
+-- group: from the last request that was served to the next one, or, where no request is seen, from where the old coordinator gave
+-- the group up to the move; null where no line shows it. `refused` counts the requests in that time and just after it that were
+-- answered COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log.
+-- `rebalances` counts those that began within a minute and are blamed on the move. A move alone needs no rebalance: members
+-- continue with their ids.
 -- `away_at` is when the first line within a minute before the move said that the former broker went away, `away_by` which one;
 -- `clean` says whether it had been shut down cleanly, and `back_at` when it was back. They are null where no line says so.
 --
@@ -39,13 +40,18 @@ followed AS (
     max(CASE WHEN s.source = 'request' THEN s.until END) OVER (
       PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS served_until
+    ) AS served_until,
+    min(CASE WHEN s.source = 'request' THEN s.occurred_at END) OVER (
+      PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position
+      ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+    ) AS served_from
   FROM served AS s
 ),
 moves AS (
   SELECT
-    f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, least(f.served_until, f.occurred_at) AS served_until,
-    f.occurred_at AS moved_at
+    f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at,
+    CASE WHEN f.served_until IS NOT NULL THEN least(f.served_until, f.occurred_at) END AS served_until,
+    f.served_from, f.occurred_at AS moved_at
   FROM followed AS f
   WHERE f.broker <> f.from_broker AND f.occurred_at >= :since
 ),
@@ -99,7 +105,10 @@ SELECT
   w.away_by,
   coalesce(w.clean, w.stopped_at IS NOT NULL OR NULL) AS clean,
   w.started_at AS back_at,
-  unix_millis(m.moved_at) - unix_millis(coalesce(m.served_until, u.given_up_at)) AS silent_ms,
+  CASE
+    WHEN m.served_until IS NOT NULL THEN unix_millis(m.served_from) - unix_millis(m.served_until)
+    ELSE unix_millis(m.moved_at) - unix_millis(u.given_up_at)
+  END AS silent_ms,
   CASE WHEN m.served_until IS NOT NULL THEN coalesce(x.refused, 0) ELSE x.refused END AS refused,
   coalesce(a.rebalances, 0) AS rebalances,
   a.unavailable_partition_ms,

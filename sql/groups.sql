@@ -57,7 +57,7 @@ told AS (
       WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
       ELSE 'classic'
     END AS group_protocol,
-    nullif(s.protocol_type, '') AS protocol_type, t.state, t.since, t.generation,
+    nullif(s.protocol_type, '') AS protocol_type, t.state, t.entered_at AS since, t.generation,
     t.members, h.rebalances, h.total_ms, h.last_cause, w.findings
   FROM seen AS s
   LEFT JOIN group_states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id

@@ -1,7 +1,7 @@
 -- How healthy are the heartbeats: who comes close to losing its session?
 --
--- One row per member, the one closest to a timeout first. `longest_gap_ms` is the longest time between two signs of life
--- (heartbeats, joins, commits) to one broker that the session lived through. `used_percent` is its share of
+-- One row per member, the one closest to a timeout first. `longest_gap_ms` is the longest time that the session lived through, from where
+-- it began or was renewed until a sign of life came (heartbeat, join, commit). `used_percent` is its share of
 -- session.timeout.ms: at 100 the session ends, or began anew meanwhile, as `silences` shows; a healthy member stays below 40.
 -- `refused` counts heartbeats that were answered with an error other than REBALANCE_IN_PROGRESS. A series of regular
 -- heartbeats is counted whole if it began by `until`. Needs kafka-request.log.
@@ -14,35 +14,46 @@
 -- :until       up to this time
 -- :limit = 20  rows at most
 
-WITH signs AS (
-  SELECT
-    e.cluster, e.group_id, e.client_id, e.client_host, e.kind, e.error_code, e.broker, e.position,
-    coalesce(nullif(e.answer_member_id, ''), e.member_id) AS member_id,
-    e.received_at,
-    CASE WHEN e.kind IN ('JOIN_GROUP', 'SYNC_GROUP') THEN e.occurred_at ELSE coalesce(e.last_at, e.received_at) END AS last_at,
-    e.longest_gap_ms,
-    e.beat_count,
-    e.session_timeout_ms,
-    e.lines
-  FROM group_events AS e
-  WHERE e.kind IN ('HEARTBEAT', 'JOIN_GROUP', 'SYNC_GROUP', 'OFFSET_COMMIT')
-    AND e.group_id <> ''
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
-    AND (:client IS NULL OR e.client_id = :client)
-    AND e.received_at >= :since
-    AND e.received_at <= :until
+WITH counted AS (
+  SELECT s.*, max(s.session_timeout_ms) OVER (PARTITION BY s.cluster, s.group_id, s.member_id) AS limit_ms
+  FROM signs_of_life AS s
+  WHERE s.kind <> 'CONSUMER_GROUP_HEARTBEAT'
+    AND s.member_id <> ''
+    AND (s.accepted OR s.kind = 'HEARTBEAT')
+    AND (:cluster IS NULL OR s.cluster = :cluster)
+    AND (:group IS NULL OR s.group_id = :group)
+    AND (:client IS NULL OR s.client_id = :client)
+    AND (:member IS NULL OR position(:member IN s.member_id) > 0)
+    AND s.received_at >= :since
+    AND s.received_at <= :until
 ),
-counted AS (
+-- Few rows have a long gap between their heartbeats, and only there each one counts: another sign may have come between.
+signs AS (
+  SELECT c.cluster, c.group_id, c.member_id, c.broker, c.position, c.received_at, c.last_at, c.longest_gap_ms, c.limit_ms
+  FROM counted AS c
+  WHERE c.accepted AND coalesce(100 * c.longest_gap_ms < 30 * c.limit_ms, TRUE)
+  UNION ALL
+  SELECT
+    b.cluster, b.group_id, b.member_id, b.broker, b.position, timestamp_millis(unix_millis(b.received_at) + b.beat),
+    timestamp_millis(unix_millis(b.received_at) + b.beat), 0, b.limit_ms
+  FROM (SELECT c.*, explode(c.beats) AS beat FROM counted AS c WHERE c.accepted AND 100 * c.longest_gap_ms >= 30 * c.limit_ms) AS b
+  UNION ALL
+  SELECT m.cluster, m.group_id, m.member_id, l.broker, l.position, l.occurred_at, l.occurred_at, 0, m.limit_ms
+  FROM (
+    SELECT c.cluster, c.group_id, c.member_id, c.limit_ms, min(c.received_at) AS came_at
+    FROM counted AS c
+    GROUP BY c.cluster, c.group_id, c.member_id, c.limit_ms
+  ) AS m
+  JOIN group_events AS l
+    ON l.cluster = m.cluster AND l.group_id = m.group_id AND l.kind = 'GROUP_LOADED' AND l.occurred_at > m.came_at
+),
+moved AS (
   SELECT
     s.*,
     CASE WHEN s.broker = lag(s.broker) OVER (
       PARTITION BY s.cluster, s.group_id, s.member_id ORDER BY s.received_at, s.last_at, s.broker, s.position
     ) THEN 0 ELSE 1 END AS moved
   FROM signs AS s
-  WHERE s.member_id <> ''
-    AND (s.error_code IN (0, 27) OR s.kind = 'HEARTBEAT')
-    AND (:member IS NULL OR position(:member IN s.member_id) > 0)
 ),
 stays AS (
   SELECT
@@ -51,12 +62,11 @@ stays AS (
       PARTITION BY c.cluster, c.group_id, c.member_id ORDER BY c.received_at, c.last_at, c.broker, c.position
       ROWS UNBOUNDED PRECEDING
     ) AS stay
-  FROM counted AS c
+  FROM moved AS c
 ),
 gaps AS (
   SELECT
     s.*,
-    max(s.session_timeout_ms) OVER (PARTITION BY s.cluster, s.group_id, s.member_id) AS limit_ms,
     greatest(
       coalesce(s.longest_gap_ms, 0),
       unix_millis(s.received_at) - unix_millis(max(s.last_at) OVER (
@@ -66,22 +76,27 @@ gaps AS (
     ) AS gap_ms
   FROM stays AS s
 ),
+survived AS (
+  SELECT g.cluster, g.group_id, g.member_id, max(g.gap_ms) AS longest_gap_ms
+  FROM gaps AS g
+  WHERE g.gap_ms < coalesce(g.limit_ms, g.gap_ms + 1)
+  GROUP BY g.cluster, g.group_id, g.member_id
+),
 members AS (
   SELECT
-    g.cluster, g.group_id, g.member_id,
-    max(g.client_id) AS client_id,
-    max(g.client_host) AS client_host,
-    CAST(sum(CASE WHEN g.kind = 'HEARTBEAT' THEN coalesce(g.beat_count, g.lines) ELSE 0 END) AS BIGINT) AS heartbeats,
+    c.cluster, c.group_id, c.member_id,
+    max(c.client_id) AS client_id,
+    max(c.client_host) AS client_host,
+    CAST(sum(CASE WHEN c.kind = 'HEARTBEAT' THEN coalesce(c.beat_count, c.lines) ELSE 0 END) AS BIGINT) AS heartbeats,
     CAST(floor(
-      sum(CASE WHEN g.beat_count > 1 THEN unix_millis(g.last_at) - unix_millis(g.received_at) END)
-      / nullif(sum(CASE WHEN g.beat_count > 1 THEN g.beat_count - 1 END), 0)
+      sum(CASE WHEN c.beat_count > 1 THEN unix_millis(c.last_at) - unix_millis(c.received_at) END)
+      / nullif(sum(CASE WHEN c.beat_count > 1 THEN c.beat_count - 1 END), 0)
     ) AS BIGINT) AS interval_ms,
-    max(CASE WHEN g.error_code IN (0, 27) AND g.gap_ms < coalesce(g.limit_ms, g.gap_ms + 1) THEN g.gap_ms END) AS longest_gap_ms,
-    max(g.session_timeout_ms) AS session_timeout_ms,
-    CAST(sum(CASE WHEN g.kind = 'HEARTBEAT' AND g.error_code NOT IN (0, 27) THEN g.lines ELSE 0 END) AS BIGINT) AS refused,
-    max(g.last_at) AS last_at
-  FROM gaps AS g
-  GROUP BY g.cluster, g.group_id, g.member_id
+    max(c.session_timeout_ms) AS session_timeout_ms,
+    CAST(sum(CASE WHEN c.kind = 'HEARTBEAT' AND c.error_code NOT IN (0, 27) THEN c.lines ELSE 0 END) AS BIGINT) AS refused,
+    max(c.last_at) AS last_at
+  FROM counted AS c
+  GROUP BY c.cluster, c.group_id, c.member_id
 )
 SELECT
   m.cluster,
@@ -91,12 +106,13 @@ SELECT
   m.member_id,
   m.heartbeats,
   m.interval_ms,
-  m.longest_gap_ms,
+  g.longest_gap_ms,
   m.session_timeout_ms,
-  CAST(floor(100 * CAST(m.longest_gap_ms AS DOUBLE) / m.session_timeout_ms) AS INT) AS used_percent,
+  CAST(floor(100 * CAST(g.longest_gap_ms AS DOUBLE) / m.session_timeout_ms) AS INT) AS used_percent,
   m.refused,
   m.last_at
 FROM members AS m
+LEFT JOIN survived AS g ON g.cluster = m.cluster AND g.group_id = m.group_id AND g.member_id = m.member_id
 WHERE m.heartbeats > 0
-ORDER BY used_percent DESC NULLS LAST, m.longest_gap_ms DESC NULLS LAST, m.cluster, m.group_id, m.member_id
+ORDER BY used_percent DESC NULLS LAST, g.longest_gap_ms DESC NULLS LAST, m.cluster, m.group_id, m.member_id
 LIMIT :limit

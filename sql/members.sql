@@ -1,7 +1,8 @@
 -- Who is, or was, a member of the group, and how did each membership end?
 --
 -- One row per membership, those that last first, then the last ended. `ended_at` and `end_kind` are null as long as it lasts.
--- `longest_gap_ms` is the longest time between two signs of life of a membership that has ended; `heartbeats` has that of the others.
+-- `longest_gap_ms` is the longest time that the session of a membership which has ended lived through without a sign of life; `heartbeats`
+-- has that of the others.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group

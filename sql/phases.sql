@@ -1,12 +1,12 @@
 -- Where does the time of a rebalance go, and who was slow?
 --
 -- One row per rebalance, the longest first, from its start until the last member began to work. JOIN: the group waited
--- for its members to join again, longest for `slowest_client_id`, who may never have come. DELAY: the group had been empty, and
--- the broker waited for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
--- answer to its SyncGroup; without a request log, `sync_ms` comes near it). INTERVAL: the coordinator had to wait before
--- it computed the next assignment (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members
--- had their partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and
--- consumed nothing.
+-- for its members to join again, longest for `slowest_client_id`: the last that the coordinator put out meanwhile (it never
+-- came), else the last that came. DELAY: the group had been empty, and the broker waited for more members. ASSIGN: the group
+-- waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup answer to its SyncGroup; without a request
+-- log, `sync_ms` comes near it). INTERVAL: the coordinator had to wait before it computed the next assignment
+-- (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members had their
+-- partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and consumed nothing.
 -- No `longest` where the log does not show how the rebalance began.
 --
 -- :cluster     only this cluster
@@ -15,6 +15,11 @@
 -- :until       up to this time
 -- :limit = 20  rows at most
 
+WITH removed AS (
+  SELECT p.id, max_by(p.member_id, CAST(unix_millis(p.ended_at) AS STRING) || p.member_id) FILTER (WHERE p.while_joining) AS last_id
+  FROM put_out AS p
+  GROUP BY p.id
+)
 SELECT
   r.cluster,
   r.group_id,
@@ -30,7 +35,7 @@ SELECT
     ELSE 'JOIN'
   END AS longest,
   r.join_ms,
-  CASE WHEN r.failed AND r.blamed <> r.cause THEN r.culprit_client_id ELSE s.client_id END AS slowest_client_id,
+  s.client_id AS slowest_client_id,
   r.sync_ms,
   r.assignment_ms,
   l.client_id AS leader_client_id,
@@ -39,7 +44,9 @@ SELECT
   f.client_id AS starter_client_id,
   r.id
 FROM rebalances_with_culprit AS r
-LEFT JOIN arrivals AS s ON s.cluster = r.cluster AND s.group_id = r.group_id AND s.member_id = r.slowest_member_id
+LEFT JOIN removed AS x ON x.id = r.id
+LEFT JOIN arrivals AS s
+  ON s.cluster = r.cluster AND s.group_id = r.group_id AND s.member_id = coalesce(x.last_id, r.slowest_member_id)
 LEFT JOIN arrivals AS l ON l.cluster = r.cluster AND l.group_id = r.group_id AND l.member_id = r.leader_id
 LEFT JOIN arrivals AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.first_fetch_member_id
 WHERE (:cluster IS NULL OR r.cluster = :cluster)

@@ -2,7 +2,7 @@
 --
 -- One row per rebalance, the newest first. `cause` and `culprit` are those that `why` tells. Where a finding explains the
 -- rebalance, that is a broker that was lost or held up, or a client that timed out or joined late while all waited for it;
--- `began_with` and the client then say what set the rebalance off.
+-- `began_with` and the client then say what set the rebalance off: after a move that a member joined again, or that its session ran out.
 -- `rebalance evidence ID` shows the lines that prove it. `waits_for` is there if the row is provisional: it says which lines are
 -- waited for, which may still correct the row.
 --
@@ -22,7 +22,12 @@ SELECT
   r.generation,
   r.blamed AS cause,
   coalesce(r.culprit_broker, r.culprit_client_id, r.culprit_member_id) AS culprit,
-  CASE WHEN r.finding_id IS NOT NULL THEN r.cause END AS began_with,
+  CASE
+    WHEN r.finding_id IS NULL THEN NULL
+    WHEN r.cause <> 'COORDINATOR_MOVED' THEN r.cause
+    WHEN array_contains(r.joined, r.member_id) THEN 'MEMBER_JOINED'
+    WHEN array_contains(r.left, r.member_id) THEN 'SESSION_TIMEOUT'
+  END AS began_with,
   r.client_id,
   r.client_host,
   r.member_id,

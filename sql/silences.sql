@@ -2,9 +2,10 @@
 --
 -- One row per silence, in the order of time: no heartbeat, join or commit was accepted for `percent` of session.timeout.ms or longer, or
 -- until the session ran out (`expired`). A healthy member stays below 40. A commit does not count in the consumer protocol, where it keeps
--- no session alive. Who was silent for longer than its session and still is a member did not survive that: its session began anew, at
--- another coordinator or after a restart, or lines are missing; `expired` is empty. Where no line shows the session timeout, it is taken
--- for 45 s, Kafka's default. Needs kafka-request.log.
+-- no session alive. There `session_timeout_ms` is the shortest silence after which a broker removed a member of the group, or else of the
+-- cluster. If nothing shows it, `used_percent` is empty, and `percent` is of 45 s, Kafka's default. Who was silent for longer than its
+-- session and still is a member did not survive that: its session began anew, at another coordinator or after a restart, or lines are
+-- missing; `expired` is empty. Needs kafka-request.log.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
@@ -18,53 +19,84 @@
 
 WITH requests AS (
   SELECT
-    e.cluster, e.group_id, coalesce(nullif(e.answer_member_id, ''), e.member_id) AS member_id, e.kind, e.received_at,
-    CASE WHEN e.kind IN ('JOIN_GROUP', 'SYNC_GROUP') THEN e.occurred_at ELSE coalesce(e.last_at, e.received_at) END AS last_at,
-    e.longest_gap_ms, e.beats
-  FROM group_events AS e
-  WHERE e.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT', 'JOIN_GROUP', 'SYNC_GROUP', 'OFFSET_COMMIT')
-    AND e.error_code IN (0, 27)
-    AND e.group_id <> ''
+    e.cluster, e.group_id, e.member_id, e.kind, e.received_at, e.last_at, e.longest_gap_ms, e.beats,
+    max(CASE WHEN e.kind IN ('HEARTBEAT', 'JOIN_GROUP', 'SYNC_GROUP') THEN 1 ELSE 0 END) OVER (
+      PARTITION BY e.cluster, e.group_id, e.member_id
+    ) AS is_classic
+  FROM signs_of_life AS e
+  WHERE e.accepted
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
 ),
+-- In the consumer protocol no line has the session timeout. The shortest silence shows it after which a member of the group was
+-- removed, else one of the cluster: it is a setting of brokers. A session that a broker read back began then. One that was lost with a
+-- broker shows nothing.
+loads AS (
+  SELECT e.cluster, e.group_id, e.occurred_at
+  FROM group_events AS e
+  WHERE e.kind = 'GROUP_LOADED' OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state = 'READ_BACK')
+),
+lasted AS (
+  SELECT
+    s.cluster, s.group_id, s.member_id, s.ended_at,
+    unix_millis(s.ended_at) - greatest(unix_millis(max(h.last_at)), coalesce(unix_millis(max(l.occurred_at)), 0)) AS session_ms
+  FROM member_sessions AS s
+  JOIN signs_of_life AS h
+    ON h.cluster = s.cluster AND h.group_id = s.group_id AND h.member_id = s.member_id AND h.kind = 'CONSUMER_GROUP_HEARTBEAT'
+      AND h.accepted AND h.received_at <= s.ended_at
+  LEFT JOIN loads AS l ON l.cluster = s.cluster AND l.group_id = s.group_id AND l.occurred_at <= s.ended_at
+  WHERE s.end_kind = 'SESSION_TIMEOUT' AND s.session_timeout_ms IS NULL
+    AND s.member_id NOT IN (SELECT b.member_id FROM lost_to_brokers AS b WHERE b.member_id IS NOT NULL)
+  GROUP BY s.cluster, s.group_id, s.member_id, s.ended_at
+),
+of_cluster AS (
+  SELECT l.cluster, min(l.session_ms) AS session_ms
+  FROM lasted AS l
+  GROUP BY l.cluster
+),
+of_group AS (
+  SELECT l.cluster, l.group_id, min(l.session_ms) AS session_ms
+  FROM lasted AS l
+  GROUP BY l.cluster, l.group_id
+),
+members AS (
+  SELECT
+    m.cluster, m.group_id, m.member_id, a.client_id, a.client_host,
+    coalesce(a.session_timeout_ms, CASE m.is_classic WHEN 0 THEN coalesce(g.session_ms, x.session_ms) END) AS session_timeout_ms
+  FROM (SELECT DISTINCT r.cluster, r.group_id, r.member_id, r.is_classic FROM requests AS r) AS m
+  LEFT JOIN arrivals AS a ON a.cluster = m.cluster AND a.group_id = m.group_id AND a.member_id = m.member_id
+  LEFT JOIN of_group AS g ON g.cluster = m.cluster AND g.group_id = m.group_id
+  LEFT JOIN of_cluster AS x ON x.cluster = m.cluster
+),
+judged AS (
+  SELECT r.*, coalesce(100 * r.longest_gap_ms >= :percent * coalesce(m.session_timeout_ms, 45000), FALSE) AS has_silence
+  FROM requests AS r
+  JOIN members AS m ON m.cluster = r.cluster AND m.group_id = r.group_id AND m.member_id = r.member_id
+  WHERE r.is_classic = 1 OR r.kind <> 'OFFSET_COMMIT'
+),
 -- A row has many heartbeats. Few rows have a long gap in them, and only there each heartbeat counts.
-beats AS (
-  SELECT
-    r.cluster, r.group_id, r.member_id, r.received_at, r.longest_gap_ms, unix_millis(r.received_at) AS received_ms,
-    explode(r.beats) AS beat
-  FROM requests AS r
-  LEFT JOIN arrivals AS a ON a.cluster = r.cluster AND a.group_id = r.group_id AND a.member_id = r.member_id
-  WHERE 100 * r.longest_gap_ms >= :percent * coalesce(a.session_timeout_ms, 45000)
-),
-within AS (
-  SELECT
-    b.cluster, b.group_id, b.member_id, b.longest_gap_ms, b.received_ms + b.beat AS until_ms,
-    lag(b.received_ms + b.beat) OVER (
-      PARTITION BY b.cluster, b.group_id, b.member_id, b.received_at, b.longest_gap_ms ORDER BY b.beat
-    ) AS from_ms
-  FROM beats AS b
-),
-of_consumer_protocol AS (
-  SELECT DISTINCT r.cluster, r.group_id, r.member_id
-  FROM requests AS r
-  WHERE r.kind = 'CONSUMER_GROUP_HEARTBEAT'
-),
 signs AS (
   SELECT r.cluster, r.group_id, r.member_id, unix_millis(r.received_at) AS from_ms, unix_millis(r.last_at) AS until_ms, 0 AS is_end
-  FROM requests AS r
-  LEFT JOIN of_consumer_protocol AS c ON c.cluster = r.cluster AND c.group_id = r.group_id AND c.member_id = r.member_id
-  WHERE c.member_id IS NULL OR r.kind <> 'OFFSET_COMMIT'
+  FROM judged AS r
+  WHERE NOT r.has_silence
   UNION ALL
-  SELECT s.cluster, s.group_id, s.member_id, unix_millis(s.ended_at), unix_millis(s.ended_at), 1
+  SELECT b.cluster, b.group_id, b.member_id, b.received_ms + b.beat, b.received_ms + b.beat, 0
+  FROM (
+    SELECT r.cluster, r.group_id, r.member_id, unix_millis(r.received_at) AS received_ms, explode(r.beats) AS beat
+    FROM judged AS r
+    WHERE r.has_silence
+  ) AS b
+  UNION ALL
+  SELECT
+    s.cluster, s.group_id, s.member_id, unix_millis(s.ended_at), unix_millis(s.ended_at),
+    CASE s.end_kind WHEN 'SESSION_TIMEOUT' THEN 1 ELSE 2 END
   FROM member_sessions AS s
-  WHERE s.end_kind = 'SESSION_TIMEOUT'
-    AND (:cluster IS NULL OR s.cluster = :cluster)
+  WHERE (:cluster IS NULL OR s.cluster = :cluster)
     AND (:group IS NULL OR s.group_id = :group)
 ),
-between_rows AS (
+gaps AS (
   SELECT
-    s.cluster, s.group_id, s.member_id, s.from_ms, s.is_end,
+    s.cluster, s.group_id, s.member_id, s.from_ms AS until_ms, s.is_end,
     max(s.until_ms) OVER (
       PARTITION BY s.cluster, s.group_id, s.member_id ORDER BY s.from_ms, s.until_ms, s.is_end
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -75,23 +107,15 @@ between_rows AS (
     ) AS after_end
   FROM signs AS s
 ),
-gaps AS (
-  SELECT b.cluster, b.group_id, b.member_id, b.heard_ms, b.from_ms AS until_ms, b.is_end
-  FROM between_rows AS b
-  WHERE coalesce(b.after_end, 0) = 0 AND b.heard_ms IS NOT NULL
-  UNION ALL
-  SELECT w.cluster, w.group_id, w.member_id, w.from_ms, w.until_ms, 0
-  FROM within AS w
-  WHERE w.until_ms - w.from_ms <= w.longest_gap_ms
-),
 known AS (
   SELECT
-    g.cluster, g.group_id, a.client_id, a.client_host, g.member_id, g.heard_ms, g.until_ms, g.until_ms - g.heard_ms AS silent_ms,
-    a.session_timeout_ms,
-    CASE WHEN g.is_end = 1 THEN TRUE WHEN g.until_ms - g.heard_ms < coalesce(a.session_timeout_ms, 45000) THEN FALSE END AS expired
+    g.cluster, g.group_id, m.client_id, m.client_host, g.member_id, g.heard_ms, g.until_ms, g.until_ms - g.heard_ms AS silent_ms,
+    m.session_timeout_ms,
+    CASE WHEN g.is_end = 1 THEN TRUE WHEN g.until_ms - g.heard_ms < m.session_timeout_ms THEN FALSE END AS expired
   FROM gaps AS g
-  LEFT JOIN arrivals AS a ON a.cluster = g.cluster AND a.group_id = g.group_id AND a.member_id = g.member_id
-  WHERE g.is_end = 1 OR 100 * (g.until_ms - g.heard_ms) >= :percent * coalesce(a.session_timeout_ms, 45000)
+  JOIN members AS m ON m.cluster = g.cluster AND m.group_id = g.group_id AND m.member_id = g.member_id
+  WHERE coalesce(g.after_end, 0) = 0 AND g.is_end < 2
+    AND (g.is_end = 1 OR 100 * (g.until_ms - g.heard_ms) >= :percent * coalesce(m.session_timeout_ms, 45000))
 )
 SELECT
   k.cluster,
@@ -105,7 +129,7 @@ SELECT
   k.session_timeout_ms,
   CASE
     WHEN k.expired AND k.session_timeout_ms IS NULL THEN 100
-    ELSE CAST(floor(100 * CAST(k.silent_ms AS DOUBLE) / coalesce(k.session_timeout_ms, 45000)) AS INT)
+    ELSE CAST(floor(100 * CAST(k.silent_ms AS DOUBLE) / k.session_timeout_ms) AS INT)
   END AS used_percent,
   k.expired
 FROM known AS k

@@ -37,14 +37,13 @@ WITH slow AS (
     AND r.started_at >= :since
     AND r.started_at <= :until
 ),
-put_out AS (
-  SELECT w.id, count(*) AS members, max_by(s.member_id, CAST(unix_millis(s.ended_at) AS STRING) || s.member_id) AS last_id
-  FROM slow AS w
-  JOIN member_sessions AS s
-    ON s.cluster = w.cluster AND s.group_id = w.group_id
-      AND s.end_kind IN ('JOIN_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'GROUP_OVER_CAPACITY', 'SESSION_TIMEOUT')
-      AND s.ended_at > w.started_at AND s.ended_at <= w.ended_at
-  GROUP BY w.id
+removed AS (
+  SELECT
+    p.id, count(*) AS members,
+    max_by(p.member_id, CAST(unix_millis(p.ended_at) AS STRING) || p.member_id) FILTER (WHERE p.while_joining) AS last_id
+  FROM put_out AS p
+  WHERE p.ended_at <= :until
+  GROUP BY p.id
 )
 SELECT
   w.cluster,
@@ -59,7 +58,7 @@ SELECT
   coalesce(p.members, 0) AS put_out,
   w.id
 FROM slow AS w
-LEFT JOIN put_out AS p ON p.id = w.id
+LEFT JOIN removed AS p ON p.id = w.id
 WHERE w.total_ms >= :slow_ms
 ORDER BY CASE w.outcome WHEN 'OPEN' THEN 0 ELSE 1 END, w.total_ms DESC, w.started_at DESC, w.cluster, w.group_id, w.id
 LIMIT :limit

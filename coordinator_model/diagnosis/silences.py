@@ -39,7 +39,7 @@ def quiet(member: ObservedMember) -> Quiet:
         commit_ms=member.commit_ms,
         limit_ms=member.rebalance_timeout_ms,
         is_static=bool(member.instance_id),
-        gap_ms=member.longest_gap_ms,
+        gap_ms=member.longest_gap_ms if member.busy_ms <= member.commit_ms else -1,  # else the broker may have held its requests back
         stalled_ms=member.stalled_ms,
         over_ms=member.over_ms if member.stalled_ms >= 0 else 0,
     )

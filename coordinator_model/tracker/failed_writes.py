@@ -1,4 +1,4 @@
-"""Answers 14, 15 and 16 of the broker that coordinates a group: which of them took effect.
+"""Answers 7, 14, 15 and 16 of the broker that coordinates a group: which of them took effect.
 
 | API | error | Scala coordinator | Java coordinator |
 |---|---|---|---|
@@ -10,6 +10,7 @@
 | SyncGroup of the leader | 27, after 5 s | the same: the write timed out | another rebalance came first |
 | LeaveGroup | 15, after 5 s | does not wait | the member left; an earlier write of the partition timed out |
 | Heartbeat, OffsetCommit | 15, after 5 s | the commit was not stored; the session was renewed | the same |
+| OffsetCommit | 7, after 5 s | the same | does not answer so |
 | JoinGroup | 15, -1 | a static member is not replaced | a new group is not made; a static member is not replaced |
 
 Sources: GroupCoordinator.doSyncGroup, GroupMetadataManager.storeGroup and commitOffsets (Scala);
@@ -56,7 +57,7 @@ def take(g: Emitter, event: Event) -> None:
         if client_in(event.answer_member_id, "") in g.view.unnamed:
             membership.learn(g.view.add(event.answer_member_id, event.received_ms), event)
         return
-    if event.error_code != Error.COORDINATOR_NOT_AVAILABLE or not _timed_out(event):
+    if event.error_code not in (Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT) or not _timed_out(event):
         return
     if event.kind == kinds.LEAVE_GROUP:
         endings.leave_group(g, event._replace(error_code=0, members=tuple(entry._replace(error_code=0) for entry in event.members)))

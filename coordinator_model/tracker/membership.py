@@ -66,21 +66,30 @@ def note_alive(member: ObservedMember, at_ms: int) -> None:
     member.alive_ms, member.overdue_ms = max(member.alive_ms, at_ms), -1
 
 
-def renew(member: ObservedMember, event: Event) -> None:
-    """Takes an accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
-    if event.received_ms > member.renewed_ms or not member.sessions_seen:
-        hear(member, event, event.received_ms)
-        member.renewed_ms = event.received_ms
+def note_gap(member: ObservedMember, at_ms: int, *, joins: bool = False) -> None:
+    """Takes the arrival of an accepted request, until which the session lived since it had restarted for the last time.
+
+    `joins`: the phase that this JoinGroup waited for may have restarted it again, so that only the request before tells since when.
+    """
+    gap_ms = at_ms - (member.alive_ms if joins and member.renewed_ms > at_ms else member.renewed_ms)
+    if member.sessions_seen and gap_ms < at_ms and (gap_ms < member.session_timeout_ms or member.session_timeout_ms < 0):
+        member.longest_gap_ms = max(member.longest_gap_ms, gap_ms)
 
 
 def hear(member: ObservedMember, event: Event, until_ms: int) -> None:
     """Takes an accepted request: the member is silent from then on. A JoinGroup or SyncGroup is answered then: no session runs before."""
-    if member.seen_ms >= 0:
-        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - max(member.seen_ms, member.busy_ms))
     member.seen_ms = max(member.seen_ms, until_ms)
     note_alive(member, event.received_ms)
     member.sessions_seen = True
     member.last_sign = ref(event)
+
+
+def renew(member: ObservedMember, event: Event) -> None:
+    """Takes an accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
+    if event.received_ms > member.renewed_ms or not member.sessions_seen:
+        note_gap(member, event.received_ms)
+        hear(member, event, event.received_ms)
+        member.renewed_ms = event.received_ms
 
 
 def remove(

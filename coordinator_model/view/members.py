@@ -47,7 +47,7 @@ class Membership(Struct):
     rebalance_timeout_ms: int = -1
     joined_ms: int = -1
     heartbeats: int = 0
-    longest_gap_ms: int = -1  # between accepted heartbeats
+    longest_gap_ms: int = -1  # that its session survived, from where it began or was renewed to an accepted request
     last_sign: Ref | None = None
 
     def learn(self, event: Event) -> None:

@@ -2,14 +2,37 @@
 -- (null: until now). Of several changes in one millisecond the last one holds. `members`: those after the last rebalance that ended in that
 -- time or before; 0 without members, null if not known. One that did not complete says nothing where its own number is not known. A broker
 -- that gives a group up calls it Dead, though it lives on at another one: its state is UNKNOWN until a line of that one shows it.
+-- `entered_at`: when it came into that state, to which a coordinator that only reads it back in the same generation does not bring it.
 WITH spans AS (
   SELECT
-    t.cluster, t.group_id, CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
+    t.cluster, t.group_id, t.trigger,
+    CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
     t.generation, t.occurred_at AS since,
     lead(t.occurred_at) OVER (
       PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.id
     ) AS next_at
   FROM group_transitions_with_id AS t
+),
+known AS (
+  SELECT
+    s.*,
+    s.trigger = 'GROUP_LOADED' AND s.state = lag(s.state) OVER w AND coalesce(s.generation, -1) = coalesce(lag(s.generation) OVER w, -1)
+      AS goes_on
+  FROM spans AS s
+  WHERE s.state <> 'UNKNOWN'
+  WINDOW w AS (PARTITION BY s.cluster, s.group_id ORDER BY s.since, s.next_at NULLS LAST)
+),
+lasting AS (
+  SELECT
+    k.cluster, k.group_id, k.state, k.generation, k.since, k.next_at,
+    max(CASE WHEN NOT coalesce(k.goes_on, FALSE) THEN k.since END) OVER (
+      PARTITION BY k.cluster, k.group_id ORDER BY k.since, k.next_at NULLS LAST ROWS UNBOUNDED PRECEDING
+    ) AS entered_at
+  FROM known AS k
+  UNION ALL
+  SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.since
+  FROM spans AS s
+  WHERE s.state = 'UNKNOWN'
 ),
 sizes AS (
   SELECT
@@ -19,23 +42,23 @@ sizes AS (
   WHERE r.members_after IS NOT NULL OR r.outcome = 'COMPLETED'
 ),
 in_order AS (
-  SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, coalesce(s.next_at, TIMESTAMP '9999-12-31 00:00:00') AS moment,
-    CAST(NULL AS BIGINT) AS place
-  FROM spans AS s
+  SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.entered_at,
+    coalesce(s.next_at, TIMESTAMP '9999-12-31 00:00:00') AS moment, CAST(NULL AS BIGINT) AS place
+  FROM lasting AS s
   UNION ALL
-  SELECT n.cluster, n.group_id, NULL, NULL, NULL, NULL, n.ended_at, n.place
+  SELECT n.cluster, n.group_id, NULL, NULL, NULL, NULL, NULL, n.ended_at, n.place
   FROM sizes AS n
 ),
 placed AS (
   SELECT
-    o.cluster, o.group_id, o.state, o.generation, o.since, o.next_at,
+    o.cluster, o.group_id, o.state, o.generation, o.since, o.next_at, o.entered_at,
     max(o.place) OVER (
       PARTITION BY o.cluster, o.group_id ORDER BY o.moment, o.place NULLS FIRST ROWS UNBOUNDED PRECEDING
     ) AS place
   FROM in_order AS o
 )
 SELECT
-  p.cluster, p.group_id, p.state, p.generation, p.since, p.next_at,
+  p.cluster, p.group_id, p.state, p.generation, p.since, p.next_at, p.entered_at,
   CASE WHEN p.state IN ('Empty', 'Dead') THEN 0 WHEN p.state <> 'UNKNOWN' THEN n.members_after END AS members
 FROM placed AS p
 LEFT JOIN sizes AS n ON n.cluster = p.cluster AND n.group_id = p.group_id AND n.place = p.place

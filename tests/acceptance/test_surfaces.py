@@ -170,6 +170,9 @@ def test_storms_are_the_entries(shown):
     assert sorted(row["id"] for row in rows) == sorted(finding for one in entries.values() for finding in one["findings"])
     for group, one in entries.items():
         assert cost([one]) == cost(row for row in rows if row["group_id"] == group)
+    for row in rows:
+        told = asked(shown, "why", group=row["group_id"], since=row["started_at"], until=row["ended_at"])
+        assert row["cause"] in {one["cause"] for one in told if one["rebalances"] == max(other["rebalances"] for other in told)}
 
 
 def test_rolling_restarts_are_among_the_deploys_with_the_same_costs(shown):
@@ -190,6 +193,22 @@ def test_poll_timeouts_that_are_certain_are_the_findings(shown):
     certain = {(row["group_id"], row["member_id"]) for row in asked(shown, "poll-timeouts") if row["sure"] == "CERTAIN"}
     found = {(row["group_id"], row["member_id"]) for row in shown.json["findings"] if row["code"] == "POLL_TIMEOUT" and row["member_id"]}
     assert certain == found
+
+
+def test_zombies_are_those_whose_refusals_are_findings(shown):
+    zombies = asked(shown, "zombies")
+    refusals = [f for code in ("UNKNOWN_MEMBER", "ZOMBIE_COMMIT", "ILLEGAL_GENERATION") for f in asked(shown, "findings", code=code)]
+    fenced = {one["member_id"] for one in asked(shown, "findings", code="FENCED_INSTANCE")}
+    told = {(one["group_id"], one["client_id"]) for one in zombies if one["member_id"] not in fenced}
+    assert told == {(one["group_id"], one["client_id"]) for one in refusals}
+
+
+def test_a_membership_has_one_longest_gap_wherever_it_is_shown(shown):
+    beats = {(one["group_id"], one["member_id"]): one["longest_gap_ms"] for one in asked(shown, "heartbeats")}
+    ended = {(one["group_id"], one["member_id"]): one["longest_gap_ms"] for one in asked(shown, "members") if one["ended_at"]}
+    both = {member: (gap_ms or 0, beats[member] or 0) for member, gap_ms in ended.items() if member in beats}
+    other = {group for (group, _), (one, another) in both.items() if abs(one - another) > 150}
+    assert other <= {"returns-desk", "recommendation"}, "a killed broker held back answers there: lines in another order than requests"
 
 
 def test_all_that_adds_costs_up_adds_up_the_same(shown):

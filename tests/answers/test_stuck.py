@@ -54,6 +54,22 @@ def test_whoever_the_coordinator_removed_meanwhile_was_put_out(lakehouse):
     assert {one["group_id"]: one["put_out"] for one in asked(lakehouse, "stuck")} == {**dict.fromkeys(removed, 1), "LEFT": 0}
 
 
+def test_a_join_phase_waited_for_who_was_put_out_before_who_came_last(lakehouse):
+    """Two questions, one answer. Who timed out once all had joined is not whom they waited for."""
+    old, later = MEMBER.replace("app-1", "app-2"), MEMBER.replace("app-1", "app-3")
+    waited = rebalance(total=9_000, join_ms=8_000, joined_at=DAY + 8_000, sync_ms=1_000, members_before=3, slowest_member_id=MEMBER)
+    ends = [
+        row("member_sessions", group_id="payments", member_id=one, ended_at=DAY + at, end_kind="SESSION_TIMEOUT")
+        for one, at in ((old, 8_000), (later, 8_500))
+    ]
+    joins = [line(kind="JOIN_GROUP", member_id=one, error_code=0, client_id=one[:5]) for one in (MEMBER, old, later)]
+    write(lakehouse, line(at=90_000), waited, *joins)
+    assert [one["slowest_client_id"] for one in asked(lakehouse, "phases")] == ["app-1"]
+    write(lakehouse, *ends, batch=1)
+    assert [(one["waited_for"], one["put_out"]) for one in asked(lakehouse, "stuck")] == [(old, 2)]
+    assert [one["slowest_client_id"] for one in asked(lakehouse, "phases")] == ["app-2"]
+
+
 def test_a_group_with_a_second_round_is_cooperative_whatever_its_protocol_is_called(lakehouse):
     """Connect's is "sessioned", that of Streams "stream"."""
     first = rebalance(start=0, members_before=2, protocol="sessioned", joined=[MEMBER])

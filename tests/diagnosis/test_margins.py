@@ -76,7 +76,7 @@ def test_a_heartbeat_that_waited_behind_a_slow_commit_is_no_silence(evidence):
     rows = group.live(75_000).leaves("c").live(120_000).seen(evidence)
     assert findings(rows) == []
     (session,) = table(rows, "member_sessions")
-    assert session["longest_gap_ms"] <= 3_100
+    assert session["longest_gap_ms"] == 8_500  # its timer ran meanwhile
 
 
 @where_requests_are_seen

@@ -52,6 +52,7 @@ def join_group(g: Emitter, event: Event) -> None:
     former = known is not None and not (known.found and known.alive_ms < 0)  # else only the list of all members has shown it
     came = former or _came(g, running, event, is_listed=known is not None)
     member = view.add(event.answer_member_id, event.received_ms, came=came, of=running)
+    membership.note_gap(member, event.received_ms, joins=True)
     membership.learn(member, event)
     member.vouched = True
     silences.note(member, event.received_ms)

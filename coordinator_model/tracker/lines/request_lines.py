@@ -56,6 +56,7 @@ def offset_commit(g: Emitter, event: Event) -> None:
     if event.member_id in g.view.members:
         membership.note_answer(g.view.members[event.member_id], event)
     if event.error_code != Error.NONE:
+        failed_writes.take(g, event)
         departures.on_late_commit(g, event)
         refusals.judge(g, event)
     elif event.kind == kinds.OFFSET_COMMIT and event.generation >= 0 and event.member_id in g.view.members:
@@ -104,6 +105,7 @@ def sync_group(g: Emitter, event: Event) -> None:
         return
     member = view.add(event.member_id, event.received_ms, came=False)
     membership.learn(member, event)
+    membership.note_gap(member, event.received_ms)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
     membership.hear(member, event, event.at_ms)
     _take_assignments(g, event, by_leader=by_leader)

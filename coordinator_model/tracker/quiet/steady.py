@@ -220,8 +220,8 @@ def _waiting(series: _Series) -> int:
 
 def _renew(member: ObservedMember, series: _Series) -> None:
     """The signs renew the session of their member (`membership.renew`, for each)."""
-    before = [series.arrivals[0] - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
-    member.longest_gap_ms = max([member.longest_gap_ms, *before, *runs.gaps(series.arrivals)])
+    membership.note_gap(member, series.arrivals[0])
+    member.longest_gap_ms = max([member.longest_gap_ms, *runs.gaps(series.arrivals)])
     for sign in series.signs:
         membership.learn(member, sign)
         if sign.beats:
@@ -268,9 +268,9 @@ def take_counted(view: View, counted: Collection[tuple[Hearing, Event]]) -> None
     _renew_sessions(p, signs, total)
     for heard, event in counted:
         member = view.members[event.member_id]
-        before = [heard.first_ms - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
-        member.longest_gap_ms = max([member.longest_gap_ms, heard.gap_ms, *before])
+        membership.note_gap(member, heard.first_ms)
+        member.longest_gap_ms = max(member.longest_gap_ms, heard.gap_ms)
         member.take_beats(heard.first_ms, event.at_ms, heard.count - 1)
-        member.seen_ms = event.at_ms
+        member.renewed_ms = event.at_ms
         _renew(member, _Series([event], [event.at_ms], [event.at_ms]))
     view.last_ok_ms = max([view.last_ok_ms, *(event.at_ms for _, event in counted)])
