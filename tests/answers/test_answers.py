@@ -9,7 +9,7 @@ from jobs.answers import ask, questions
 from jobs.answers.report import read_report
 from jobs.common.errors import QuestionError
 from tests.answers.asking import asked, reader_of
-from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, transition, write
+from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, write
 
 pytestmark = pytest.mark.slow
 
@@ -374,44 +374,6 @@ def test_a_wave_of_restarts_is_no_deployment_where_this_group_moved_and_its_memb
     write(lakehouse, *told, *moves, elected, line(at=90_000))
     found = {wave["group_id"]: wave["verdict"] for wave in asked(lakehouse, "deploys")}
     assert found == {"closed": "TOGETHER", "elsewhere": "TOGETHER"}
-
-
-def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
-    """One broker's log alone: the group lives on at another one."""
-    write(lakehouse, line(at=90_000), transition("Stable", 1_000, 1), {**transition("Dead", 5_000, 1), "trigger": "COORDINATOR_MOVED"})
-    (found,) = asked(lakehouse, "groups")
-    assert (found["state"], found["members"]) == ("UNKNOWN", None)
-    assert [step["what"].split(" > ")[1] for step in asked(lakehouse, "timeline", group=found["group_id"])] == ["Stable", "UNKNOWN"]
-    assert [gap.why for gap in read_report(reader_of(lakehouse)).judgement.gaps] == ["the broker that coordinated it gave it up"]
-
-
-@pytest.mark.parametrize(("state", "generation", "second"), [("Stable", 1, 1), ("Stable", 2, 6), ("Empty", 1, 6)])
-def test_a_group_that_moves_stays_in_its_state(lakehouse, state, generation, second):
-    """Twice, within one millisecond and after a while."""
-    gives_up, reads = {"trigger": "COORDINATOR_MOVED"}, {"trigger": "GROUP_LOADED", "from_state": "Dead"}
-    write(lakehouse, line(), line(at=90_000), transition("CompletingRebalance", 500, 1), transition("Stable", 1_000, 1))
-    write(lakehouse, {**transition("Dead", 4_000, 1), **gives_up}, {**transition("Stable", 4_000, 1), **reads}, batch=1)
-    write(lakehouse, {**transition("Dead", 5_000, 1), **gives_up}, {**transition(state, 6_000, generation), **reads}, batch=2)
-    (found,) = asked(lakehouse, "groups")
-    assert (found["state"], found["since"].second) == (state, second)
-    (found,) = asked(lakehouse, "groups", until="2026-11-21T00:00:05")
-    assert (found["state"], found["since"].second) == ("UNKNOWN", 5)
-
-
-def test_nobody_serves_a_group_until_the_first_request_is_accepted(lakehouse):
-    """The new coordinator reads the group back before; where no request is seen, no line shows more."""
-
-    def beat(at, broker, error_code=0):
-        return line(at=at, kind="HEARTBEAT", source="request", member_id=MEMBER, broker=broker, error_code=error_code, lines=1)
-
-    loads = [
-        line(group, at=at, kind=kind, source="coordinator", broker=broker)
-        for group in ("payments", "logged")
-        for at, kind, broker in ((500, "STABILIZED", "b1"), (20_000, "GROUP_UNLOADED", "b1"), (21_000, "GROUP_LOADED", "b2"))
-    ]
-    write(lakehouse, *loads, beat(10_000, "b1"), beat(22_000, "b2", 16), beat(24_000, "b2"), line(at=90_000))
-    found = {one["group_id"]: (one["silent_ms"], one["refused"]) for one in asked(lakehouse, "coordinators")}
-    assert found == {"payments": (14_000, 1), "logged": (1_000, None)}
 
 
 def test_no_session_lives_through_a_silence_that_is_longer_than_itself(lakehouse):
