@@ -210,7 +210,7 @@ def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:
     if _may_have_ended(running, at_ms):
         running.end_seen, at_ms = False, running.joined_ms
         view.store(None)
-    running.ended_ms = max(at_ms, running.started_ms)
+    running.ended_ms = max(at_ms, running.started_ms, running.joined_ms)
     running.outcome = ABANDONED
     running.evidence += signs or []
     g.view.open = None

@@ -187,6 +187,19 @@ def test_any_event_is_taken_in_any_state(stream: list[Event]) -> None:
             assert is_a_change(row.values["from_state"], row.values["to_state"])
 
 
+def test_a_rebalance_that_a_move_cuts_off_ends_after_its_join_phase_whenever_the_new_coordinator_was_asked() -> None:
+    """The request that shows the move had waited for 40 s."""
+
+    def event(broker: str, source: str, kind: str, ms: int, took: int = 0, **fields: Any) -> Event:
+        return Event(broker, source, "file", ms + 1, START_MS + ms, START_MS + ms - took, kind, group_id="g", **fields)
+
+    joins = [event("b1", "request", kinds.JOIN_GROUP, ms, protocol="range") for ms in (0, 2)]
+    moves = event("b2", "request", kinds.JOIN_GROUP, 5_000, 40_000, protocol="range")
+    stream = [*joins, event("b1", "coordinator", kinds.PREPARING_REBALANCE, 1, generation=1), moves]
+    *_, row = (row.values for row in play([[*stream, *clocks(stream)]]) if row.table == "rebalances")
+    assert (row["joined_at"], row["ended_at"]) == (START_MS + 2, START_MS + 2)
+
+
 @given(streams, st.integers(1, 30), st.integers(0, 4_900), st.integers(0, 3))
 def test_any_batching_and_any_order_within_the_lateness_give_the_same_rows(
     stream: list[Event], count: int, shuffle_ms: int, seed: int
