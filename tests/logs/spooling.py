@@ -1,6 +1,7 @@
 """A spool over logs written by hand, and a consumer of its slices that does what Spark does."""
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from datetime import datetime, timezone
 
 import pyarrow.parquet as pq
@@ -57,8 +58,23 @@ class Consumer:
         return Counter(row["fault"] for row in self.of("line") if row["fault"])
 
     def lines(self):
-        """What was kept, by log: comparable whatever the slices were."""
+        """What was kept, by file: comparable if its lines are in the same order."""
         return {origin: [r for r in self.of("line") if r["origin"] == origin] for origin in {r["origin"] for r in self.rows}}
+
+    def ends(self):
+        """How far the logs of each file were read in each slice."""
+        clocks = self.of("clock")
+        return {origin: sorted(r["position"] for r in clocks if r["origin"] == origin) for origin in {r["origin"] for r in clocks}}
+
+    def logs(self, ends):
+        """What was kept, by log: comparable whatever the slices were. They decide only which of two logs in a file comes first.
+
+        A file holds several where times fall back, which `ends` tells, and where clients write among brokers.
+        """
+        found = defaultdict(list)
+        for row in self.of("line"):
+            found[row["broker"], row["origin"], bisect_left(ends.get(row["origin"], []), row["position"])].append(row)
+        return found
 
     def counts(self):
         counts = Counter()
@@ -85,8 +101,9 @@ def run(inputs, folder, consumer=None, workers=None, **settings):
 
 
 def assert_same(consumer, whole):
-    """Two consumers have the same lines, and count as many."""
-    assert consumer.lines() == whole.lines()
+    """Two consumers have the same lines, those of each log in the same order, and count as many."""
+    ends = whole.ends()
+    assert consumer.logs(ends) == whole.logs(ends)
     assert consumer.counts() == whole.counts()
 
 

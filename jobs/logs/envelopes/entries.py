@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -99,10 +100,10 @@ def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | 
 
 
 def _part(text: bytes) -> Any:
-    """The value of one line of a document that has several, or of JSON that was escaped twice; None if it is none."""
+    """The value of one line of a document that has several, or of JSON that was escaped once more; None if it is none."""
     if text.startswith(b'{\\"'):
-        part = b'"%s"' % text
-    elif (member := _MEMBER.match(text) or _STRING.match(text)) is not None:
+        return _unescaped_object(text)
+    if (member := _MEMBER.match(text) or _STRING.match(text)) is not None:
         part = member[1]
     else:
         part = text.strip(b" \t\r,").removeprefix(b"[").removesuffix(b"]").strip(b" \t,")
@@ -112,6 +113,23 @@ def _part(text: bytes) -> Any:
         return _decode(part)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return _whole_object(part)
+
+
+def _unescaped_object(text: bytes) -> Any:
+    """The object in JSON that was escaped once more; its text if it is not whole. Some escape nothing but quotes, JSON in it or not."""
+    *usual, bare = _unescapings(text)
+    for inner in (*usual, bare):
+        with suppress(msgspec.DecodeError, ValueError, RecursionError):
+            return _decode(inner)
+    return usual[0].decode("utf-8", "replace") if usual else None
+
+
+def _unescapings(text: bytes) -> Iterator[bytes]:
+    r"""What a text may have been before its quotes were escaped: with its backslashes, as JSON does it, or alone (`\\"` was `\"`)."""
+    with suppress(msgspec.DecodeError, ValueError):
+        if isinstance(value := _decode(b'"%s"' % text), str):
+            yield value.encode("utf-8", "replace")
+    yield text.replace(b'\\"', b'"')
 
 
 def _whole_object(text: bytes) -> Any:
@@ -152,11 +170,7 @@ def _unescaped(line: bytes) -> bytes:
     r"""A line without the backslash before each quote of its message: `Completed request:{\"isForwarded\":…`."""
     if line.find(b'Completed request:{\\"', 0, 256) < 0:
         return line
-    try:
-        value = _decode(b'"%s"' % line)
-    except (msgspec.DecodeError, ValueError):
-        return line
-    return value.encode("utf-8", "replace") if isinstance(value, str) else line
+    return next(_unescapings(line))
 
 
 def moment_of(entry: dict[str, Any], moment: Any) -> Any:

@@ -74,7 +74,12 @@ def test_there_are_lines():
     assert "event" in {of_client(line)[1]["verdict"] for line in CONSUMERS}
 
 
+QUOTES = "JSON in a text, quotes of the message escaped"
+
+
 @given(line=st.sampled_from(BROKERS), layout=st.sampled_from(sorted(LAYOUTS)), names=NESTED)
+@example(line=next(line for line in BROKERS if b"Completed request:" in line), layout="EcsLayout.json", names=[QUOTES])
+@example(line=next(line for line in BROKERS if b"Coordinator 2]" in line), layout="JsonLayout, docker json-file", names=[QUOTES, "list"])
 def test_a_brokers_line_in_anything(line, layout, names):
     assert of_broker(wrapped(LAYOUTS[layout](line), names)) == of_broker(line)
 
@@ -85,7 +90,8 @@ LOGFMT = b'time=2026-11-22T22:50:35.700Z level=INFO msg="leaving group" group=kg
 @given(line=st.sampled_from(CONSUMERS), names=NESTED)
 @example(line=LOGFMT, names=["list"])
 @example(line=LOGFMT, names=["bold"])
-@example(line=LOGFMT, names=["JSON in a text, quotes of the message escaped"])
+@example(line=LOGFMT, names=[QUOTES])
+@example(line=next(line for line in CONSUMERS if line[:1] == b"{"), names=["jq .message", "Datadog, CSV"])
 def test_a_clients_line_in_anything(line, names):
     assert of_client(wrapped(line, names)) == of_client(line)
 
