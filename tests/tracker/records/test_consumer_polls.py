@@ -153,3 +153,9 @@ def test_records_come_before_polls():
     story.broker = "poll"
     rows = story.at(10_000).consumer_group("Stable", split(A, B)).rows()
     assert [row["first_epoch"] for row in table(rows, "rebalances")] == [2]
+
+
+def test_how_a_rebalance_ends_that_polls_began_does_not_show_where_a_broker_removes_the_group():
+    story = RecordStory().at(0).consumer_group("Stable", split(A)).at(5_000).consumer_group("Reconciling", {A: SIX, B: ()})
+    story.at(60_000).add("coordinator", kinds.GROUPS_DELETED)
+    assert told(story.rows(), "group_transitions", STEP)[-1] == (60_000, "Empty", "Dead", "GROUP_REMOVED")

@@ -58,7 +58,8 @@ def give_way(g: Emitter) -> None:
     view = g.view.consumer
     if view is not None and view.polled:
         closing.cut_off(g, view.episode.last_ms if view.episode is not None else 0)
-        g.view.consumer = ConsumerView(state=view.state)
+        is_at_rest = view.state != episode_rows.RECONCILING  # else nothing shows what came of it
+        g.view.consumer = ConsumerView(state=view.state if is_at_rest else "")
 
 
 def become_classic(g: Emitter, event: Event) -> None:
