@@ -55,9 +55,6 @@ _TROUBLE: Final = frozenset(
     {Error.REQUEST_TIMED_OUT, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR}
 )
 
-_WRITE_FAILED: Final = frozenset({Error.REQUEST_TIMED_OUT, Error.COORDINATOR_NOT_AVAILABLE})
-"""Late answers to a commit, and to what waits behind it, that say so: of the Scala coordinator, and of the Java one."""
-
 
 def watch(g: Emitter, event: Event) -> None:
     """Takes a request; its answer may show that the coordinator is in trouble."""
@@ -70,9 +67,7 @@ def watch(g: Emitter, event: Event) -> None:
         since_ms, until_ms = member.held_ms
         member.held_ms = (min(since_ms, event.received_ms) if event.received_ms <= until_ms else event.received_ms, event.at_ms)
     if slow or (event.error_code in _TROUBLE and event.kind != kinds.TXN_OFFSET_COMMIT):
-        running = _sign(g, event.at_ms, ref(event))
-        if slow and event.error_code not in running.slow:
-            running.slow.append(event.error_code)
+        _sign(g, event.at_ms, ref(event))
 
 
 def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -> None:
@@ -84,8 +79,9 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
 
-def hold_back(g: Emitter, silence: Silence) -> None:
-    """Keeps a session timeout or a near miss until it is known whether a broker was the reason."""
+def hold_back(g: Emitter, silence: Silence, held_ms: tuple[int, int] = (-1, -1)) -> None:
+    """Keeps a session timeout or a near miss until it is known whether a broker was the reason. `held_ms`: see ObservedMember."""
+    silence.waited = held_ms[0] <= silence.at_ms < held_ms[1]
     g.view.silences.append(silence)
 
 
@@ -128,7 +124,7 @@ def _close(g: Emitter, now_ms: int, *, at_once: bool, is_end: bool = False) -> N
     running = view.incident
     if running is not None and (at_once or running.last_ms + OVER_MS < now_ms):
         view.incident = None
-        if running.lost or running.to_broker or _held_up(g, running):
+        if running.lost or running.to_broker:
             _report(g, running)
 
 
@@ -151,13 +147,6 @@ def _decide(g: Emitter, silence: Silence, now_ms: int, *, is_early: bool) -> Non
         loaded_ms = g.view.loaded_ms
         is_new = loaded_ms >= 0 and 0 <= silence.at_ms - loaded_ms <= SPAN_MS
         removals.session_timeout(g, silence, _came_back_ms(g, silence, now_ms), loaded_ms if is_new else -1)
-
-
-def _held_up(g: Emitter, incident: Incident) -> bool:
-    """Whether a broker was the reason for answers that took seconds: a write timed out, or it took partitions over from another broker."""
-    if not _WRITE_FAILED.isdisjoint(incident.slow):
-        return True
-    return bool(incident.slow) and g.clock.took_over_between(incident.began_ms - SPAN_MS, incident.last_ms + HINDSIGHT_MS) >= 0
 
 
 def _report(g: Emitter, incident: Incident) -> None:

@@ -29,7 +29,6 @@ def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref])
         member.longest_gap_ms,
         bool(member.instance_id),
         given_up=member.abandoned,
-        waited=member.held_ms[0] <= at_ms < member.held_ms[1],
     )
 
 

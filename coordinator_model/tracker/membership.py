@@ -164,7 +164,7 @@ def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: lis
 def _report(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """Hands over the findings about the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
-        incidents.hold_back(g, removals.silence_of(g, member, at_ms, signs))
+        incidents.hold_back(g, removals.silence_of(g, member, at_ms, signs), member.held_ms)
     elif kind == reasons.POLL_TIMEOUT:
         departures.hold_back_stall(g, departures.stall_of(member, at_ms, g.view.generation_at(at_ms), signs))
     elif kind == reasons.SYNC_TIMEOUT:

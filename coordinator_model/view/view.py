@@ -40,7 +40,6 @@ class Incident(Struct, array_like=True):
     lost: list[str] = []  # members whose session ended meanwhile
     signs: list[Ref] = []
     generation: int = -1  # the group's when it began
-    slow: list[int] = []  # error codes of answers that took seconds, each once
 
 
 class PollStall(Struct, array_like=True):

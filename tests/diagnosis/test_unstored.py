@@ -1,14 +1,11 @@
-"""A coordinator cannot write to __consumer_offsets, assignments or commits: whose fault it is not, and what to look at."""
+"""A coordinator cannot write an assignment to __consumer_offsets: whose fault it is not, and what to look at."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
-
-from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.diagnosis.narrated import Consumer, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
+from tests.diagnosis.narrated import Consumer, Group, causes, finding, findings, in_any_evidence
 
 NOBODY = Consumer("", "", "")
 
@@ -43,30 +40,3 @@ def test_a_write_that_times_out_is_a_matter_of_the_replicas(evidence):
     told = finding(rows, "ASSIGNMENT_NOT_STORED")
     assert (json.loads(told["details"])["errors"], "min.insync.replicas" in told["advice"]) == (["REQUEST_TIMED_OUT"], True)
     assert "to join again: one rebalance." in told["message"]
-
-
-# Groups that waited for a coordinator which could not write, and lost nobody by that.
-
-
-def committed(took: int, error: Error = Error.NONE) -> Group:
-    """A commit is answered so late, at 62.6 s, in a group that is well."""
-    group = Group("a", "b", "c").live(60_000)
-    group.at(62_600).request(kinds.OFFSET_COMMIT, group["b"].member, took=took, generation=1, error_code=error, **group["b"].who())
-    return group
-
-
-@where_requests_are_seen
-@pytest.mark.parametrize("error", [Error.REQUEST_TIMED_OUT, Error.COORDINATOR_NOT_AVAILABLE])
-def test_a_group_whose_commits_could_not_be_written_was_held_up(evidence: str, error: Error) -> None:
-    rows = committed(5_000, error).live(170_000).seen(evidence)
-    assert findings(rows) == [("COORDINATOR_MOVED", "")]
-    told = finding(rows, "COORDINATOR_MOVED")
-    assert (told["severity"], json.loads(told["details"])["members_lost"]) == ("WARNING", [])
-    assert "was held up" in told["message"]
-
-
-@pytest.mark.parametrize("elected", [False, True])
-def test_one_that_is_answered_late_was_held_up_where_its_broker_took_over_from_another(*, elected: bool) -> None:
-    group = committed(4_100)
-    rows = (group.elected(4, 66_000) if elected else group).live(170_000).seen()
-    assert findings(rows) == ([("COORDINATOR_MOVED", "")] if elected else [])

@@ -57,7 +57,7 @@ class Outage:
                 back = _count(self.returned)
                 who = f"{back} of these" if back < _count(self.left) else "it" if back == 1 else "all these"
                 parts[0] += f", and {who} had moved back by {instant(_at_ms(self.returned[-1]))[11:19]} UTC"
-        if self.held_up:  # at least these: one whose requests are not logged has no finding unless it lost a member
+        if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
             waiting = f"{'at' if self.left else 'At'} least {many(_count(self.held_up), 'more group' if self.left else 'group')}"
             crashed = self.departure is not None and not self.departure.is_dated

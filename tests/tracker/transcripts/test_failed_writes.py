@@ -52,7 +52,7 @@ def test_a_session_is_renewed_by_a_request_whose_write_timed_out(api: str) -> No
     getattr(story.at(18_001), api)("b-1", 1, UNAVAILABLE, took=WAITED_MS)
     story.at(21_000).heartbeat("b-1", 1).beats(["b-1"], 1, 24_000, 40_000)
     assert told(story) == []
-    assert [row["code"] for row in table(story.rows(), "findings")] == ["COORDINATOR_MOVED"]  # its broker could not write
+    assert table(story.rows(), "findings") == []
 
 
 @pytest.mark.parametrize("error", [Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR])
