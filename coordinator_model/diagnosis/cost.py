@@ -69,7 +69,8 @@ def of(rebalance: Rebalance) -> Cost:
     owner_after = {p: member for member, partitions in rebalance.assigned.items() for p in partitions}
     if rebalance.owners_unknown:
         return Cost(len(owner_after), None, None)
-    moved = sum(1 for p, member in owner_after.items() if p in rebalance.owned_before and rebalance.owned_before[p] != member)
+    owned = rebalance.owned_before if rebalance.count_before else {}  # whoever comes into an empty group takes none from anybody
+    moved = sum(1 for p, member in owner_after.items() if p in owned and owned[p] != member)
     unavailable = 0
     for partition, owner in sorted(rebalance.owned_before.items()):
         heir = owner_after.get(partition)
