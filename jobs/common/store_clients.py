@@ -84,7 +84,7 @@ def _retries() -> Any:
     if PATIENCE not in os.environ:
         return None
     backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=LONGEST_PAUSE_SECONDS), "base": 2}
-    return {"max_retries": 1_000, "retry_timeout": timedelta(seconds=float(os.environ[PATIENCE])), "backoff": backoff}
+    return {"max_retries": 1_000, "retry_timeout": timedelta(seconds=patience_seconds()), "backoff": backoff}
 
 
 def delta_options() -> dict[str, str]:

@@ -337,10 +337,12 @@ class Tail(NamedTuple):
     checks: tuple[int, ...] = ()  # CRC-32 of each of these lines
     steps: tuple[Step, ...] = ()  # places up to which it was read, the last one first, the further up the fewer
 
+    def is_at(self, offset: int) -> bool:
+        """Whether it is that of a log which was read up to there."""
+        return bool(self.steps) and self.steps[0].offset == offset
+
     def at(self, log: PlainBytes, offset: int, line: int) -> Tail:
         """That of a log which was read further. `line`: the lines before `offset`."""
-        if self.steps and self.steps[0].offset == offset:
-            return self
         begin = max(0, offset - _TAIL_BYTES)
         text = log.at(begin, offset - begin)
         lines = _lines(text)[(1 if begin else 0) :][-_TAIL_LINES:]

@@ -126,7 +126,9 @@ class Stream:
 
     def note_tail(self) -> None:
         """Remembers what stands before the place that was reached, if the file is open and lies there as it is."""
-        if self.reader is not None and isinstance(source := self.reader.source, PlainBytes) and self.fingerprint.fits(source.head()):
+        if self.reader is None or self.tail.is_at(self.reader.mark.offset):
+            return
+        if isinstance(source := self.reader.source, PlainBytes) and self.fingerprint.fits(source.head()):
             self.tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
 
     def place_in(self, file: LogFile, signature: Signature) -> Step | None:

@@ -51,12 +51,7 @@ class Troubles:
 
     def summary(self) -> list[str]:
         """A line for each reason."""
-        troubles = {
-            "not read": self.unread,
-            "read up to a damage": self.damaged,
-            _SHORTER: self.lost,
-            "read but for the last line": self.half,
-        }
+        troubles = {"not read": self.unread, "read up to a damage": self.damaged, _SHORTER: self.lost, _HALF: self.half}
         return [line for what, files in troubles.items() for line in by_reason(what, files)]
 
 

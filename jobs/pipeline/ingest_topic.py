@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,8 @@ from schemas.tables import INGEST_TABLES
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+Offsets: TypeAlias = dict[int, tuple[str, int]]
+"""Topic and next offset of each partition."""
 GATE: Final = "gate"
 """Folder of the gate's states, in the folder of the checkpoint."""
 _STATES_KEPT: Final = 5
@@ -90,16 +92,21 @@ class TopicWriter:
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
+        self._ends: tuple[int, Offsets] = -1, {}  # a batch, and where it ended
 
     def __call__(self, packets: DataFrame, batch_id: int) -> None:
         """Writes a batch, as Spark calls it."""
         gate = self._gate(batch_id - 1)
+        before, starts = self._ends
+        if before != batch_id - 1:
+            starts = offsets_of(self._checkpoint, batch_id - 1) if batch_id else {}
         ends = offsets_of(self._checkpoint, batch_id)
         rows = ingest.unpacked(packets.toArrow())
-        rows = pa.concat_tables([rows, _deleted(rows, offsets_of(self._checkpoint, batch_id - 1) if batch_id else {}, ends)])
+        rows = pa.concat_tables([rows, _deleted(rows, starts, ends)])
         workers = tasks_as_workers(packets.sparkSession)
         self._write.write(rows, batch_id, workers, gatekeeper=lambda summary: admit(gate, summary, len(ends)))
         self._keep(gate, batch_id)
+        self._ends = batch_id, ends
 
     def _gate(self, batch_id: int) -> Gate:
         """The gate after a batch, for one use: the next batch changes it, so another call reads it from its file."""
@@ -119,13 +126,13 @@ class TopicWriter:
         return self._states / f"{batch_id:09d}.msgpack"
 
 
-def offsets_of(checkpoint: Place, batch_id: int) -> dict[int, tuple[str, int]]:
+def offsets_of(checkpoint: Place, batch_id: int) -> Offsets:
     """Topic and next offset of each partition after a batch, as Spark wrote them before it."""
     written = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
     return {int(number): (topic, offset) for topic, partitions in written.items() for number, offset in partitions.items()}
 
 
-def _deleted(rows: pa.Table, starts: Mapping[int, tuple[str, int]], ends: Mapping[int, tuple[str, int]]) -> pa.Table:
+def _deleted(rows: pa.Table, starts: Offsets, ends: Offsets) -> pa.Table:
     """A row of PARSED for each partition whose first records of a batch are gone from the topic: it counts them as refused."""
     offsets = pc.bit_wise_and(rows["place"], (1 << topic_records.PLACE_BITS) - 1)
     read = pa.table({"partition": pc.shift_right(rows["place"], topic_records.PLACE_BITS), "offset": offsets})
