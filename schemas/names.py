@@ -31,11 +31,15 @@ INGEST: Final = "rebalance-ingest"
 INGEST_TOPIC: Final = "rebalance-ingest-topic"
 TRACK: Final = "rebalance-track"
 REPLAY: Final = "rebalance-replay"
+TRACK_AT_END: Final = "rebalance-track-at-end"
+"""Of the micro-batch of TRACK that wrote rows with AT_END into a table. They stand until its next one."""
 
 TIME: Final = "occurred_at"
 """The column with the time of a row of `group_events`."""
 TIMES: Final = ("ended_at", TIME)
 """The column that says how old a row is: the first of these that a table has."""
+AT_END: Final = "at_end"
+"""The column of track's tables that says whether a row stands only until more of the logs is read."""
 REPEATED: Final = "repeated"
 """The column of `input_lines` with lines of a topic that came before."""
 

@@ -20,7 +20,7 @@ from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.stores import Place
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows, with_zone
-from schemas.names import INCIDENTS
+from schemas.names import AT_END, INCIDENTS
 
 _AROUND_MS: Final = 300_000
 """What the link shows before the finding and after it."""
@@ -45,6 +45,7 @@ class Finding:
     broker: str = ""  # that did it, as the table of incidents says
     row_id: str = ""  # of another row than one of `findings`
     open: bool | None = None  # whether what it is about goes on, or has ended; None: it has happened
+    at_end: bool = False  # the row stands until more of the logs is read, and comes again if that changes nothing
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Finding:
@@ -56,7 +57,7 @@ class Finding:
         said, own = row, {}
         if "outcome" in row:
             known = (row["cluster"], row["group_id"], epoch_ms(row["started_at"]), None, row["generation"])
-            said, own = as_finding(row), {"row_id": "r" + _digest(known), "open": row["outcome"] == OPEN}
+            said, own = as_finding(row) | {AT_END: row[AT_END]}, {"row_id": "r" + _digest(known), "open": row["outcome"] == OPEN}
         at = row["ended_at"] if own else row["occurred_at"]
         return cls(occurred_ms=epoch_ms(at), **{name: said[name] for name in COLUMNS}, **own)
 

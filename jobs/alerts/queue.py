@@ -1,17 +1,18 @@
 """What a receiver has not got yet: rows of `findings`, and those about open rebalances, in the order in which track wrote them.
 
-The table is the queue, read file by file, without Spark: track writes one file in each micro-batch. A place in it is a micro-batch and a
-row of that. `rebalance maintain` leaves the files alone that a receiver has not got (jobs/lakehouse/followers.py).
+The table is the queue, read file by file, without Spark: track writes one file in each micro-batch, and a second one for rows with
+AT_END. A place in it is a micro-batch and a row of that. `rebalance maintain` leaves the files alone that a receiver has not got
+(jobs/lakehouse/followers.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import islice, takewhile
-from typing import Final
+from itertools import groupby, islice, takewhile
+from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -33,6 +34,7 @@ from schemas.names import FINDINGS, REBALANCES_PROVISIONAL, TRACK
 
 _ROWS: Final = 1_000
 """Rows of a file that are in memory at a time."""
+_AT_END_KEPT: Final = 10_000
 _NOTE_SECONDS: Final = 30.0  # between two notes of progress without a message
 
 
@@ -53,6 +55,7 @@ class Progress:
     sending: Position | None = None  # the end of the message that may have been posted already
     newest_ms: int = 0  # newest time of a finding before `done`
     told_until_ms: int = 0  # findings of that time and before it were told out of an earlier table
+    at_end: list[str] = field(default_factory=list)  # keys of those that were told out of rows with AT_END, which come again
 
 
 class Queue:
@@ -111,7 +114,8 @@ class Queue:
         """The findings were sent, or are given up."""
         self.waiting = max(self.waiting - len(batch), 0)
         newest_ms = max([self._progress.newest_ms, *(finding.occurred_ms for _, finding in batch)])
-        self._note(replace(self._progress, done=batch[-1][0], sending=None, newest_ms=newest_ms))
+        at_end = [*self._progress.at_end, *(finding.key for _, finding in batch if finding.at_end)][-_AT_END_KEPT:]
+        self._note(replace(self._progress, done=batch[-1][0], sending=None, newest_ms=newest_ms, at_end=at_end))
 
     def _open(self) -> bool:
         """Goes to the right place in the table if it is another one than before. False: there is no table yet."""
@@ -142,28 +146,29 @@ class Queue:
         """What came for this receiver, from a place on, each with the place behind it. None: the end of a micro-batch."""
         with opening.kept(self._folder).current() as table:
             files = files_after(table, {TRACK: [start.batch - 1, LAST]}, (TRACK,))
-        for new in files:
-            batch = new.file.batch_id
+        for batch, own in groupby(files, lambda new: new.file.batch_id):
             try:
-                yield from self._rows_of(new, start.row if batch == start.batch else 0)
+                yield from self._rows_of(list(own), start.row if batch == start.batch else 0)
             except FileNotFoundError:
                 self._tell_gone()
             yield Position(batch + 1), None
 
-    def _rows_of(self, new: NewFile, first: int) -> Iterator[tuple[Position, Finding]]:
+    def _rows_of(self, files: Sequence[NewFile], first: int) -> Iterator[tuple[Position, Finding]]:
         """What one micro-batch added for it, from a row on. FileNotFoundError: it was deleted since."""
         columns = None if self._of_open else [*COLUMNS, "occurred_at"]
-        file = pq.ParquetFile(readable(self._folder / unquote(new.path)))
-        rows = (row for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False) for row in batch.to_pylist())
-        for number, row in enumerate(rows, 1):
+        for number, (new, row) in enumerate(((file, row) for file in files for row in self._read(file, columns)), 1):
             if number <= first or (self._of_open and not row["alarm"]):
                 continue
             one, until_ms = Finding.of(row), self._progress.told_until_ms
-            if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms):
+            if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms) and one.key not in self._progress.at_end:
                 place, is_old = Position(new.file.batch_id, number), one.occurred_ms < new.written_ms - self._max_age_ms
                 self.old += is_old and place > self._counted
                 if not is_old:
                     yield place, one
+
+    def _read(self, new: NewFile, columns: list[str] | None) -> Iterator[dict[str, Any]]:
+        file = pq.ParquetFile(readable(self._folder / unquote(new.path)))
+        return (row for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False) for row in batch.to_pylist())
 
     def _tell_gone(self) -> None:
         """Once. `rebalance maintain` keeps what was not sent, unless the note of progress was not there."""

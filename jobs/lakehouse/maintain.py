@@ -26,7 +26,7 @@ from jobs.lakehouse.event_copy import EXPIRED_UNTIL
 from jobs.lakehouse.folder import Lakehouse, present
 from jobs.lakehouse.parquet import is_plain, rows_of_files
 from jobs.lakehouse.reader import check_events
-from schemas.names import GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL, TIME, TIMES
+from schemas.names import AT_END, GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL, TIME, TIMES, TRACK
 
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
@@ -140,8 +140,10 @@ class _Table:
         return self._known
 
     def _free(self) -> list[DataFile]:
-        """The files that everybody has read who follows the table."""
-        return [file for file in self._files() if not any(follower.waits_for(file) for follower in self._followed)]
+        """The files that everybody has read who follows the table, and that are to stay (the last ones of track may have AT_END)."""
+        last = max((file.batch.batch_id for file in self._files() if file.batch is not None and file.batch.app_id == TRACK), default=-1)
+        own = (file for file in self._files() if file.batch is None or (file.batch.app_id, file.batch.batch_id) != (TRACK, last))
+        return [file for file in own if not any(follower.waits_for(file) for follower in self._followed)]
 
     def _rewrite(self, files: Sequence[DataFile], keep: str | None = None) -> int:
         self._known = None
@@ -192,8 +194,10 @@ class _Table:
         return removed
 
     def _rows_of(self, folder: Place) -> str:
+        """Those that stay, as a query."""
         table = opening.opened(folder)
-        return rows_of_files(table, folder, [file.path for file in delta_files.data_files(table)])
+        rows = rows_of_files(table, folder, [file.path for file in delta_files.data_files(table)])
+        return f"SELECT * FROM ({rows}) WHERE NOT {AT_END}"  # noqa: S608
 
     def _vacuum(self) -> list[int]:
         """Deletes files that no reader needs; returns the bytes of each: those replaced long ago, and those that no commit names."""

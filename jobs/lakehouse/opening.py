@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, RLock
 from typing import Final
@@ -66,9 +66,10 @@ class _Kept:
             self._done[app_id] = asked(self._path, lambda: table.transaction_version(app_id))
         return self._done[app_id]
 
-    def noted(self, table: DeltaTable, app_id: str, version: int) -> None:
-        """Remembers that this process has just made the next commit to the table, as a version of an application."""
-        self._done[app_id], self._done_at = version, table.version() + 1
+    def noted(self, table: DeltaTable, versions: Mapping[str, int]) -> None:
+        """Remembers that this process has just made the next commit to the table, with these versions of applications."""
+        self._done |= versions
+        self._done_at = table.version() + 1
 
     def _newest(self, table: DeltaTable) -> tuple[int, int] | None:
         if isinstance(self._path, StorePath):

@@ -11,8 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import Schema
@@ -20,7 +22,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.common.stores import Place, StorePath, asked, check_guards, delta_options
 from jobs.lakehouse import opening
-from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile
+from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile, batch_file
+from schemas.names import AT_END, TRACK_AT_END
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType  # which costs a reader a second
@@ -72,9 +75,12 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
     """Appends the rows as one file unless this version was written before; returns whether it wrote.
 
     `files`: files that others wrote. They come before the rows, and track reads them in that order: the rows have the clocks, and a clock
-    must not overtake the events before it. ValueError: the rows do not fit the table.
+    must not overtake the events before it. Rows with AT_END go into a file of their own, which the next version takes out again.
+    ValueError: the rows do not fit the table.
     """
     own: list[AddedFile] = []
+    has_ends = AT_END in rows.column_names
+    ends = rows.filter(rows[AT_END]) if has_ends else rows.slice(0, 0)
 
     def commit_unless_done() -> bool:
         own_table = opening.kept(path)
@@ -82,10 +88,16 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
             done = own_table.last_version(table, app_id)
             if done is not None and done >= version:
                 return False
-            if not own and (made := _written(path, rows, arrow_schema(table), BatchFile(app_id, version, LAST))) is not None:
-                own.append(made)
-            commit(path, table, [*files, *own], {app_id: version})
-            own_table.noted(table, app_id, version)
+            gone = _at_end(table, app_id, done) if has_ends and own_table.last_version(table, TRACK_AT_END) == done else []
+            if not own:
+                certain = rows.filter(pc.invert(rows[AT_END])) if len(ends) else rows
+                for number, part in ((LAST - 1 if len(ends) else LAST, certain), (LAST, ends)):
+                    if (made := _written(path, part, arrow_schema(table), BatchFile(app_id, version, number))) is not None:
+                        own.append(made)
+            versions = {app_id: version} | ({TRACK_AT_END: version} if len(ends) else {})
+            if not has_ends or own or gone:
+                commit(path, table, [*files, *own], versions, gone)
+                own_table.noted(table, versions)
             return True
 
     try:
@@ -94,10 +106,20 @@ def append(path: Place, rows: pa.Table, app_id: str, version: int, files: Sequen
         return asked(path, commit_unless_done)
 
 
-def commit(place: Place, table: DeltaTable, files: Sequence[AddedFile], transactions: Mapping[str, int]) -> None:
-    """Adds files to a table, and notes the last versions of applications."""
+def _at_end(table: DeltaTable, app_id: str, version: int | None) -> list[RemoveAction]:
+    """Takes out what stood only until now: the last file of a version that wrote rows with AT_END."""
+    files = zip(*(column.to_pylist() for column in pa.table(table.get_add_actions()).select(["path", "size_bytes"]).columns), strict=True)
+    own = [(path, size) for path, size in files if version is not None and batch_file(unquote(path)) == BatchFile(app_id, version, LAST)]
+    now = time.time_ns() // 1_000_000
+    return [RemoveAction(path, data_change=True, deletion_timestamp=now, size=size, partition_values={}) for path, size in own]
+
+
+def commit(
+    place: Place, table: DeltaTable, files: Sequence[AddedFile], transactions: Mapping[str, int], gone: Sequence[RemoveAction] = ()
+) -> None:
+    """Adds files to a table, takes others out, and notes the last versions of applications."""
     now = time.time_ns() // 1_000_000  # says when the files were written
-    actions: list[AddAction | RemoveAction] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
+    actions: list[AddAction | RemoveAction] = [*gone, *(AddAction(file.name, file.size, {}, now, True, file.stats) for file in files)]
     properties = CommitProperties(app_transactions=[Transaction(*one) for one in transactions.items()], max_commit_retries=TRIES)
     # To look for commits that are too old is to list the log, so it is not done at each commit.
     is_due = table.version() % CHECKPOINT_COMMITS == 0

@@ -182,7 +182,7 @@ def provisional_has_final(group: GroupRows) -> Breaches:
     for row in group.provisional:
         if row["outcome"] not in (OPEN, ENDED) and rebalance_key(row) not in final and row["ended_at"] < last:
             yield row, f"it has no final row, but a later rebalance has one; it waited for {row['waits_for']}"
-    newest = max(told, key=lambda row: (row["batch_id"], row["started_at"], row["outcome"] == ENDED), default=None)
+    newest = max(told, key=lambda row: (row["batch_id"], row["at_end"], row["started_at"], row["outcome"] == ENDED), default=None)
     if newest is not None and newest["outcome"] == OPEN and any(row["started_at"] > newest["started_at"] for row in group.rebalances):
         yield newest, "it is open, but a later rebalance has a final row"
 

@@ -97,7 +97,7 @@ def _track(folder: Place, settings: Settings) -> None:
     files = (table / new.path for new in files_after(opening.opened(table), {}))
     packets = packets_by_shard(settings.shards, files)
     for key, own in sorted(packets.items()):
-        for row in shards.follow_whole(key, own, tracker):
-            rows[row.table].append({**row.values, "cluster": key[0]})
+        for row, at_end in shards.follow_whole(key, own, tracker):
+            rows[row.table].append({**row.values, "cluster": key[0], names.AT_END: at_end})
     write_rows(folder, rows, 0)
     IncidentTable(folder).refresh()

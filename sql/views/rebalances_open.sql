@@ -3,7 +3,7 @@
 WITH told AS (
   SELECT
     p.*,
-    row_number() OVER (PARTITION BY p.cluster, p.group_id ORDER BY p.batch_id DESC, p.started_at DESC, p.outcome) AS place
+    row_number() OVER (PARTITION BY p.cluster, p.group_id ORDER BY p.batch_id DESC, p.at_end DESC, p.started_at DESC, p.outcome) AS place
   FROM rebalances_provisional AS p
   WHERE p.outcome IN ('OPEN', 'ENDED')
 ),
@@ -33,5 +33,5 @@ SELECT
   o.outcome, o.cause, o.reason, o.member_id, o.instance_id, o.client_id, o.client_host, o.members_before, o.members_after, o.joined, o.left,
   o.slowest_member_id, o.leader_id, o.protocol, o.partitions, o.partitions_moved, o.unavailable_partition_ms, o.evidence, o.batch_id,
   o.assignment_ms, o.first_fetch_ms, o.first_fetch_member_id, o.joined_unnamed, o.left_unnamed, o.start_seen, o.group_protocol,
-  o.first_epoch, o.rounds, o.end_seen, o.interval_wait_ms
+  o.first_epoch, o.rounds, o.end_seen, o.interval_wait_ms, o.at_end
 FROM timed AS o

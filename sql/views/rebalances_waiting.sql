@@ -16,5 +16,5 @@ WHERE p.outcome NOT IN ('OPEN', 'ENDED')
       AND n.cluster = p.cluster AND n.group_id = p.group_id
       AND coalesce(n.generation, -1) = coalesce(p.generation, -1)
       AND coalesce(n.joined_at, n.ended_at) = coalesce(p.joined_at, p.ended_at)
-      AND n.batch_id > p.batch_id
+      AND (n.batch_id > p.batch_id OR (n.batch_id = p.batch_id AND n.at_end AND NOT p.at_end))
   )

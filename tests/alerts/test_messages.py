@@ -96,7 +96,8 @@ def test_plain_json_has_every_finding_whole():
     assert first == {
         "key": ONE.key, "id": ONE.id, "cluster": "prod", "group": "orders", "occurred_at": "2026-11-21T06:27:00.123Z",
         "code": "POLL_TIMEOUT", "severity": "ERROR", "member_id": None, "client_id": "c-1", "client_host": "/10.0.0.1",
-        "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "open": None, "link": ONE.link(DASHBOARD),
+        "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "open": None, "at_end": False,
+        "link": ONE.link(DASHBOARD),
     }  # fmt: skip
     assert second["details"] == {"max_poll_interval_ms": 300_000}
     assert content("json", ONE, dashboard="")["findings"][0]["link"] is None

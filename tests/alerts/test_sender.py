@@ -82,6 +82,14 @@ def test_only_what_is_found_after_the_first_start_is_posted(lake, received, said
     assert said == []
 
 
+def test_a_finding_at_the_end_of_logs_that_grow_is_posted_once(lake, received, said):
+    certain, uncertain = finding("certain"), finding("uncertain") | {"at_end": True}
+    for rows in ([certain, uncertain], [uncertain, finding("new")], [uncertain | {"at_end": False}, finding("last")]):
+        with sending(lake, received, said):
+            found(lake, *rows)
+    assert groups(received.findings()) == ["certain", "uncertain", "new", "last"]
+
+
 def test_a_new_lakehouse_has_only_new_findings(tmp_path, received, said):
     lake = tmp_path / "lake"
     lake.mkdir()

@@ -24,9 +24,10 @@ from jobs.lakehouse.delta_files import ChangedError, data_files
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import TableReader, table_rows
-from schemas.names import GROUP_EVENTS, INGEST, QUARANTINE, TRACK
+from jobs.pipeline.tracking import track
+from schemas.names import FINDINGS, GROUP_EVENTS, INGEST, QUARANTINE, REBALANCES_PROVISIONAL, TRACK
 from tests.effort import long
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, track_is_at, write
+from tests.lakehouse.rows import DAY, TABLES, empty_lakehouse, finding, line, open_rebalance, provisional, rebalance, track_is_at, write
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +107,18 @@ def test_provisional_rows_go_that_a_newer_or_the_final_row_replaces(lake):
     write(lake, rebalance(generation=2, start=9_000), rebalance(generation=2, start=9_000, group="other"), batch=33)
     assert work(lake, Policy(keep=timedelta(0), grace=timedelta(0)))["rebalances_provisional"].rows_removed == 2
     assert table_rows(lake / "rebalances_provisional") == []
+
+
+def test_what_was_known_at_the_end_of_logs_that_may_grow_replaces_nothing_and_goes_with_the_next_run(lake):
+    began = open_rebalance(waits_for="JOIN")
+    write(lake, began, finding(message="certain"), batch=1, app=TRACK)
+    before = rows(lake, FINDINGS), rows(lake, REBALANCES_PROVISIONAL)
+    write(lake, finding(message="uncertain", at_end=True), began | {"outcome": "ENDED", "at_end": True}, batch=2, app=TRACK)
+    work(lake)
+    assert len(rows(lake, FINDINGS)) == len(before[0]) + 1
+    for name in (FINDINGS, REBALANCES_PROVISIONAL):
+        tables.append(lake / name, track.to_arrow([], TABLES[name], 3), TRACK, 3)
+    assert (rows(lake, FINDINGS), rows(lake, REBALANCES_PROVISIONAL)) == before
 
 
 def test_a_query_for_one_group_reads_little_of_what_there_is(lake):

@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from deltalake import DeltaTable, TableFeatures, write_deltalake
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField, StructType
 
 from jobs.common import store_clients
 from jobs.lakehouse import added_files, followers, opening, tables
 from jobs.lakehouse.reader import table_rows
+from schemas.names import AT_END
 from tests.lab.store_proxy import StoreProxy
 
 APP = "a-test"
@@ -47,6 +48,28 @@ def test_what_was_appended_is_there_once(table):
     assert append(table, 2, app="another")
     assert read(table) == [0, 1, 2, 2]
     assert {app: DeltaTable(str(table)).transaction_version(app) for app in (APP, "another")} == {APP: 2, "another": 2}
+
+
+def test_what_was_known_at_the_end_of_the_logs_goes_with_the_next_version_and_is_written_once(tmp_path):
+    table = tables.ensure_table(tmp_path, "ends", StructType([*SCHEMA, StructField(AT_END, BooleanType())]))
+
+    def add(version, *numbers, ends=()):
+        at_end = pa.array([False] * len(numbers) + [True] * len(ends), pa.bool_())
+        return tables.append(table, rows(*numbers, *ends).append_column(AT_END, at_end), APP, version)
+
+    assert [add(0, 1, 2, ends=[9]), add(0, 1, 2, ends=[9])] == [True, False]
+    assert read(table) == [1, 2, 9]
+    add(1)
+    assert read(table) == [1, 2]
+    add(2, ends=[8])
+    add(3, 3, ends=[7, 6])
+    assert read(table) == [1, 2, 3, 6, 7]
+    add(4, 4)
+    add(5, 5)
+    assert read(table) == [1, 2, 3, 4, 5]
+    before = DeltaTable(str(table)).version()
+    add(6)
+    assert DeltaTable(str(table)).version() == before
 
 
 def test_files_skip_by_their_statistics(table):

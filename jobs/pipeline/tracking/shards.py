@@ -19,17 +19,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from coordinator_model.events import BROKER_SOURCE, Event
+from coordinator_model.events import BROKER_SOURCE, END, Event
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from jobs.common.settings import Settings
-from jobs.pipeline.tracking.packets import decoded, unpacked
+from jobs.pipeline.tracking.packets import ShardInput, decoded, unpacked
 from jobs.pipeline.tracking.read_files import reads_of
 from jobs.pipeline.tracking.spread import Spread
+from schemas.names import AT_END
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,7 @@ STATE: Final = StructType(
         StructField("late_events", LongType()),
     ]
 )
-OUTPUT: Final = StructType([StructField(name, StringType()) for name in ("cluster", "table", "row")])
+OUTPUT: Final = StructType([*(StructField(name, StringType()) for name in ("cluster", "table", "row")), StructField(AT_END, BooleanType())])
 SUMMARY: Final = ""
 """`table` of the one row of each call that goes to no table: how far the shard is."""
 _SIZE: Final = struct.Struct("<I")
@@ -80,12 +81,13 @@ def shard_function(
         events, beats = given.events, given.beats
         shard = _shard((cluster, number), state, settings)
         with _placing_errors((cluster, number), events, beats):
-            rows = [*shard.observe(events, beats, reads_of(given.files).get(cluster, ())), *shard.provisional]
-            blob = compressed(shard.encode())
-        groups, held, late = shard.summary()
+            rows = _until_the_end(shard, cluster, given)
+            blob, (groups, held, late) = compressed(shard.encode()), shard.summary()
+            ends = _at_the_end(shard, given)
+        if not any(event.kind == END for event in events):
+            _KEPT.keep((cluster, number), blob, shard)
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
         state.update((blob, groups, held, late))
-        _KEPT.keep((cluster, number), blob, shard)
         summary = {
             "shard": number,
             "rows": given.rows,
@@ -97,19 +99,33 @@ def shard_function(
             "state_bytes": len(blob),
             "at_ms": max(chain((event.at_ms for event in events), *(group.arrivals for group in beats)), default=-1),
         }
-        tables = [SUMMARY, *(row.table for row in rows)]
-        values = [json.dumps(summary), *(json.dumps(row.values, separators=(",", ":")) for row in rows)]
-        yield pd.DataFrame({"cluster": [cluster] * len(tables), "table": tables, "row": values})
+        tables = [SUMMARY, *(row.table for row in (*rows, *ends))]
+        values = [json.dumps(summary), *(json.dumps(row.values, separators=(",", ":")) for row in (*rows, *ends))]
+        at_end = [False] * (1 + len(rows)) + [True] * len(ends)
+        yield pd.DataFrame({"cluster": [cluster] * len(tables), "table": tables, "row": values, AT_END: at_end})
 
     return follow_shard
 
 
-def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: TrackerSettings) -> list[Row]:
-    """The finished rows of a shard of which these packets hold all events: none of them comes too late."""
+def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: TrackerSettings) -> Iterator[tuple[Row, bool]]:
+    """The rows of a shard of which these packets hold all events, so that none comes too late; whether each is one with AT_END."""
     given = decoded(packets)
     shard = Shard(settings)
     with _placing_errors(key, given.events, given.beats):
-        return [*shard.observe(given.events, given.beats, reads_of(given.files).get(key[0], ())), *shard.provisional]
+        yield from ((row, False) for row in _until_the_end(shard, key[0], given))
+        yield from ((row, True) for row in _at_the_end(shard, given))
+
+
+def _until_the_end(shard: Shard, cluster: str, given: ShardInput) -> list[Row]:
+    """What a shard tells of its input as if more of the logs were to come."""
+    events = (event for event in given.events if event.kind != END)
+    return [*shard.observe(events, given.beats, reads_of(given.files).get(cluster, ())), *shard.provisional]
+
+
+def _at_the_end(shard: Shard, given: ShardInput) -> list[Row]:
+    """What is known if nothing more comes. The shard is of no use afterwards: logs that ended may have grown by the next run."""
+    ends = [event for event in given.events if event.kind == END]
+    return [*shard.observe(ends, (), ()), *shard.provisional] if ends else []
 
 
 @contextmanager

@@ -93,13 +93,19 @@ def read_packets(spark: SparkSession, table: Place, spread: Spread, files: int) 
 
 
 def _batch_writer(lakehouse: Place, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:
+    may_have_ended = True  # the batch before, which another process may have written
+
     def write_batch(batch: DataFrame, batch_id: int) -> None:
+        nonlocal may_have_ended
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *WRITTEN)}
         # Collected once: the tracker's output is small, and another use of `batch` would run the tracker again.
         for row in batch.toArrow().to_pylist():
-            rows[row["table"]].append({**json.loads(row["row"]), "cluster": row["cluster"]})
-        write_rows(lakehouse, rows, batch_id)
-        if incidents is not None:
+            rows[row["table"]].append({**json.loads(row["row"]), "cluster": row["cluster"], names.AT_END: row[names.AT_END]})
+        write_rows(lakehouse, rows, batch_id, every=may_have_ended)
+        had_ended, may_have_ended = may_have_ended, any(row[names.AT_END] for name in WRITTEN for row in rows[name])
+        if incidents is not None and had_ended:
+            incidents.refresh()
+        elif incidents is not None:
             incidents.take(rows, brokers=any(summary["broker_lines"] for summary in rows[shards.SUMMARY]))
         if observer is not None:
             summaries = {(summary["cluster"], summary["shard"]): summary for summary in rows[shards.SUMMARY]}
@@ -108,9 +114,12 @@ def _batch_writer(lakehouse: Place, incidents: IncidentTable | None, observer: O
     return write_batch
 
 
-def write_rows(lakehouse: Place, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int) -> None:
-    """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds."""
-    typed = {name: to_arrow(rows[name], schema, batch_id) for name, schema in WRITTEN.items() if rows[name]}
+def write_rows(lakehouse: Place, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int, *, every: bool = False) -> None:
+    """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds.
+
+    `every`: any table may have rows with AT_END of the batch before, which go now.
+    """
+    typed = {name: to_arrow(rows[name], schema, batch_id) for name, schema in WRITTEN.items() if rows[name] or every}
     side_by_side(lambda name: tables.append(lakehouse / name, typed[name], names.TRACK, batch_id), typed)
 
 

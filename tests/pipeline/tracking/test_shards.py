@@ -8,7 +8,7 @@ import pytest
 from msgspec import msgpack
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from coordinator_model.events import Event
+from coordinator_model.events import END, Event
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline.tracking import shards
@@ -90,6 +90,15 @@ def test_the_state_goes_on_from_batch_to_batch(follow):
     assert out["table"].tolist() == [shards.SUMMARY, "findings"]
     assert json.loads(out["row"].tolist()[1]) == {"message": "thrée"}
     assert set(out["cluster"]) == {"c"}
+
+
+def test_the_end_of_the_logs_is_told_and_not_stored(follow):
+    state = group_state()
+    out = call(follow, state, frame(EVENT, EVENT._replace(kind=END), EVENT))
+    assert (out["table"].tolist(), out["at_end"].tolist()) == ([shards.SUMMARY, "findings"], [False, True])
+    assert (expanded(state.get[0]), *state.get[1:]) == (b"2", 1, 0, 2)
+    out = call(follow, group_state(state.get), frame(EVENT))
+    assert (out["table"].tolist(), out["at_end"].tolist()) == ([shards.SUMMARY, "findings"], [False, False])
 
 
 def test_a_shard_goes_on_from_what_was_stored_whatever_this_process_did_since(follow):
