@@ -1,6 +1,6 @@
 """Kills the processes of a running pipeline again and again, and compares its tables with those of an undisturbed run over the same topic.
 
-    python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER] [--store]
+    python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER] [--store] [--victims driver JVM ...]
 
 The bundled recordings are written as logs with present times, each line when it is due: two clusters, five brokers, a shipper beside each.
 The shippers write to one topic of a real broker, which `rebalance run --kafka` reads. Meanwhile processes are killed with SIGKILL at
@@ -125,13 +125,15 @@ class LogWriter(threading.Thread):
 class ChaosRun:
     """The processes of the pipeline, and how often each kind of them was killed."""
 
-    def __init__(self, folder: Path, recordings: Sequence[str], seed: int, store: tuple[LocalStore, StoreProxy] | None) -> None:
+    def __init__(
+        self, folder: Path, recordings: Sequence[str], seed: int, victims: Sequence[str], store: tuple[LocalStore, StoreProxy] | None
+    ) -> None:
         """`store`: where the lakehouse lies, and the proxy through which all processes use it."""
         self.random = random.Random(seed)  # noqa: S311 - decides what is killed, and when
         self._store, self._proxy = store or (None, None)
         self._store_is_back = 0.0
         self.lakehouse: Place = StorePath(BUCKET, "chaos") if store is not None else folder / "chaos"
-        self.victims = VICTIMS_ON_STORE if store is not None else VICTIMS
+        self.victims = victims or (VICTIMS_ON_STORE if store is not None else VICTIMS)
         self._still: list[tuple[object, psutil.Process, list[psutil.Process]]] = []  # runs that stand still: lease, driver, its processes
         self.kills: Counter[str] = Counter()
         self.broker = LocalBroker(folder / "kafka", port=free_port())
@@ -337,6 +339,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=900.0, help="length of the recordings to play, at most")
     parser.add_argument("--recordings", nargs="+", default=["kafka-4.2.0", "kafka-3.9.1"], help="names of bundled recordings")
     parser.add_argument("--store", action="store_true", help="let the lakehouse lie in an object store that is slow and fails")
+    every = sorted({*VICTIMS, *VICTIMS_ON_STORE})
+    parser.add_argument("--victims", nargs="+", choices=every, default=(), help="kinds of processes to kill; default: all")
     parser.add_argument("--keep", type=Path, help="folder to work in, kept at the end; default: a temporary one")
     options = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
@@ -350,7 +354,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             proxy = stack.enter_context(StoreProxy(local.endpoint, fail_every=_FAIL_EVERY))
             os.environ.update(local.environment(proxy.endpoint))  # of this process and those that it starts
             store = local, proxy
-        chaos = ChaosRun(folder, options.recordings, options.seed, store)
+        chaos = ChaosRun(folder, options.recordings, options.seed, options.victims, store)
         print(f"{writer.count:,} lines of {len(chaos.sources)} brokers in {seconds:.0f} s, {options.kills} kills, seed {options.seed}")
         stack.callback(chaos.stop)
         chaos.start()
