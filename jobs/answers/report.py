@@ -177,7 +177,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
     groups = []
     for key in sorted({*protocols, *state_of, *cost_of}):
         cost = cost_of.get(key, nothing)
-        last = state_of.get(key, {"state": None, "generation": None, "members": None})
+        last = state_of.get(key, {"state": "UNKNOWN", "generation": None, "members": None})
         groups.append(
             {
                 "cluster": key[0],

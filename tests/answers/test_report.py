@@ -139,6 +139,7 @@ def test_a_group_that_was_not_judged_is_not_called_quiet(lakehouse):
     assert "No finding, and nothing shows that all is well." in shown
     assert "Not judged (1)\n  payments: no line shows its state\n    Next    Get the lines with 'payments' from the server.log" in shown
     assert "Without a rebalance, state not seen (1): payments" in shown
+    assert [group["state"] for group in as_json(lakehouse)["groups"]] == ["UNKNOWN"]
 
 
 def test_groups_of_the_new_protocol_are_named_as_such(lakehouse):

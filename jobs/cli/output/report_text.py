@@ -244,7 +244,8 @@ def _fitting(layouts: Sequence[Columns]) -> Columns:
 
 
 def _state(row: Row) -> str:
-    return row["state"] or (_NOT_SEEN if row["protocol"] == "classic" else f"{row['protocol']} protocol")
+    not_seen = _NOT_SEEN if row["protocol"] == "classic" else f"{row['protocol']} protocol"
+    return not_seen if row["state"] == "UNKNOWN" else str(row["state"])
 
 
 def _number(value: int | None, absent: str = "-") -> str:
