@@ -4,13 +4,8 @@ from dataclasses import replace
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig, KafkaVersion
+from coordinator_model.specification.consumer import consumer_protocol
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
-from coordinator_model.specification.consumer.consumer_protocol import (
-    EmbeddedSubscription,
-    read_assignment,
-    write_assignment,
-    write_subscription,
-)
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
 from coordinator_model.specification.consumer.effects import RecordsWritten
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat
@@ -63,7 +58,7 @@ def of_a(*partitions):
 
 
 def protocols(*topics, owned=(), generation=-1, name="range"):
-    return ((name, write_subscription(EmbeddedSubscription(topics or ("a",), owned, generation))),)
+    return ((name, consumer_protocol.write_subscription(consumer_protocol.EmbeddedSubscription(topics or ("a",), owned, generation))),)
 
 
 def classic_join(member_id="", fresh="k", **fields):
@@ -79,7 +74,7 @@ def with_classic_member():
     group.ask(beat("m", 1))
     group.ask(beat("m", 1, owned=of_a(0, 1)))
     group.ask(classic_join("k", protocols=protocols(generation=2)))
-    assert read_assignment(group.ask(SyncGroup("k", 2)).assignment).partitions == (("a", (2, 3)),)
+    assert consumer_protocol.read_assignment(group.ask(SyncGroup("k", 2)).assignment).partitions == (("a", (2, 3)),)
     assert group.state.phase == "Stable"
     return group
 
@@ -89,5 +84,5 @@ def stable_classic_group(assignment=b"", metadata=None, **settings):
     settings.setdefault("classic", CoordinatorConfig(CoordinatorConfig.of("4.2.0").version, group_initial_rebalance_delay_ms=0))
     group = SmallGroup(**settings)
     group.ask(classic_join(protocols=(("range", metadata),) if metadata is not None else protocols()))
-    group.ask(SyncGroup("k", 1, (("k", assignment or write_assignment((("a", (0, 1, 2, 3)), ("gone", (0,))), 3)),)))
+    group.ask(SyncGroup("k", 1, (("k", assignment or consumer_protocol.write_assignment((("a", (0, 1, 2, 3)), ("gone", (0,))), 3)),)))
     return group

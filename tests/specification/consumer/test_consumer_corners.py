@@ -3,23 +3,12 @@
 import pytest
 
 from coordinator_model.errors import Error, ServerError
+from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig, GroupOverrides
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, replay_all
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, MemberState
 from coordinator_model.specification.consumer.reconciliation import ReconciliationInput, reconcile
-from coordinator_model.specification.consumer.records import (
-    ClassicGroupWritten,
-    ConsumerGroupMemberMetadata,
-    ConsumerGroupMetadata,
-    CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
-    MemberMetadataTombstone,
-    PartitionMetadata,
-    RegularExpressionTombstone,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
-)
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
@@ -54,16 +43,16 @@ def test_partitions_of_a_dropped_topic_are_gone_at_once_if_the_member_gave_them_
 
 def test_tombstones_without_a_group_make_none():
     tombstones = [
-        ConsumerGroupMetadata(None),
-        PartitionMetadata(),
-        MemberMetadataTombstone("m"),
-        TargetAssignmentMetadata(None),
-        TargetAssignmentMember("m", None),
-        CurrentMemberAssignmentTombstone("m"),
-        RegularExpressionTombstone("a*"),
+        records.ConsumerGroupMetadata(None),
+        records.PartitionMetadata(),
+        records.MemberMetadataTombstone("m"),
+        records.TargetAssignmentMetadata(None),
+        records.TargetAssignmentMember("m", None),
+        records.CurrentMemberAssignmentTombstone("m"),
+        records.RegularExpressionTombstone("a*"),
     ]
     assert replay_all(None, tombstones, KAFKA_4_2) is None
-    state = replay_all(None, [ConsumerGroupMetadata(3), *tombstones[1:]], KAFKA_4_2)
+    state = replay_all(None, [records.ConsumerGroupMetadata(3), *tombstones[1:]], KAFKA_4_2)
     assert (state.group_epoch, state.target_epoch) == (3, -1)
     assert replay_all(state, tombstones, KAFKA_4_2) is None
 
@@ -84,8 +73,8 @@ def test_a_newer_owner_of_a_partition_stays_when_the_older_one_lets_go():
 
 
 def test_the_log_can_tell_an_assignment_before_its_member():
-    assignment = CurrentMemberAssignment("m", 2, 1, MemberState.STABLE, of_a(0), {})
-    metadata = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
+    assignment = records.CurrentMemberAssignment("m", 2, 1, MemberState.STABLE, of_a(0), {})
+    metadata = records.ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
     state = replay_all(None, [assignment, metadata], KAFKA_4_2)
     assert state.members["m"].assigned == of_a(0)
     assert state.members["m"].topics == ("a",)
@@ -320,7 +309,7 @@ def test_a_classic_record_says_nothing_to_a_consumer_group():
     group = SmallGroup()
     group.ask(joining("m"))
     place = group.coordinator.groups["g"]
-    place.take_records([ClassicGroupWritten(None)])
+    place.take_records([records.ClassicGroupWritten(None)])
     assert place.state.group_epoch == 1
 
 

@@ -3,18 +3,11 @@
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import replay_all
 from coordinator_model.specification.consumer.member import MemberState
-from coordinator_model.specification.consumer.records import (
-    ConsumerGroupMemberMetadata,
-    ConsumerGroupMetadata,
-    CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
-    MemberMetadataTombstone,
-    OffsetCommitted,
-)
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import CommitAnswer, DeleteGroup, Heartbeat, SyncGroup
@@ -52,27 +45,29 @@ def owners(state):
 
 def loaded_member():
     """A group of one member, which has a:0 and has to give up a:1."""
-    member = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
-    assignment = CurrentMemberAssignment("m", 2, 1, MemberState.UNREVOKED_PARTITIONS, of_a(0), of_a(1))
-    state = replay_all(None, [ConsumerGroupMetadata(2), member, assignment], KAFKA_4_2)
+    member = records.ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
+    assignment = records.CurrentMemberAssignment("m", 2, 1, MemberState.UNREVOKED_PARTITIONS, of_a(0), of_a(1))
+    state = replay_all(None, [records.ConsumerGroupMetadata(2), member, assignment], KAFKA_4_2)
     assert owners(state) == [2, 2, -1]
     return state
 
 
 def test_a_member_that_owns_nothing_any_more_frees_its_partitions_before_it_is_gone():
-    state = replay_all(loaded_member(), [CurrentMemberAssignmentTombstone("m")], KAFKA_4_2)
+    state = replay_all(loaded_member(), [records.CurrentMemberAssignmentTombstone("m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert (state.members["m"].epoch, state.members["m"].assigned, state.members["m"].pending) == (-1, {}, {})
 
 
 def test_a_member_that_is_gone_frees_its_partitions():
-    state = replay_all(loaded_member(), [MemberMetadataTombstone("m")], KAFKA_4_2)
+    state = replay_all(loaded_member(), [records.MemberMetadataTombstone("m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert list(state.members) == []
 
 
 def test_tombstones_of_a_group_that_was_deleted_can_come_before_the_next_of_its_name():
-    state = replay_all(None, [MemberMetadataTombstone("m"), ConsumerGroupMetadata(None), ConsumerGroupMetadata(3)], KAFKA_4_2)
+    state = replay_all(
+        None, [records.MemberMetadataTombstone("m"), records.ConsumerGroupMetadata(None), records.ConsumerGroupMetadata(3)], KAFKA_4_2
+    )
     assert state.group_epoch == 3
 
 
@@ -182,7 +177,7 @@ def test_a_topic_whose_offsets_expired_gets_a_new_place_with_the_next_one():
         group.ask(ConsumerOffsetCommit("m", 1, topic, 0, 5), now_ms)
     group.ask(beat("m", -1))
     group.ask(DeleteGroup())
-    assert [record.topic for record in group.records() if isinstance(record, OffsetCommitted)] == ["Aa", "BB"]
+    assert [record.topic for record in group.records() if isinstance(record, records.OffsetCommitted)] == ["Aa", "BB"]
 
 
 @pytest.mark.parametrize(("version", "error"), [(9, Error.GROUP_ID_NOT_FOUND), (8, Error.ILLEGAL_GENERATION)])

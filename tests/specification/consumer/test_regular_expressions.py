@@ -2,12 +2,7 @@
 
 import pytest
 
-from coordinator_model.specification.consumer.regular_expressions import (
-    InvalidExpressionError,
-    UnsupportedExpressionError,
-    matching_names,
-    translated,
-)
+from coordinator_model.specification.consumer import regular_expressions
 
 NAMES = ["a", "b", "ab", "abc", "a.b", "x-1", "xa", "c_d", "A", "a{,2}", "]", "orders.eu", "orders.us", "1"]
 
@@ -51,7 +46,7 @@ NAMES = ["a", "b", "ab", "abc", "a.b", "x-1", "xa", "c_d", "A", "a{,2}", "]", "o
     ],
 )
 def test_an_expression_matches_whole_names(expression, names):
-    assert matching_names(expression, NAMES) == tuple(names)
+    assert regular_expressions.matching_names(expression, NAMES) == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +54,11 @@ def test_an_expression_matches_whole_names(expression, names):
     [("a{2}", ["aa"]), ("a{2,}", ["aa", "aaa"]), ("a{1,2}", ["a", "aa"]), ("a{0}", [""]), ("a{0,}", ["", "a", "aa", "aaa"])],
 )
 def test_a_repetition_counts(expression, names):
-    assert matching_names(expression, ["", "a", "aa", "aaa"]) == tuple(names)
+    assert regular_expressions.matching_names(expression, ["", "a", "aa", "aaa"]) == tuple(names)
 
 
 def test_an_escaped_control_character_is_that_character():
-    assert matching_names(r"\t", ["", "t", "\t"]) == ("\t",)
+    assert regular_expressions.matching_names(r"\t", ["", "t", "\t"]) == ("\t",)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +93,12 @@ def test_an_escaped_control_character_is_that_character():
     ],
 )
 def test_a_broken_expression_is_refused_in_the_words_of_re2j(expression, problem):
-    with pytest.raises(InvalidExpressionError) as caught:
-        translated(expression)
+    with pytest.raises(regular_expressions.InvalidExpressionError) as caught:
+        regular_expressions.translated(expression)
     assert str(caught.value) == problem
 
 
 @pytest.mark.parametrize("expression", ["(?i)a", r"\pL", r"\Qa\E", r"\1", r"\x41", "[[:alpha:]]", r"[\D]", "(?=a)"])
 def test_what_python_might_read_otherwise_is_not_guessed(expression):
-    with pytest.raises(UnsupportedExpressionError):
-        translated(expression)
+    with pytest.raises(regular_expressions.UnsupportedExpressionError):
+        regular_expressions.translated(expression)
