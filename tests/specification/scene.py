@@ -1,7 +1,6 @@
 """Transcripts inside tests: the language of transcripts/ (see test_transcripts.py), on any release, checked where it matters.
 
-    group = settled("3.9.1", "A", "B")
-    group.play('''
+    settled("3.9.1", "A", "B").play('''
         > 2000 B leave
           2000 group: B-1 removed: leave
           2000 group: Stable -> PreparingRebalance, generation 2: leave (B-1)
@@ -106,7 +105,7 @@ class Scene(Story):
         return [moves[0].from_state.value, *(move.to_state.value for move in moves)] if moves else []
 
     def play(self, text):
-        """Run commands, and compare what is written below them."""
+        """Run commands, and compare what is written below them; the scene, for what comes next."""
         command, told = None, []
         for line in [*text.splitlines(), "> "]:
             words = " ".join(line.split())
@@ -118,6 +117,7 @@ class Scene(Story):
             if command:
                 self._check(command, told)
             command, told = words[1:].strip(), []
+        return self
 
     def _check(self, command, told):
         happened = [" ".join(line.split()) for line in self.tell(command)]
