@@ -75,19 +75,11 @@ def test_a_broker_that_answers_for_the_group_of_another_is_told_once():
     """node 1 is named again and again, and node 2 goes on answering."""
     named = [
         Event(
-            "broker-2",
-            "request",
-            "broker-2/request.log",
-            1_000 + number,
-            START_MS + ms,
-            START_MS + ms - 1,
-            kinds.FIND_COORDINATOR,
-            "orders",
-            coordinator_id=1,
-            coordinator_address="10.0.0.1:9092",
+            "broker-2", "request", "broker-2/request.log", 1_000 + number, START_MS + ms, START_MS + ms - 1,
+            kinds.FIND_COORDINATOR, "orders", coordinator_id=1, coordinator_address="10.0.0.1:9092",
         )
         for number, ms in enumerate((0, 30_000, 60_000, 90_000))
-    ]
+    ]  # fmt: skip
     story = Story(broker="broker-2").at(5_000).log(kinds.MEMBER_ADDED, member_id="a-1", coordinator_id=2)
     told = [*named, *story.beats(["a-1"], 1, 10_000, 100_000).events]
     assert [row["code"] for row in table(play([[*told, *clocks(told)]]), "findings")] == ["MODEL_DIVERGENCE"]

@@ -58,28 +58,17 @@ def evidence(*positions: int) -> str:
 
 def session(member_id: str, joined: int, ended: int, end_kind: str) -> dict[str, Any]:
     return {
-        "group_id": "orders",
-        "member_id": member_id,
-        "joined_at": START_MS + joined,
-        "ended_at": START_MS + ended,
+        "group_id": "orders", "member_id": member_id, "joined_at": START_MS + joined, "ended_at": START_MS + ended,
         "end_kind": end_kind,
-    }
+    }  # fmt: skip
 
 
 def finding(at: int, message: str, details: dict[str, Any], **values: Any) -> dict[str, Any]:
     row = {
-        "group_id": "orders",
-        "occurred_at": START_MS + at,
-        "code": "SESSION_TIMEOUT",
-        "severity": "ERROR",
-        "member_id": "b-1",
-        "client_id": "b",
-        "client_host": "10.0.0.7",
-        "generation": 2,
-        "message": message,
-        "advice": "Raise session.timeout.ms (KIP-735).",
-        "details": json.dumps(details),
-    }
+        "group_id": "orders", "occurred_at": START_MS + at, "code": "SESSION_TIMEOUT", "severity": "ERROR",
+        "member_id": "b-1", "client_id": "b", "client_host": "10.0.0.7", "generation": 2, "message": message,
+        "advice": "Raise session.timeout.ms (KIP-735).", "details": json.dumps(details),
+    }  # fmt: skip
     return row | values
 
 

@@ -34,15 +34,9 @@ ANSWER = {
 
 def rows(text, source="offsets"):
     line = {
-        "cluster": "c",
-        "broker": source,
-        "origin": f"c/{source}/x.jsonl",
-        "position": 3,
-        "occurred_at": AT,
-        "lines": 1,
-        "place": None,
-        "source": source,
-    }
+        "cluster": "c", "broker": source, "origin": f"c/{source}/x.jsonl", "position": 3, "occurred_at": AT, "lines": 1,
+        "place": None, "source": source,
+    }  # fmt: skip
     found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
     pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=ARROW)
     assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]

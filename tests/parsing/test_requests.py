@@ -18,27 +18,14 @@ SUBSCRIPTION = "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="
 ASSIGNMENT = "AAAAAAABAAZvcmRlcnMAAAADAAAAAAAAAAEAAAACAAAAAA=="
 PARTITIONS = ["orders-0", "orders-1", "orders-2"]
 KEYS = {
-    e.JOIN_GROUP: 11,
-    e.SYNC_GROUP: 14,
-    e.HEARTBEAT: 12,
-    e.LEAVE_GROUP: 13,
-    e.OFFSET_COMMIT: 8,
-    e.TXN_OFFSET_COMMIT: 28,
-    e.OFFSET_FETCH: 9,
-    e.DELETE_GROUPS: 42,
-    e.FIND_COORDINATOR: 10,
-    e.CONSUMER_GROUP_HEARTBEAT: 68,
-}
+    e.JOIN_GROUP: 11, e.SYNC_GROUP: 14, e.HEARTBEAT: 12, e.LEAVE_GROUP: 13, e.OFFSET_COMMIT: 8, e.TXN_OFFSET_COMMIT: 28,
+    e.OFFSET_FETCH: 9, e.DELETE_GROUPS: 42, e.FIND_COORDINATOR: 10, e.CONSUMER_GROUP_HEARTBEAT: 68,
+}  # fmt: skip
 MEMBER = {"groupId": "g", "generationId": 4, "memberId": "m-1"}
 TXN_4_4 = {
-    "transactionalId": "t",
-    "groupId": "g",
-    "producerId": 7,
-    "producerEpoch": 1,
-    "generationIdOrMemberEpoch": 4,
-    "memberId": "m-1",
-    "groupInstanceId": None,
-}
+    "transactionalId": "t", "groupId": "g", "producerId": 7, "producerEpoch": 1, "generationIdOrMemberEpoch": 4,
+    "memberId": "m-1", "groupInstanceId": None,
+}  # fmt: skip
 
 
 def line(api, version, body, answer, *, level="DEBUG", header=None, **top):

@@ -19,23 +19,9 @@ from coordinator_model.states import State
 from tests.specification.choices import chosen
 
 RELEASES = (
-    "0.9.0.1",
-    "0.10.0.1",
-    "0.10.2.2",
-    "0.11.0.3",
-    "1.0.2",
-    "2.0.1",
-    "2.1.1",
-    "2.2.2",
-    "2.3.1",
-    "2.4.1",
-    "2.5.1",
-    "2.6.3",
-    "2.8.2",
-    "3.2.3",
-    "3.9.1",
-    "4.2.0",
-)
+    "0.9.0.1", "0.10.0.1", "0.10.2.2", "0.11.0.3", "1.0.2", "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3",
+    "2.8.2", "3.2.3", "3.9.1", "4.2.0",
+)  # fmt: skip
 
 PROTOCOLS = (
     (("range", b"v1"),),
@@ -128,15 +114,9 @@ class Player:
             return self.next_request(self.members[step.who % len(self.members)])
         if step.api in ("join", "next"):
             return requests.JoinGroup(
-                member_id,
-                step.session_ms,
-                step.rebalance_ms,
-                "consumer",
-                PROTOCOLS[step.protocols],
-                instance,
-                step.api_version,
-                fresh_member_id=f"{instance or 'c'}-{self.asked}",
-            )
+                member_id, step.session_ms, step.rebalance_ms, "consumer", PROTOCOLS[step.protocols], instance,
+                step.api_version, fresh_member_id=f"{instance or 'c'}-{self.asked}",
+            )  # fmt: skip
         if step.api == "sync":
             assignments = tuple((member_id, b"p%d" % step.protocols) for member_id in self.ids[-3:])
             return requests.SyncGroup(member_id, generation, assignments, instance)

@@ -49,20 +49,10 @@ def request_line(
 ) -> Event:
     """An answered request as the line of a request log; member ids, subscriptions and assignments are those of the simulation."""
     event = Event(
-        "b1",
-        "request",
-        "b1/request.log",
-        position,
-        START_MS + at_ms,
-        START_MS + arrived_ms,
-        "",
-        GROUP_ID,
-        connection=f"c{connection[0]}-{connection[1]}",
-        correlation_id=position,
-        client_id=f"c{connection[0]}",
-        client_host="10.0.0.7",
-        error_code=int(answer.error),
-    )
+        "b1", "request", "b1/request.log", position, START_MS + at_ms, START_MS + arrived_ms, "", GROUP_ID,
+        connection=f"c{connection[0]}-{connection[1]}", correlation_id=position, client_id=f"c{connection[0]}",
+        client_host="10.0.0.7", error_code=int(answer.error),
+    )  # fmt: skip
     if isinstance(request, requests.Heartbeat | requests.SyncGroup | requests.OffsetCommit):
         event = event._replace(member_id=request.member_id, generation=request.generation, instance_id=request.instance_id or "")
     if isinstance(request, requests.Heartbeat):

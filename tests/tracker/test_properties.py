@@ -31,17 +31,9 @@ from tests.tracker.story import START_MS, Story, play
 pytestmark = pytest.mark.slow
 
 REQUESTS = [
-    "JOIN_GROUP",
-    "SYNC_GROUP",
-    "HEARTBEAT",
-    "LEAVE_GROUP",
-    "OFFSET_COMMIT",
-    "TXN_OFFSET_COMMIT",
-    "OFFSET_FETCH",
-    "DELETE_GROUPS",
-    "FIND_COORDINATOR",
-    "CONSUMER_GROUP_HEARTBEAT",
-]
+    "JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH",
+    "DELETE_GROUPS", "FIND_COORDINATOR", "CONSUMER_GROUP_HEARTBEAT",
+]  # fmt: skip
 MEMBERS = ["", "a-1", "a-2", "b-1", "c-1"]
 ERRORS = [0, 0, 0, 0, 27, 22, 25, 79, 82, 81, 16, 14]
 REASONS = [
