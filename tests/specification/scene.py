@@ -158,17 +158,18 @@ def _with(request, fields):
     return request._replace(**fields)
 
 
-def settled(release, *names, **settings):
-    """A Stable group of `names`, one generation each, led by the first.
+def settled(release, *clients, **settings):
+    """A Stable group of `clients`, one generation each, led by the first. With a name may come options: "A session=30000".
 
     Nobody is heard of after 1000, so that sessions, unless a test says otherwise, end at 11000.
     """
     scene = Scene(release, **settings)
-    for number, name in enumerate(names):
-        present = names[: number + 1]
-        for member in (name, *names[:number]):
-            scene.play(f"> {10 * number} {member} join")
-        for member in present:
+    names = [client.split()[0] for client in clients]
+    for number, client in enumerate(clients):
+        for member in (client, *names[:number]):
+            name, _, options = member.partition(" ")
+            scene.play(f"> {10 * number} {name} join {options}")
+        for member in names[: number + 1]:
             scene.play(f"> {10 * number + 5} {member} sync")
     for name in names:
         scene.play(f"> 1000 {name} heartbeat")

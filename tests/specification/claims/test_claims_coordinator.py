@@ -90,16 +90,7 @@ def test_an_empty_group_knows_nobody(release):
 
 def preparing(release):
     """A has rejoined; B, whose session ends at 11000, has not. The join phase would end after 30 s."""
-    scene = Scene(release).play("""
-        > 0 A join session=30000
-        > 5 A sync
-        > 10 B join
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
-        > 1000 B heartbeat
-        > 2000 A join
-    """)
+    scene = settled(release, "A session=30000", "B").play("> 2000 A join")
     assert scene.state == "PreparingRebalance"
     return scene
 

@@ -191,14 +191,7 @@ def test_the_leader_is_told_what_everybody_subscribes_to_the_others_are_not(rele
 @each(since("2.3"))
 @pytest.mark.claims("C01")
 def test_a_static_member_that_returns_changes_no_number(release):
-    scene = Scene(release).play("""
-        > 0 A restart static
-        > 5 A sync
-        > 10 B restart static
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
-    """)
+    scene = settled(release, "A static", "B static")
     before_ = scene.rebalances()
     scene.play("> 5000 B restart")
     assert (scene.rebalances(), scene.group.generation, sorted(scene.group.members)) == (before_, 2, ["A-1", "B-2"])
@@ -226,13 +219,7 @@ def test_members_learn_of_a_rebalance_from_any_answer(release):
 @each(since("2.3"))
 @pytest.mark.claims("C11")
 def test_static_members_that_do_not_rejoin_are_kept(release):
-    Scene(release).play("""
-        > 0 A join
-        > 5 A sync
-        > 10 B restart static session=60000
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
+    settled(release, "A", "B static session=60000").play("""
         > 2000 A join
         > 32000
           32000 group: PreparingRebalance -> CompletingRebalance, generation 3: join_phase_ended

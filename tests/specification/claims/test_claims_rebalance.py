@@ -6,7 +6,7 @@ The ids are those of docs/claims.md. A claim that is wrong, or true for some rel
 import pytest
 
 from coordinator_model.specification.transitions import Trigger
-from tests.specification.scene import Scene, over_time, settled
+from tests.specification.scene import over_time, settled
 
 # Second and later rebalances: who comes first.
 
@@ -107,13 +107,7 @@ def test_a_follower_with_other_topics_opens_a_rebalance(release):
 
 @pytest.mark.claims("D11")
 def test_the_same_protocols_in_another_order_are_a_change(release):
-    Scene(release).play("""
-        > 0 A join range=v1 rr=v1
-        > 5 A sync
-        > 10 B join range=v1 rr=v1
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
+    settled(release, "A range=v1 rr=v1", "B range=v1 rr=v1").play("""
         > 1000 B join range=v1 rr=v1
           1000 B <- Join: B-1 generation 2, range, led by A-1
         > 2000 B join rr=v1 range=v1

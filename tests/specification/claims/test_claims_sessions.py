@@ -117,13 +117,7 @@ def test_an_expiry_while_the_group_prepares_may_end_the_join_phase(release):
 @pytest.mark.claims("A32")
 def test_who_waits_for_an_answer_does_not_expire(release):
     # Session 10 s. A waits 19 s for B to join, then B 19 s for A's assignment.
-    scene = Scene(release).play("""
-        > 0 A join
-        > 5 A sync
-        > 10 B join session=30000
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
+    scene = settled(release, "A", "B session=30000").play("""
         > 1000 A join
         > 20000 B join
           20000 group: PreparingRebalance -> CompletingRebalance, generation 3: join_phase_ended
@@ -278,14 +272,7 @@ def test_a_commit_is_stored_and_since_0_10_0_it_keeps_the_session(release, ends)
 def test_a_join_phase_lasts_as_long_as_the_most_patient_member_allows(release, ends):
     # Not a setting of the broker, nor of the member that is missing: the largest rebalance timeout (0.10.0: session timeout)
     # of the members at the moment at which the phase begins. B is alive all the while, which its commits show.
-    scene = Scene(release).play("""
-        > 0 A join rebalance=40000 session=20000
-        > 5 A sync
-        > 10 B join rebalance=20000
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
-        > 1000 B heartbeat
+    scene = settled(release, "A rebalance=40000 session=20000", "B rebalance=20000").play("""
         > 2000 A join
         # Who comes later changes nothing.
         > 3000 C join rebalance=90000 session=30000
