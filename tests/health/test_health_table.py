@@ -149,15 +149,11 @@ PROGRESS = {
     "batchDuration": 2_001,
     "numInputRows": 500,
     "durationMs": {
-        "triggerExecution": 2_000,
-        "latestOffset": 3,
-        "queryPlanning": 43,
-        "addBatch": 1_117,
-        "walCommit": 38,
+        "triggerExecution": 2_000, "latestOffset": 3, "queryPlanning": 43, "addBatch": 1_117, "walCommit": 38,
         "commitOffsets": 39,
     },
     "stateOperators": [{"commitTimeMs": 250}],
-}
+}  # fmt: skip
 
 
 def test_a_row_says_what_spark_and_the_query_say():

@@ -162,11 +162,8 @@ def test_a_name_may_hold_any_character():
 def test_a_described_group():
     group, member = rows(ANSWER, "poll")
     assert (group["kind"], group["state"], group["protocol"], group["coordinator_address"]) == (
-        "GROUP_DESCRIBED",
-        "Stable",
-        "range",
-        "broker:9092",
-    )
+        "GROUP_DESCRIBED", "Stable", "range", "broker:9092",
+    )  # fmt: skip
     assert group["assignments"][0]["partitions"] == ["t-0", "t-1"]
     assert (member["member_id"], member["client_id"], member["client_host"]) == ("c1-1", "c1", "10.0.0.7")
 
@@ -319,11 +316,9 @@ def test_files_of_records_are_found_beside_brokers(tmp_path):
         (tmp_path / name).touch()
     found = {file.origin: (file.cluster, file.broker) for file in discover(tmp_path)}
     assert found == {
-        "c/b1/server.log": ("c", "b1"),
-        "c/offsets/a.jsonl": ("c", "offsets"),
-        "c/poll/b.jsonl.gz": ("c", "poll"),
+        "c/b1/server.log": ("c", "b1"), "c/offsets/a.jsonl": ("c", "offsets"), "c/poll/b.jsonl.gz": ("c", "poll"),
         "c/b1/poll/deep.jsonl": ("c", "poll"),
-    }
+    }  # fmt: skip
     assert {(file.cluster, file.broker) for file in discover(tmp_path / "c")} >= {("c", "offsets"), ("c", "poll")}
 
 
