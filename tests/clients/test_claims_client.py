@@ -170,7 +170,7 @@ def test_a_stable_member_that_hears_of_a_rebalance_rejoins(release):
 
 
 @over_time("heard", {"0.10.1": False, "2.6.1": True})
-@pytest.mark.claims("A41", "K11")
+@pytest.mark.claims("A41", "A04", "B21", "K02", "K11")
 def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release, heard):
     # Since 2.6.1 it may hear of it, and ignores it: the answer to its SyncGroup will tell. Before, it asks in STABLE only, where
     # the answer always means to rejoin.
@@ -178,6 +178,8 @@ def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release
     assert bool(client.tick(3_200)) is heard
     client.take_answer(requests.HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_201)
     assert (client.state, client.rejoin_needed) == (MemberState.COMPLETING_REBALANCE, False)
+    client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 3_300)
+    assert client.heartbeats_run()
 
 
 @over_time("member_id", {"0.9": "c-1", "0.10.1": "", "3.2": "c-1"})
@@ -321,15 +323,6 @@ def test_a_follower_joins_then_asks_then_has_partitions(release):
     assert client.assignment is None  # nothing to fetch yet
     assert client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
     assert client.assignment == b"P"
-
-
-@over_time("beats", {"0.10.1": False, "2.6.1": True})
-@pytest.mark.claims("B21", "A04", "K02")
-def test_whether_heartbeats_overlap_the_sync_phase(release, beats):
-    client = joined(release)
-    assert bool(client.tick(3_200)) is beats
-    client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 3_300)
-    assert client.heartbeats_run()
 
 
 @each()

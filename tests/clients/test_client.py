@@ -161,13 +161,6 @@ def test_other_answers_are_none_of_its_business():
     assert stable(NEW).take_answer(requests.CommitAnswer(Error.NONE), 300) == []
 
 
-def test_a_new_subscription_is_told_with_the_next_poll():
-    client = stable(NEW)
-    client.subscribe((("range", b"more topics"),))
-    (join,) = client.poll(1_000)
-    assert join.protocols == (("range", b"more topics"),)
-
-
 @pytest.mark.parametrize(
     ("release", "version"), [(OLD, 0), (THREAD, 1), ("0.11.0.3", 2), ("2.0.1", 3), ("2.2.2", 4), ("2.3.1", 5), (NEW, 9)]
 )

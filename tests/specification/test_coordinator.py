@@ -121,19 +121,6 @@ def test_0_10_0_keeps_offsets_without_a_group():
     assert not coordinator.groups
 
 
-@pytest.mark.claims("C13")
-def test_offsets_of_a_group_at_work_never_expire_since_2_1():
-    week = 10_080 * 60_000
-    for release, kept in (("2.0.1", False), ("2.1.1", True)):
-        coordinator = new_coordinator(release, group_max_session_timeout_ms=3 * week)
-        join = JOIN._replace(session_timeout_ms=2 * week, fresh_member_id="a")
-        coordinator.handle("g", join, 0, 1)
-        coordinator.handle("g", requests.SyncGroup("a", 1), 0, 2)
-        coordinator.handle("g", requests.OffsetCommit("a", 1), 0, 3)
-        coordinator.advance(week + 600_000)
-        assert ("g" in coordinator.offsets) is kept
-
-
 def test_the_offsets_of_an_empty_group_expire_counted_from_when_it_became_empty():
     coordinator = new_coordinator("4.2.0", offsets_retention_minutes=20)
     stable(coordinator, "g", "a", 0)
@@ -311,10 +298,3 @@ def test_a_coordinator_answers_everything(release, script, moves):
     assert not any(group.awaiting_join or group.awaiting_sync for group in coordinator.groups.values())
     coordinator.advance(player.now_ms + 3_000_000)
     assert all(not group.members for group in coordinator.groups.values())
-
-
-@pytest.mark.claims("A16")
-def test_a_heartbeat_while_loading_is_believed():
-    coordinator = new_coordinator("3.9.1")
-    coordinator.load_begin(coordinator.partition("g"), 0)
-    assert coordinator.handle("g", requests.Heartbeat("a", 1), 1, 1).replies == [requests.Reply(1, 1, requests.HeartbeatAnswer(Error.NONE))]

@@ -79,22 +79,6 @@ def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
         assert errors(group.handle(JOIN._replace(fresh_member_id="c"), 1, "c")).get("c") == error
 
 
-@pytest.mark.claims("A24")
-def test_before_2_6_a_heartbeat_while_completing_says_rejoin():
-    for release, error in (("2.5.1", Error.REBALANCE_IN_PROGRESS), ("2.6.3", Error.NONE)):
-        assert completing(release).handle(requests.Heartbeat("a", 1), 5, 1).replies[0].answer.error is error
-
-
-@pytest.mark.claims("B17")
-def test_since_0_10_0_a_commit_keeps_the_session():
-    for release, state in (("0.9.0.1", State.DEAD), ("0.10.0.1", State.STABLE)):
-        group = completing(release)
-        group.handle(requests.SyncGroup("a", 1, (("a", b"P"),)), 0, 1)
-        assert errors(group.handle(requests.OffsetCommit("a", 1), 9_000, 2)) == {2: "NONE"}
-        group.advance(12_000)
-        assert group.state is state
-
-
 def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
     # A protocol that is named twice counts twice: with two members it looks as if both supported it (Kafka, too).
     group = new_group("4.2.0", group_initial_rebalance_delay_ms=3_000)
@@ -156,14 +140,6 @@ def test_what_a_dead_group_answers(release, error):
     (reply,) = group.handle(requests.LeaveGroup((requests.LeavingMember("a"),)), 1, 1).replies
     assert [entry.error.name for entry in reply.answer.members] == ([error] if error else [])
     assert errors(group.handle(requests.DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
-
-
-@pytest.mark.claims("D17")
-def test_before_0_11_there_was_no_initial_delay():
-    for release, state in (("0.10.2.2", State.COMPLETING_REBALANCE), ("0.11.0.3", State.PREPARING_REBALANCE)):
-        group = new_group(release, group_initial_rebalance_delay_ms=3_000)
-        group.handle(JOIN._replace(fresh_member_id="a"), 0, "a")
-        assert group.state is state
 
 
 def test_before_2_5_the_protocol_of_a_sync_was_not_looked_at():
