@@ -42,6 +42,12 @@ class SmallGroup:
         self.outcome = self.coordinator.handle("g", request, self.now_ms, 1, append_error=append_error)
         return next((reply.answer for reply in self.outcome.replies if reply.ticket == 1), None)
 
+    def after(self, *requests):
+        """The group, once it has answered these requests, whatever it said."""
+        for request in requests:
+            self.ask(request)
+        return self
+
     @property
     def state(self):
         return self.coordinator.groups["g"].state
@@ -68,12 +74,9 @@ def classic_join(member_id="", fresh="k", **fields):
 
 def with_classic_member():
     """m has a:0,1; k, which speaks the classic protocol, has a:2,3. Stable in epoch 2."""
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     assert group.ask(classic_join()) == JoinAnswer(Error.NONE, "k", 2, protocol_type="consumer", protocol="range")
-    group.ask(beat("m", 1))
-    group.ask(beat("m", 1, owned=of_a(0, 1)))
-    group.ask(classic_join("k", protocols=protocols(generation=2)))
+    group.after(beat("m", 1), beat("m", 1, owned=of_a(0, 1)), classic_join("k", protocols=protocols(generation=2)))
     assert consumer_protocol.read_assignment(group.ask(SyncGroup("k", 2)).assignment).partitions == (("a", (2, 3)),)
     assert group.state.phase == "Stable"
     return group
@@ -82,7 +85,6 @@ def with_classic_member():
 def stable_classic_group(assignment=b"", metadata=None, **settings):
     """A classic group in which k has all partitions of topic a."""
     settings.setdefault("classic", CoordinatorConfig(CoordinatorConfig.of("4.2.0").version, group_initial_rebalance_delay_ms=0))
-    group = SmallGroup(**settings)
-    group.ask(classic_join(protocols=(("range", metadata),) if metadata is not None else protocols()))
+    group = SmallGroup(**settings).after(classic_join(protocols=(("range", metadata),) if metadata is not None else protocols()))
     group.ask(SyncGroup("k", 1, (("k", assignment or consumer_protocol.write_assignment((("a", (0, 1, 2, 3)), ("gone", (0,))), 3)),)))
     return group
