@@ -192,49 +192,37 @@ def test_polled_offsets_are_one_row():
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict", "reason"),
-    [
-        ({"error": "offsets: Group authorization failed"}, "skipped", None),
-        ({"ids": {}}, "event", None),
-        ({"ids": {"my-orders": None}}, "event", None),
-        ({"offsets": {}}, "event", None),
-        ({"offsets": None}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": [[1, 2]]}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": 7}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [7]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": ["7", 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [None, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [True, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [-2, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [0, 1 << 63]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"\ud800-0": [0, 1]}}, "quarantine", "CONTROL_CHARACTERS"),
-        ({"ids": 7}, "quarantine", "MISSING_FIELD: ids"),
-        ({"ids": {"my-orders": 7}}, "quarantine", "MISSING_FIELD: my-orders"),
-        ({"group": None}, "quarantine", "MISSING_FIELD: group"),
-    ],
-)
-def test_polled_offsets_that_say_nothing_or_nonsense(change, verdict, reason):
-    (row,) = rows(OFFSETS | change, "poll")
-    assert (row["verdict"], row.get("refusal")) == (verdict, reason)
+NO_OFFSETS = (
+    None, [[1, 2]], {"t-0": 7}, {"t-0": [7]}, {"t-0": ["7", 8]}, {"t-0": [None, 8]}, {"t-0": [True, 8]}, {"t-0": [-2, 8]},
+    {"t-0": [0, 1 << 63]},
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict", "reason"),
+    ("answer", "verdict", "reason"),
     [
-        ({"error": "GROUP_AUTHORIZATION_FAILED"}, "skipped", None),
-        ({"state": "Unknown"}, "skipped", None),
-        ({"state": "Confused"}, "quarantine", "UNKNOWN_STATE: Confused"),
-        ({"state": None}, "quarantine", "MISSING_FIELD: state"),
-        ({"group": 7}, "quarantine", "MISSING_FIELD: group"),
-        ({"members": [7]}, "quarantine", "MISSING_FIELD: members"),
-        ({"members": [{}]}, "quarantine", "MISSING_FIELD: member_id"),
-        ({"members": [{"member_id": "a", "partitions": [1]}]}, "quarantine", "MISSING_FIELD: partitions"),
-        ({"group": "\ud800"}, "quarantine", "CONTROL_CHARACTERS"),
+        (OFFSETS | {"error": "offsets: Group authorization failed"}, "skipped", None),
+        (OFFSETS | {"ids": {}}, "event", None),
+        (OFFSETS | {"ids": {"my-orders": None}}, "event", None),
+        (OFFSETS | {"offsets": {}}, "event", None),
+        *((OFFSETS | {"offsets": offsets}, "quarantine", "MISSING_FIELD: offsets") for offsets in NO_OFFSETS),
+        (OFFSETS | {"offsets": {"\ud800-0": [0, 1]}}, "quarantine", "CONTROL_CHARACTERS"),
+        (OFFSETS | {"ids": 7}, "quarantine", "MISSING_FIELD: ids"),
+        (OFFSETS | {"ids": {"my-orders": 7}}, "quarantine", "MISSING_FIELD: my-orders"),
+        (OFFSETS | {"group": None}, "quarantine", "MISSING_FIELD: group"),
+        (ANSWER | {"error": "GROUP_AUTHORIZATION_FAILED"}, "skipped", None),
+        (ANSWER | {"state": "Unknown"}, "skipped", None),
+        (ANSWER | {"state": "Confused"}, "quarantine", "UNKNOWN_STATE: Confused"),
+        (ANSWER | {"state": None}, "quarantine", "MISSING_FIELD: state"),
+        (ANSWER | {"group": 7}, "quarantine", "MISSING_FIELD: group"),
+        (ANSWER | {"members": [7]}, "quarantine", "MISSING_FIELD: members"),
+        (ANSWER | {"members": [{}]}, "quarantine", "MISSING_FIELD: member_id"),
+        (ANSWER | {"members": [{"member_id": "a", "partitions": [1]}]}, "quarantine", "MISSING_FIELD: partitions"),
+        (ANSWER | {"group": "\ud800"}, "quarantine", "CONTROL_CHARACTERS"),
     ],
 )
-def test_answers_that_say_nothing_or_nonsense(change, verdict, reason):
-    (row,) = rows(ANSWER | change, "poll")
+def test_answers_that_say_nothing_or_nonsense(answer, verdict, reason):
+    (row,) = rows(answer, "poll")
     assert (row["verdict"], row.get("refusal")) == (verdict, reason)
 
 
