@@ -8,10 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from tests.diagnosis.narrated import CLOSED, LOG, LOG_AND_CLIENTS, REQUESTS, STALLED, Consumer, Group, causes, ends, finding, findings
-
-
-def pair() -> Group:
-    return Group("a", "b").live(60_000)
+from tests.diagnosis.test_causes import pair
 
 
 @pytest.mark.parametrize(("words", "cause"), [(STALLED, "POLL_TIMEOUT"), (CLOSED, "MEMBER_LEFT")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,16 +10,12 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import LOG, STALLED, Group, finding, findings, where_requests_are_seen
+from tests.diagnosis.test_joiners import healthy
 from tests.tracker.story import EXPIRED, JOINED, START_MS, Story
 
 PAUSE = "Its heartbeats stopped, too"
 STALL = "Its heartbeats went on: only its poll loop stalled"
 EITHER = "Its process, or only its poll loop, stood still."
-
-
-def healthy(**how: Any) -> Group:
-    """Sessions of 45 s, the default: nobody is lost while a phase waits. Heartbeats come every 3 s until 57.5 s."""
-    return Group("a", "b", "c", **{"session_ms": 45_000, **how}).live(60_000)
 
 
 def without_heartbeats(group: Group, client: str, from_ms: int, to_ms: int) -> Group:

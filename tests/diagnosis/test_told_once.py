@@ -12,12 +12,9 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import CLOSED, REQUESTS, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
+from tests.diagnosis.test_incidents import healthy
 from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
-
-
-def healthy() -> Group:
-    return Group("a", "b", "c").live(60_000)
 
 
 def facts(rows) -> list[str]:

@@ -76,18 +76,10 @@ def request_line(
     assert isinstance(request, requests.JoinGroup)
     assert isinstance(answer, requests.JoinAnswer)
     return event._replace(
-        kind=kinds.JOIN_GROUP,
-        api_version=request.api_version,
-        member_id=request.member_id,
-        instance_id=request.instance_id or "",
-        answer_member_id=answer.member_id,
-        answer_generation=answer.generation,
-        leader_id=answer.leader,
-        protocol_type=request.protocol_type,
-        protocol=answer.protocol or "",
-        skip_assignment=answer.skip_assignment,
-        session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        kind=kinds.JOIN_GROUP, api_version=request.api_version, member_id=request.member_id, instance_id=request.instance_id or "",
+        answer_member_id=answer.member_id, answer_generation=answer.generation, leader_id=answer.leader,
+        protocol_type=request.protocol_type, protocol=answer.protocol or "", skip_assignment=answer.skip_assignment,
+        session_timeout_ms=request.session_timeout_ms, rebalance_timeout_ms=request.rebalance_timeout_ms,
         protocols=tuple(Protocol(name, None, (), metadata.hex() or "none") for name, metadata in request.protocols),
         members=tuple(MemberEntry(m.member_id, m.instance_id or "", 0, "", None) for m in answer.members),
-    )
+    )  # fmt: skip
