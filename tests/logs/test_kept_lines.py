@@ -18,20 +18,13 @@ UPGRADE = DATA / "api-versions" / "kafka-4.2.0-to-4.4.0.log.gz"
 OTHER = "10.0.0.2:9092"
 
 
-@pytest.mark.parametrize(
-    "api",
-    [
-        "JOIN_GROUP",
-        "SYNC_GROUP",
-        "HEARTBEAT",
-        "LEAVE_GROUP",
-        "OFFSET_COMMIT",
-        "TXN_OFFSET_COMMIT",
-        "OFFSET_FETCH",
-        "DELETE_GROUPS",
-        "FIND_COORDINATOR",
-    ],
-)
+APIS = [
+    "JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH", "DELETE_GROUPS",
+    "FIND_COORDINATOR",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("api", APIS)
 def test_group_requests_are_kept(tmp_path, api):
     line = request(1, api)
     kept, count = read(write(tmp_path / "a.log", [line]))
