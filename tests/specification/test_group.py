@@ -105,17 +105,11 @@ def test_a_request_first_lets_happen_what_was_due():
     assert group.state is State.EMPTY
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        JOIN,
-        requests.SyncGroup("a", 1),
-        requests.Heartbeat("a", 1),
-        requests.LeaveGroup((requests.LeavingMember("a"),)),
-        requests.OffsetCommit("a", 1),
-        requests.DeleteGroup(),
-    ],
-)
+LEAVE = requests.LeaveGroup((requests.LeavingMember("a"),))
+OF_A = [requests.SyncGroup("a", 1), requests.Heartbeat("a", 1), requests.OffsetCommit("a", 1), LEAVE]
+
+
+@pytest.mark.parametrize("request_", [JOIN, *OF_A, requests.DeleteGroup()])
 def test_every_request_has_an_error_answer(request_):
     answer = requests.error_answer(request_, Error.UNKNOWN_SERVER_ERROR)
     assert answer.error is Error.UNKNOWN_SERVER_ERROR
@@ -134,10 +128,9 @@ def test_what_is_not_in_the_table_of_log_errors_is_passed_on():
 def test_what_a_dead_group_answers(release, error):
     group = completing(release)
     group.transition_to(Trigger.UNLOADED)
-    known = [JOIN, JOIN._replace(member_id="a"), requests.SyncGroup("a", 1), requests.Heartbeat("a", 1), requests.OffsetCommit("a", 1)]
-    for request_ in [*known, requests.LeaveGroup((requests.LeavingMember("a"),))]:
+    for request_ in [JOIN, JOIN._replace(member_id="a"), *OF_A]:
         assert errors(group.handle(request_, 1, 1)) == {1: error or "COORDINATOR_NOT_AVAILABLE"}
-    (reply,) = group.handle(requests.LeaveGroup((requests.LeavingMember("a"),)), 1, 1).replies
+    (reply,) = group.handle(LEAVE, 1, 1).replies
     assert [entry.error.name for entry in reply.answer.members] == ([error] if error else [])
     assert errors(group.handle(requests.DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
 

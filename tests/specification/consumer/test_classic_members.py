@@ -84,8 +84,7 @@ def test_a_classic_member_has_its_own_session_and_has_to_sync():
     assert "k" in group.state.members
     group.ask(beat("m", 2), 10_000)
     assert "k" not in group.state.members
-    group = with_classic_member()
-    group.ask(classic_join("k", protocols=protocols(generation=2)))
+    group = with_classic_member().after(classic_join("k", protocols=protocols(generation=2)))
     for now_ms in (9_000, 18_000, 27_000, 29_999):
         assert group.ask(Heartbeat("k", 2), now_ms).error is Error.NONE
     group.ask(beat("m", 2), 30_000)
@@ -113,8 +112,7 @@ def test_a_classic_static_member_takes_over_an_instance_id_in_any_case():
 
 
 def test_leave_group_removes_members_of_both_protocols():
-    group = with_classic_member()
-    group.ask(joining("s", instance_id="i"))
+    group = with_classic_member().after(joining("s", instance_id="i"))
     entries = (LeavingMember("k"), LeavingMember("k"), LeavingMember("x"), LeavingMember("", "i"), LeavingMember("s", "nobody"))
     epoch = group.state.group_epoch
     assert group.ask(LeaveGroup(entries)) == LeaveAnswer(

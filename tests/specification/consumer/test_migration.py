@@ -38,8 +38,7 @@ def test_an_upgrade_asks_those_who_wait_to_join_again():
 
 
 def test_an_upgraded_member_keeps_its_assignment_as_far_as_its_topics_exist():
-    group = stable_classic_group()
-    group.ask(joining("m"))
+    group = stable_classic_group().after(joining("m"))
     assert group.member("k").assigned == of_a(0, 1, 2, 3)
     assert group.member("k").epoch == 1
     assert group.coordinator.classic.groups == {}
@@ -84,8 +83,7 @@ def test_an_upgrade_that_cannot_be_written_leaves_the_group_classic():
 
 
 def test_when_the_last_consumer_leaves_the_group_is_classic_and_rebalances():
-    group = with_classic_member()
-    group.ask(beat("m", -1))
+    group = with_classic_member().after(beat("m", -1))
     classic = group.coordinator.classic.groups["g"]
     assert (classic.state, classic.generation, classic.leader, classic.protocol) == (State.PREPARING_REBALANCE, 2, "k", "range")
     assert read_assignment(classic.members["k"].assignment).partitions == (("a", (2, 3)),)

@@ -3,15 +3,10 @@
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import GroupOverrides
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
 from coordinator_model.specification.consumer.effects import RecordsWritten
-from coordinator_model.specification.consumer.records import (
-    ConsumerGroupMetadata,
-    CurrentMemberAssignment,
-    OffsetCommitted,
-    TargetAssignmentMetadata,
-)
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit
 from coordinator_model.specification.consumer.topics import Topic
 from tests.specification.consumer.small_consumer_groups import IMAGE, A, C, SmallGroup, beat, joining, new_coordinator, of_a
@@ -32,11 +27,11 @@ def test_the_first_member_moves_a_new_group_to_its_first_epoch(release, first):
     assert epochs(group) == (first, first, "Stable")
 
 
-@pytest.mark.parametrize(("release", "bumps"), [("4.2.0", [ConsumerGroupMetadata(1)]), ("4.3.0", [])])
+@pytest.mark.parametrize(("release", "bumps"), [("4.2.0", [records.ConsumerGroupMetadata(1)]), ("4.3.0", [])])
 def test_a_first_member_that_names_no_topic_moves_nothing(release, bumps):
     group = SmallGroup(release=release)
     assert group.ask(joining("m", topics=())).epoch == 1
-    assert [record for record in group.records() if isinstance(record, ConsumerGroupMetadata)] == bumps
+    assert [record for record in group.records() if isinstance(record, records.ConsumerGroupMetadata)] == bumps
 
 
 def test_bumps_within_the_interval_are_answered_by_one_computation_after_it():
@@ -49,7 +44,8 @@ def test_bumps_within_the_interval_are_answered_by_one_computation_after_it():
     assert epochs(group) == (4, 2, "Assigning")
     assert group.ask(beat("n", 2), 1_000).epoch == 4
     assert epochs(group) == (4, 4, "Reconciling")
-    assert [record for record in group.records() if isinstance(record, TargetAssignmentMetadata)] == [TargetAssignmentMetadata(4, 1_000)]
+    computed = [record for record in group.records() if isinstance(record, records.TargetAssignmentMetadata)]
+    assert computed == [records.TargetAssignmentMetadata(4, 1_000)]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +110,7 @@ def test_topics_that_are_forgotten_are_all_that_the_call_tells():
     group = newer().after(joining("m"), ConsumerOffsetCommit("m", 2, "a", 0, 7))
     outcome = group.coordinator.groups["g"].forget_topics([IMAGE.named("a")], 45_000)
     told = [record for effect in outcome.effects if isinstance(effect, RecordsWritten) for record in effect.records]
-    assert [record.offset for record in told if isinstance(record, OffsetCommitted)] == [None]
+    assert [record.offset for record in told if isinstance(record, records.OffsetCommitted)] == [None]
     assert group.state.phase.value == "Empty"  # its session ended before
 
 
@@ -162,7 +158,7 @@ def test_a_partition_that_waits_for_its_revocation_can_be_committed_and_keeps_it
 
 def test_a_static_member_that_is_away_has_partitions_of_epoch_0():
     group = newer().after(joining("m", instance_id="i"), beat("m", -2, instance_id="i"))
-    (stored,) = (record for record in group.records() if isinstance(record, CurrentMemberAssignment))
+    (stored,) = (record for record in group.records() if isinstance(record, records.CurrentMemberAssignment))
     assert set(stored.assignment_epochs.values()) == {0}
     assert group.ask(ConsumerOffsetCommit("m", 2, "a", 0, 7)).error is Error.STALE_MEMBER_EPOCH
 
@@ -182,9 +178,9 @@ def test_offsets_of_a_deleted_topic_are_dropped_with_it():
 
     def dropped(changes):
         effects = group.coordinator.change_topics(changes, 10).effects
-        records = [record for _, effect in effects for record in effect.records if isinstance(record, OffsetCommitted)]
-        assert {record.offset for record in records} <= {None}
-        return {(record.topic, record.partition) for record in records}
+        forgotten = [record for _, effect in effects for record in effect.records if isinstance(record, records.OffsetCommitted)]
+        assert {record.offset for record in forgotten} <= {None}
+        return {(record.topic, record.partition) for record in forgotten}
 
     assert dropped({"a": Topic("a", C, 4), "later": Topic("later", A._replace(least_significant=9), 1)}) == {("a", 0), ("a", 1)}
     assert dropped({"later": None}) == {("later", 0)}
