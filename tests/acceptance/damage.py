@@ -55,16 +55,10 @@ def _future_version(line: bytes, chance: random.Random) -> bytes:
 
 
 KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "cut": _cut,
-    "headless": _headless,
-    "bytes flipped": _flipped,
-    "JSON nested wrong": _nested_wrong,
-    "1 MB long": _a_megabyte,
-    "binary": _binary,
-    "wrong types": _wrong_types,
-    "empty": _empty,
+    "cut": _cut, "headless": _headless, "bytes flipped": _flipped, "JSON nested wrong": _nested_wrong,
+    "1 MB long": _a_megabyte, "binary": _binary, "wrong types": _wrong_types, "empty": _empty,
     "future versions": _future_version,
-}
+}  # fmt: skip
 
 
 def mixed_in(lines: Sequence[bytes], count: int, seed: int) -> tuple[list[bytes], int]:

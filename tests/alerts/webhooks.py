@@ -99,15 +99,10 @@ def now_ms():
 def finding(group="payments", **values):
     """A row of the tracker that has just happened."""
     defaults = {
-        "group_id": group,
-        "occurred_at": now_ms(),
-        "code": "SESSION_TIMEOUT",
-        "severity": "ERROR",
-        "message": "The coordinator removed the member.",
-        "advice": "Find out what stopped the process.",
-        "details": '{"session_timeout_ms":45000}',
-        "client_id": "payments-1",
-    }
+        "group_id": group, "occurred_at": now_ms(), "code": "SESSION_TIMEOUT", "severity": "ERROR",
+        "message": "The coordinator removed the member.", "advice": "Find out what stopped the process.",
+        "details": '{"session_timeout_ms":45000}', "client_id": "payments-1",
+    }  # fmt: skip
     return row("findings", **(defaults | values))
 
 

@@ -249,12 +249,8 @@ def test_refused_lines_are_counted_by_reason_with_the_first_of_each(lakehouse):
     )
     first, second = asked(lakehouse, "quarantine")
     assert (first["code"], first["lines"], first["files"]) == ("BAD_VALUE", 3, 2)
-    assert (first["file"], first["position"], first["reason"], first["line"]) == (
-        "c/b1/server.log",
-        7,
-        "BAD_VALUE: no generation",
-        "line 7",
-    )
+    where = [first[name] for name in ("file", "position", "reason", "line")]
+    assert where == ["c/b1/server.log", 7, "BAD_VALUE: no generation", "line 7"]
     assert [first["first_at"].second, first["last_at"].second] == [5, 7]
     assert (second["code"], second["lines"], second["first_at"], second["line"]) == ("NO_TIMESTAMP", 1, None, "line 3")
     assert [found["lines"] for found in asked(lakehouse, "quarantine", since="2026-11-21T00:00:06")] == [2, 1]

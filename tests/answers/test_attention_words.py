@@ -16,19 +16,10 @@ def at(seconds):
 
 def found(seconds, code="SESSION_TIMEOUT", client="app-1", host="10.0.0.7", member="app-1-m"):
     return {
-        "id": "f",
-        "cluster": "c",
-        "group_id": "g",
-        "severity": "ERROR",
-        "message": "It went silent.",
-        "advice": "Look at it.",
-        "code": code,
-        "occurred_at": at(seconds),
-        "client_id": client,
-        "client_host": host,
-        "member_id": member,
-        "details": {},
-    }
+        "id": "f", "cluster": "c", "group_id": "g", "severity": "ERROR", "message": "It went silent.",
+        "advice": "Look at it.", "code": code, "occurred_at": at(seconds), "client_id": client, "client_host": host,
+        "member_id": member, "details": {},
+    }  # fmt: skip
 
 
 def words(end, *, of_logs=True):
@@ -139,12 +130,8 @@ def test_a_client_is_named_without_what_tells_nothing_apart():
     assert clients_of(AttentionEntry([found(0, host="127.0.0.1")])) == "app-1"
     assert clients_of(AttentionEntry([found(0, client=None, host="127.0.0.1")])) == "@127.0.0.1 app-1-m"
     assert [who("a", host, None) for host in ("/127.0.0.1", "::1", "localhost", "::1f", "localhost.de")] == [
-        "a",
-        "a",
-        "a",
-        "a@::1f",
-        "a@localhost.de",
-    ]
+        "a", "a", "a", "a@::1f", "a@localhost.de",
+    ]  # fmt: skip
 
 
 def test_words_of_a_table_are_explained_in_short():

@@ -84,14 +84,9 @@ def test_classic_rebalances_have_none(tmp_path):
 def in_words(cause, *revocations, **values):
     at = datetime(2026, 3, 1, 0, 0, 20, tzinfo=timezone.utc)
     known = {
-        "epoch": 5,
-        "started_at": at,
-        "cause": cause,
-        "client_id": "app-3",
-        "client_host": None,
-        "member_id": None,
+        "epoch": 5, "started_at": at, "cause": cause, "client_id": "app-3", "client_host": None, "member_id": None,
         "instance_id": None,
-    }
+    }  # fmt: skip
     return rounds.in_words([known | {"reconciled_at": at + timedelta(seconds=6), "revocations": json.dumps(revocations)} | values])[0]
 
 

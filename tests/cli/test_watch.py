@@ -272,19 +272,13 @@ def test_a_signal_ends_it_in_a_pipe(lakehouse, number):
     assert (process.wait(PATIENCE_SECONDS), process.stdout.read(), process.stderr.read()) == (0, "", "")
 
 
-@pytest.mark.parametrize("form", [long("text"), "json"])
-def test_a_reader_that_goes_away_ends_it_although_nothing_comes(lakehouse, form):
-    write(lakehouse, rebalance(), batch=1)
-    command = [*COMMAND, str(lakehouse), "--format", form]
-    process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline()
-    process.stdout.close()
-    assert (process.wait(PATIENCE_SECONDS), process.stderr.read()) == (0, "")
-
-
-def test_a_report_whose_reader_goes_away_is_no_error(lakehouse):
-    write(lakehouse, *(rebalance(start=n * 1_000, generation=n) for n in range(2_000)), batch=1)
-    command = [sys.executable, "-m", "jobs.cli", "report", "--limit", "2000", "--lakehouse", str(lakehouse)]
+@pytest.mark.parametrize(
+    ("arguments", "count"), [long("watch --format text", 1), ("watch --format json", 1), ("report --limit 2000", 2_000)]
+)
+def test_a_reader_that_goes_away_is_no_error(lakehouse, arguments, count):
+    """`watch` ends although nothing more comes."""
+    write(lakehouse, *(rebalance(start=n * 1_000, generation=n) for n in range(count)), batch=1)
+    command = [sys.executable, "-m", "jobs.cli", *arguments.split(), "--lakehouse", str(lakehouse)]
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline()
     process.stdout.close()

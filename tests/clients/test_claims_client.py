@@ -9,20 +9,8 @@ import pytest
 from coordinator_model.clients.client import Client, ClientConfig, MemberState
 from coordinator_model.clients.simulation import Application
 from coordinator_model.errors import Error
+from coordinator_model.specification import requests
 from coordinator_model.specification.effects import MemberRemoved
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    HeartbeatAnswer,
-    JoinAnswer,
-    JoinedMember,
-    JoinGroup,
-    LeaveAnswer,
-    LeaveGroup,
-    LeavingMember,
-    MemberResponse,
-    SyncAnswer,
-    SyncGroup,
-)
 from coordinator_model.specification.timers import NEVER
 from tests.clients.client_steps import beat, beats_until, joined, new_client, stable
 from tests.clients.watched import WatchedSimulation
@@ -57,7 +45,7 @@ def test_nothing_happens_before_the_first_poll(release):
     client = new_client(release)
     assert client.next_tick_ms() == NEVER
     assert [client.tick(now_ms) for now_ms in (0, 10_000, 10_000_000)] == [[], [], []]
-    assert isinstance(client.poll(10_000_000)[0], JoinGroup)
+    assert isinstance(client.poll(10_000_000)[0], requests.JoinGroup)
 
 
 @each(TASK)
@@ -67,7 +55,7 @@ def test_before_0_10_1_there_is_no_thread(release):
     client = stable(release)
     assert client.next_tick_ms() == NEVER
     assert [client.tick(now_ms) for now_ms in (300, 10_000, 10_000_000)] == [[], [], []]
-    assert client.poll(20_000) == [Heartbeat("c-1", 1)]
+    assert client.poll(20_000) == [requests.Heartbeat("c-1", 1)]
 
 
 @over_time("unjoined, preparing, completing, stable_", {"0.10.1": (False, False, False, True), "2.6.1": (False, False, True, True)})
@@ -78,7 +66,7 @@ def test_in_which_states_the_thread_is_at_work(release, unjoined, preparing, com
         client = in_state(release, state)
         client.poll(5_000)
         # poll() takes an unjoined client on to the next state, which changes nothing for the thread.
-        beats.append(client.tick(5_001) == [Heartbeat("c-1", 1)])
+        beats.append(client.tick(5_001) == [requests.Heartbeat("c-1", 1)])
     assert beats == [unjoined, preparing, completing, stable_]
 
 
@@ -97,8 +85,8 @@ def test_an_exception_in_the_thread_ends_the_heartbeats(release):
 @pytest.mark.claims("A07")
 def test_a_heartbeat_names_member_generation_and_instance():
     static = stable("4.2.0", group_instance_id="i")
-    assert static.tick(3_300) == [Heartbeat("c-1", 1, "i")]
-    assert stable("0.10.2.2").tick(3_300) == [Heartbeat("c-1", 1, None)]
+    assert static.tick(3_300) == [requests.Heartbeat("c-1", 1, "i")]
+    assert stable("0.10.2.2").tick(3_300) == [requests.Heartbeat("c-1", 1, None)]
 
 
 @each()
@@ -116,14 +104,14 @@ def test_when_the_heartbeat_task_sends_nothing(release):
     client = new_client(release)
     assert client.poll(0) != []  # JoinGroup
     assert client.poll(5_000) == []  # generation < 0
-    client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 5_100)
-    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 5_200)
-    assert client.poll(8_500) == [Heartbeat("c-1", 1)]
-    client.take_answer(HeartbeatAnswer(Error.NOT_COORDINATOR), 8_501)
+    client.take_answer(requests.JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 5_100)
+    client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 5_200)
+    assert client.poll(8_500) == [requests.Heartbeat("c-1", 1)]
+    client.take_answer(requests.HeartbeatAnswer(Error.NOT_COORDINATOR), 8_501)
     assert client.poll(8_502) == []  # coordinator unknown
-    assert client.poll(12_000) == [Heartbeat("c-1", 1)]
-    client.take_answer(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 12_001)
-    assert [type(request) for request in client.poll(15_500)] == [JoinGroup]  # rejoin needed
+    assert client.poll(12_000) == [requests.Heartbeat("c-1", 1)]
+    client.take_answer(requests.HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 12_001)
+    assert [type(request) for request in client.poll(15_500)] == [requests.JoinGroup]  # rejoin needed
     assert client.poll(18_600) == []
 
 
@@ -139,13 +127,13 @@ def test_silence_of_the_coordinator_for_the_session_timeout(release, restarts, l
     for now_ms in (3_300, 6_300, 9_300):
         beat(client, Error.NONE, now_ms)
     for now_ms in (12_300, 15_300, 18_300):  # not answered
-        assert client.poll(now_ms) + client.tick(now_ms) == [Heartbeat("c-1", 1)]
+        assert client.poll(now_ms) + client.tick(now_ms) == [requests.Heartbeat("c-1", 1)]
     ends = 19_301 + limit  # 10 s after 9301
     assert client.next_tick_ms() == ends
     assert client.tick(ends) == []
     assert client.poll(ends) + client.tick(ends + 99) == []  # looks for the coordinator, asks nobody
     again = ends + 100 + (3_000 if restarts else 0)
-    assert (client.tick(again - 1), client.tick(again)) == ([], [Heartbeat("c-1", 1)])
+    assert (client.tick(again - 1), client.tick(again)) == ([], [requests.Heartbeat("c-1", 1)])
 
 
 @each(since("3.0"))
@@ -168,7 +156,7 @@ def test_another_coordinator(release, again):
         beat(client, error)
         assert (client.state, client.member_id, client.generation) == (MemberState.STABLE, "c-1", 1)
         assert client.poll(again - 1) + client.tick(again - 1) == []
-        assert client.poll(again) + client.tick(again) == [Heartbeat("c-1", 1)]
+        assert client.poll(again) + client.tick(again) == [requests.Heartbeat("c-1", 1)]
 
 
 @each()
@@ -178,18 +166,20 @@ def test_a_stable_member_that_hears_of_a_rebalance_rejoins(release):
     beat(client, Error.REBALANCE_IN_PROGRESS)
     assert client.heartbeats_run()  # until the application polls again
     (join,) = client.poll(4_000)
-    assert (type(join), join.member_id, client.state) == (JoinGroup, "c-1", MemberState.PREPARING_REBALANCE)
+    assert (type(join), join.member_id, client.state) == (requests.JoinGroup, "c-1", MemberState.PREPARING_REBALANCE)
 
 
 @over_time("heard", {"0.10.1": False, "2.6.1": True})
-@pytest.mark.claims("A41", "K11")
+@pytest.mark.claims("A41", "A04", "B21", "K02", "K11")
 def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release, heard):
     # Since 2.6.1 it may hear of it, and ignores it: the answer to its SyncGroup will tell. Before, it asks in STABLE only, where
     # the answer always means to rejoin.
     client = joined(release)
     assert bool(client.tick(3_200)) is heard
-    client.take_answer(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_201)
+    client.take_answer(requests.HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_201)
     assert (client.state, client.rejoin_needed) == (MemberState.COMPLETING_REBALANCE, False)
+    client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 3_300)
+    assert client.heartbeats_run()
 
 
 @over_time("member_id", {"0.9": "c-1", "0.10.1": "", "3.2": "c-1"})
@@ -220,13 +210,13 @@ def test_which_errors_concern_the_present_generation(release, error):
     client.tick(3_300)
     client.rejoin_needed = True
     client.poll(3_310)
-    client.take_answer(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
-    client.take_answer(HeartbeatAnswer(error), 3_330)  # to the heartbeat of generation 1
+    client.take_answer(requests.JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+    client.take_answer(requests.HeartbeatAnswer(error), 3_330)  # to the heartbeat of generation 1
     assert (client.state, client.member_id, client.failed) == (MemberState.COMPLETING_REBALANCE, "c-1", None)
     # A heartbeat sent before the answer to SyncGroup is one of the same generation: this one counts.
-    assert client.tick(6_400) == [Heartbeat("c-1", 2, "i")]
-    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 6_410)
-    client.take_answer(HeartbeatAnswer(error), 6_420)
+    assert client.tick(6_400) == [requests.Heartbeat("c-1", 2, "i")]
+    client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 6_410)
+    client.take_answer(requests.HeartbeatAnswer(error), 6_420)
     assert client.state is MemberState.UNJOINED
 
 
@@ -237,8 +227,8 @@ def test_up_to_2_5_errors_of_an_older_generation_count_too():
         client.tick(3_300)
         client.rejoin_needed = True
         client.poll(3_310)
-        client.take_answer(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
-        client.take_answer(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
+        client.take_answer(requests.JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+        client.take_answer(requests.HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
         assert (client.state, client.member_id) == (MemberState.UNJOINED, "")
 
 
@@ -251,14 +241,14 @@ def test_an_application_that_does_not_poll_leaves_once(release):
     client = stable(release)
     client.poll(1_000)
     beats_until(client, 301_000)
-    assert client.tick(301_001) == [LeaveGroup((LeavingMember("c-1"),))]
+    assert client.tick(301_001) == [requests.LeaveGroup((requests.LeavingMember("c-1"),))]
     assert (client.state, client.member_id, client.generation) == (MemberState.UNJOINED, "", -1)
     # Best effort: what is answered does not matter, and nothing is sent again.
-    refused = LeaveAnswer(Error.NONE, (MemberResponse("c-1", None, Error.NOT_COORDINATOR),))
+    refused = requests.LeaveAnswer(Error.NONE, (requests.MemberResponse("c-1", None, Error.NOT_COORDINATOR),))
     assert client.take_answer(refused, 301_010) == []
     assert [client.tick(now_ms) for now_ms in (301_011, 310_000, 600_000)] == [[], [], []]
     (join,) = client.poll(700_000)
-    assert (type(join), join.member_id) == (JoinGroup, "")
+    assert (type(join), join.member_id) == (requests.JoinGroup, "")
 
 
 @pytest.mark.claims("A09", "B18")
@@ -276,10 +266,10 @@ def test_a_long_gap_between_polls_seen_from_the_broker(release, ends):
 @each(since("2.3"))
 @pytest.mark.claims("A11", "A12", "A14", "K08")
 def test_when_leave_group_is_sent(release):
-    left = [LeaveGroup((LeavingMember("c-1"),))]
+    left = [requests.LeaveGroup((requests.LeavingMember("c-1"),))]
     closed = stable(release)
     assert closed.close() == left
-    assert closed.poll(4_000) == closed.tick(4_000) == closed.take_answer(HeartbeatAnswer(Error.NONE), 4_000) == []
+    assert closed.poll(4_000) == closed.tick(4_000) == closed.take_answer(requests.HeartbeatAnswer(Error.NONE), 4_000) == []
     assert joined(release).close() == left
     # Not by a static member, not before it has joined, not without an id.
     assert stable(release, group_instance_id="i").close() == []
@@ -292,7 +282,7 @@ def test_when_leave_group_is_sent(release):
         client = stable(release, max_poll_interval_ms=5_000, retry_backoff_ms=7_000)
         client.poll(200)
         client.tick(3_300)
-        client.take_answer(HeartbeatAnswer(Error.NOT_COORDINATOR), 3_301)
+        client.take_answer(requests.HeartbeatAnswer(Error.NOT_COORDINATOR), 3_301)
         if late == "close":
             assert client.close(6_000) == []
         else:
@@ -328,20 +318,11 @@ def test_a_follower_joins_then_asks_then_has_partitions(release):
     client = Client(ClientConfig.of(release, "c", (("range", b"my topics"),)), lambda _: pytest.fail("a follower assigns nothing"))
     (join,) = client.poll(0)
     assert join.protocols == (("range", b"my topics"),)
-    (sync,) = client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 100)
-    assert (type(sync), sync.assignments) == (SyncGroup, ())
+    (sync,) = client.take_answer(requests.JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 100)
+    assert (type(sync), sync.assignments) == (requests.SyncGroup, ())
     assert client.assignment is None  # nothing to fetch yet
-    assert client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
+    assert client.take_answer(requests.SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
     assert client.assignment == b"P"
-
-
-@over_time("beats", {"0.10.1": False, "2.6.1": True})
-@pytest.mark.claims("B21", "A04", "K02")
-def test_whether_heartbeats_overlap_the_sync_phase(release, beats):
-    client = joined(release)
-    assert bool(client.tick(3_200)) is beats
-    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 3_300)
-    assert client.heartbeats_run()
 
 
 @each()
@@ -355,8 +336,8 @@ def test_the_leader_assigns_and_sends_the_plan_with_its_sync(release):
 
     client = Client(ClientConfig.of(release, "c"), assignor)
     client.poll(0)
-    members = (JoinedMember("c-1", None, b"topics"), JoinedMember("d-1", None, b"topics"))
-    (sync,) = client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "c-1", None, "range", members=members), 5)
+    members = (requests.JoinedMember("c-1", None, b"topics"), requests.JoinedMember("d-1", None, b"topics"))
+    (sync,) = client.take_answer(requests.JoinAnswer(Error.NONE, "c-1", 1, "c-1", None, "range", members=members), 5)
     assert asked == [members]
     assert sync.assignments == (("c-1", b"0 1"), ("d-1", b"2 3"))
 
@@ -366,7 +347,7 @@ def test_the_leader_assigns_and_sends_the_plan_with_its_sync(release):
 def test_what_makes_a_client_join_again(release):
     # Other topics: any member, with new metadata. More partitions: the leader's client sees them, and rejoins with the same.
     client = stable(release)
-    assert [request for request in client.poll(1_000) if isinstance(request, JoinGroup)] == []
+    assert [request for request in client.poll(1_000) if isinstance(request, requests.JoinGroup)] == []
     client.subscribe((("range", b"other topics"),))
     (join,) = client.poll(2_000)
     assert (join.member_id, join.protocols) == ("c-1", (("range", b"other topics"),))
@@ -382,5 +363,5 @@ def test_who_is_told_that_its_id_is_unknown_joins_without_it(release):
     client = stable(release)
     beat(client, Error.REBALANCE_IN_PROGRESS)
     client.poll(3_400)
-    (join,) = client.take_answer(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
+    (join,) = client.take_answer(requests.JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
     assert join.member_id == ""

@@ -248,17 +248,8 @@ def test_the_pages_write_times_and_names_as_the_terminal_does(pages):
     format_js = "async (values) => { const its = await import('/assets/format.js'); return values.map((value) => its.duration(value)); }"
     assert its.page.evaluate(format_js, spans) == [duration(span) for span in spans]
     names = [
-        "plain",
-        "\u202eevil",
-        "\x1b[31m",
-        "\x9b",
-        "a\u0301\u0302",
-        "\u3164",
-        "\U000e0101",
-        "tab\there",
-        "x" * 300,
-        "caf\u00e9 \u4e2d\u6587 \U0001f600",
-        "\u00a0",
-    ]
+        "plain", "\u202eevil", "\x1b[31m", "\x9b", "a\u0301\u0302", "\u3164", "\U000e0101", "tab\there", "x" * 300,
+        "caf\u00e9 \u4e2d\u6587 \U0001f600", "\u00a0",
+    ]  # fmt: skip
     dom_js = "async (values) => { const its = await import('/assets/dom.js'); return values.map((value) => its.printable(value)); }"
     assert its.page.evaluate(dom_js, names) == [printable(name) for name in names]

@@ -85,6 +85,7 @@ class Group(Story):
         self.partitions = [f"orders-{number}" for number in range(partitions)]
         self._made = 0
         self._absent: set[str] = set()
+        self._latest: dict[str, Consumer] = {}
         if clients:
             for client in clients:
                 self.consumers[client] = self._new(client, instance=f"i-{client}" if static else "")
@@ -102,9 +103,9 @@ class Group(Story):
         self._made += 1
         uuid = f"{self._made:08x}-0000-4000-8000-{self._made:012x}"
         connection = connection or f"10.0.0.1:9092-10.0.0.7:{50_000 + self._made}"
-        return Consumer(
-            client, f"{instance or client}-{uuid}", connection, instance, session_ms=self.session_ms, patience_ms=self.patience_ms
-        )
+        member, times = f"{instance or client}-{uuid}", {"session_ms": self.session_ms, "patience_ms": self.patience_ms}
+        self._latest[client] = Consumer(client, member, connection, instance, **times)
+        return self._latest[client]
 
     def is_at(self, ms: int) -> Group:
         """Moves the clock."""
@@ -131,6 +132,11 @@ class Group(Story):
         self.consumers[client] = new
         words = f"Adding new member {new.member} with group instance id {instance or 'null'}; client reason: not provided"
         return self.rebalance(words, client, new=(client,), **how)
+
+    def comes_back(self, client: str) -> Group:
+        """The process of a member that is gone joins again as a new one: on its connection, with its group.instance.id."""
+        gone = self._latest[client]
+        return self.comes(client, connection=gone.connection, instance=gone.instance)
 
     def commits(self, client: str) -> Group:
         """OffsetCommit, accepted."""

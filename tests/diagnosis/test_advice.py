@@ -56,10 +56,8 @@ def test_what_the_coordinator_log_does_not_tell_is_not_said() -> None:
 @pytest.mark.parametrize("words", ["", STALLED])
 def test_the_longest_gap_between_polls_stands_beside_the_limit(evidence: str, words: str) -> None:
     """c stalls for its 30 s, leaves at 60 s, and polls again 12 s later: librdkafka, which gives no reason, and Java, which does."""
-    group = Group("a", "b", "c").live(60_000)
-    connection = group["c"].connection
-    group.leaves("c", words).live(72_002)
-    row, details = told(group.comes("c", connection=connection).live(120_000).seen(evidence), "POLL_TIMEOUT")
+    group = Group("a", "b", "c").live(60_000).leaves("c", words).live(72_002)
+    row, details = told(group.comes_back("c").live(120_000).seen(evidence), "POLL_TIMEOUT")
     assert row["message"].endswith("did not call poll() for about 42 s; max.poll.interval.ms is 30000.")
     assert "Raise max.poll.interval.ms above 42000" in row["advice"]
     assert "max.poll.records below 71 %" in row["advice"]
@@ -86,9 +84,7 @@ def test_a_stall_that_only_the_coordinator_log_shows_is_told_at_once() -> None:
 
 
 def test_a_state_that_holds_a_stall_is_kept() -> None:
-    group = Group("a", "b", "c").live(60_000)
-    connection = group["c"].connection
-    group.leaves("c", STALLED).live(72_002).comes("c", connection=connection).live(120_000)
+    group = Group("a", "b", "c").live(60_000).leaves("c", STALLED).live(72_002).comes_back("c").live(120_000)
     whole = group.seen()
     shard = Shard()
     rows = []

@@ -8,10 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from tests.diagnosis.narrated import CLOSED, LOG, LOG_AND_CLIENTS, REQUESTS, STALLED, Consumer, Group, causes, ends, finding, findings
-
-
-def pair() -> Group:
-    return Group("a", "b").live(60_000)
+from tests.diagnosis.test_causes import pair
 
 
 @pytest.mark.parametrize(("words", "cause"), [(STALLED, "POLL_TIMEOUT"), (CLOSED, "MEMBER_LEFT")])
@@ -51,8 +48,8 @@ def test_what_a_log_calls_a_member_is_remembered_for_256_names(kept, told):
 def test_how_long_a_client_did_not_poll_cannot_be_told_where_its_limit_was_not_seen():
     """The log begins after its JoinGroup, so that max.poll.interval.ms is not known. That it stalled is told all the same."""
     group = Group("a", "b", "c").live(30_000)
-    late, connection = group.events[-1].at_ms - 15_000, group["c"].connection
-    group.leaves("c").live(40_000).comes("c", connection=connection).live(90_000)
+    late = group.events[-1].at_ms - 15_000
+    group.leaves("c").live(40_000).comes_back("c").live(90_000)
     group.events = [event for event in group.events if event.at_ms > late]
     rows = group.seen(REQUESTS)
     assert ("POLL_TIMEOUT", "c") in findings(rows)

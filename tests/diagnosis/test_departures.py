@@ -34,9 +34,7 @@ def one_of_three_leaves(words: str = "", *, commits: bool = False) -> Group:
 
 @where_requests_are_seen
 def test_librdkafka_comes_back_on_the_same_connection_its_poll_loop_had_stalled(evidence):
-    group = one_of_three_leaves()
-    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
-    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    rows = one_of_three_leaves().comes_back("c").live(90_000).seen(evidence)
     assert findings(rows) == [("POLL_TIMEOUT", "c")]
     assert causes(rows) == ["POLL_TIMEOUT", "MEMBER_JOINED"]
     assert ends(rows) == [("c", "POLL_TIMEOUT")]
@@ -68,27 +66,21 @@ def test_librdkafka_that_is_closed_comes_back_as_another_process_on_another_conn
 
 
 def test_the_coordinator_log_alone_knows_no_connections():
-    group = one_of_three_leaves()
-    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
-    rows = group.comes("c", connection=connection).live(90_000).seen(LOG)
+    rows = one_of_three_leaves().comes_back("c").live(90_000).seen(LOG)
     assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
 
 
 @where_requests_are_seen
 def test_one_that_commits_just_before_it_leaves_has_closed_although_its_connection_is_used_again(evidence):
     """A stalled poll loop cannot commit. A process may close one consumer, and open another on the same connection."""
-    group = one_of_three_leaves(commits=True)
-    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
-    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    rows = one_of_three_leaves(commits=True).comes_back("c").live(90_000).seen(evidence)
     assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
 
 
 @where_requests_are_seen
 @pytest.mark.parametrize(("after_ms", "cause"), [(29_000, "POLL_TIMEOUT"), (31_000, "MEMBER_LEFT")])
 def test_who_has_not_come_back_within_30_s_has_closed(evidence, after_ms, cause):
-    group = one_of_three_leaves().live(30_000 + after_ms)
-    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
-    rows = group.comes("c", connection=connection).live(110_000).seen(evidence)
+    rows = one_of_three_leaves().live(30_000 + after_ms).comes_back("c").live(110_000).seen(evidence)
     assert causes(rows) == [cause, "MEMBER_JOINED"]
     assert ends(rows) == [("c", "POLL_TIMEOUT" if cause == "POLL_TIMEOUT" else "LEFT")]
 
@@ -120,53 +112,39 @@ def test_a_java_client_says_why_it_leaves(evidence, words, cause):
 @where_requests_are_seen
 def test_a_client_that_said_that_it_closes_is_believed_although_its_connection_is_used_again(evidence):
     """A Java consumer that unsubscribes leaves, and comes back on its connection when it subscribes again."""
-    group = Group("a", "b", "c").live(30_000)
-    connection = group["c"].connection
-    group.leaves("c", "the consumer unsubscribed from all topics").live(40_000)
-    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    group = Group("a", "b", "c").live(30_000).leaves("c", "the consumer unsubscribed from all topics").live(40_000)
+    rows = group.comes_back("c").live(90_000).seen(evidence)
     assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
 
 
 @where_requests_are_seen
 def test_a_static_member_that_an_administrator_removed_may_come_back_on_its_connection(evidence):
-    group = Group("a", "b", "c", static=True).live(30_000)
-    connection = group["c"].connection
-    group.removed_by_admin("c").live(40_000)
-    rows = comes_back(group, connection).seen(evidence)
+    group = Group("a", "b", "c", static=True).live(30_000).removed_by_admin("c").live(40_000)
+    rows = group.comes_back("c").live(90_000).seen(evidence)
     assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "ADMIN_REMOVED")])
 
 
 def test_who_comes_back_decides_for_its_own_connection_only():
     group = Group("a", "b", "c", "d").live(30_000)
-    stalled, closed = group["c"].connection, group["d"].connection
-    assert stalled != closed
+    assert group["c"].connection != group["d"].connection
     group.leaves("c").live(31_000).leaves("d").live(40_000)
-    rows = group.comes("c", connection=stalled).live(90_000).seen()
+    rows = group.comes_back("c").live(90_000).seen()
     assert findings(rows) == [("POLL_TIMEOUT", "c")]
     assert causes(rows) == ["POLL_TIMEOUT", "MEMBER_LEFT", "MEMBER_JOINED"]
 
 
-def static_member_is_lost() -> Group:
-    """i-c falls silent at 30 s; its session of 10 s ends at 40 s; the others live on to 50 s."""
-    return Group("a", "b", "c", static=True).live(30_000).session_ends("c").live(50_000)
-
-
-def comes_back(group: Group, connection: str = "") -> Group:
-    return group.comes("c", instance="i-c", connection=connection).live(90_000)
-
-
 @where_requests_are_seen
 def test_a_static_member_does_not_leave_when_it_is_not_polled_but_comes_back_on_its_connection(evidence):
-    group = Group("a", "b", "c", static=True).live(30_000)
-    connection = group["c"].connection
-    rows = comes_back(group.session_ends("c").live(44_000), connection).seen(evidence)
+    group = Group("a", "b", "c", static=True).live(30_000).session_ends("c").live(44_000)
+    rows = group.comes_back("c").live(90_000).seen(evidence)
     assert findings(rows) == [("POLL_TIMEOUT", "c")]
     assert finding(rows, "POLL_TIMEOUT")["occurred_at"] == 40_000
 
 
 @where_requests_are_seen
 def test_a_static_member_that_is_restarted_has_another_connection(evidence):
-    rows = comes_back(static_member_is_lost()).seen(evidence)
+    group = Group("a", "b", "c", static=True).live(30_000).session_ends("c").live(50_000)
+    rows = group.comes("c", instance="i-c").live(90_000).seen(evidence)
     assert findings(rows) == [("SESSION_TIMEOUT", "c")]
 
 
@@ -176,7 +154,7 @@ def test_a_static_member_that_was_frozen_is_refused_under_its_old_id_first(evide
     old = group["c"]
     group.session_ends("c").live(44_000)
     group.at(44_000).heartbeat(old.member, 1, Error.UNKNOWN_MEMBER_ID, **old.who())
-    rows = comes_back(group, old.connection).seen(evidence)
+    rows = group.comes_back("c").live(90_000).seen(evidence)
     assert [code for code, _ in findings(rows)] == ["SESSION_TIMEOUT", "UNKNOWN_MEMBER"]
 
 
@@ -191,9 +169,7 @@ def test_another_instance_on_that_connection_is_not_it(evidence):
 
 @pytest.mark.parametrize("count", [1, 3, 20, 100])
 def test_what_is_decided_later_does_not_depend_on_batches(count):
-    group = one_of_three_leaves()
-    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
-    group.comes("c", connection=connection).live(90_000)
+    group = one_of_three_leaves().comes_back("c").live(90_000)
     rows = play(batches(group.events, count), snapshot=True)
     assert table(rows, "findings") == table(group.seen(BOTH), "findings")
     assert sorted(causes(rows)) == sorted(causes(group.seen(BOTH)))

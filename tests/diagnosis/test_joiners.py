@@ -23,7 +23,7 @@ from tests.tracker.story import JOINED, Story, table
 
 
 def healthy(**how) -> Group:
-    """Sessions of 45 s, the default: nobody is lost while a phase waits."""
+    """Sessions of 45 s, the default: nobody is lost while a phase waits. Heartbeats come every 3 s until 57.5 s."""
     return Group("a", "b", "c", **{"session_ms": 45_000, **how}).live(60_000)
 
 

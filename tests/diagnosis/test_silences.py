@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,16 +10,12 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import LOG, STALLED, Group, finding, findings, where_requests_are_seen
+from tests.diagnosis.test_joiners import healthy
 from tests.tracker.story import EXPIRED, JOINED, START_MS, Story
 
 PAUSE = "Its heartbeats stopped, too"
 STALL = "Its heartbeats went on: only its poll loop stalled"
 EITHER = "Its process, or only its poll loop, stood still."
-
-
-def healthy(**how: Any) -> Group:
-    """Sessions of 45 s, the default: nobody is lost while a phase waits. Heartbeats come every 3 s until 57.5 s."""
-    return Group("a", "b", "c", **{"session_ms": 45_000, **how}).live(60_000)
 
 
 def without_heartbeats(group: Group, client: str, from_ms: int, to_ms: int) -> Group:
@@ -108,9 +103,8 @@ def test_a_static_member_falls_silent_by_itself_once_its_limit_has_passed(eviden
 def test_a_process_that_stood_still_says_the_same_as_one_that_was_not_polled(evidence: str, words: str) -> None:
     """c is silent for 20 s, within its session, and leaves as it goes on: its poll timeout has passed. It joins again at once."""
     group = healthy(patience_ms=12_000)
-    connection = group["c"].connection
     without_heartbeats(group.live(78_000), "c", 58_000, 78_000)
-    group.leaves("c", words).comes("c", connection=connection)
+    group.leaves("c", words).comes_back("c")
     rows = group.live(150_000).seen(evidence)
     told = finding(rows, "POLL_TIMEOUT")
     silent_ms = json.loads(told["details"])["silent_ms"]
@@ -160,8 +154,7 @@ def test_a_static_stall_lasts_from_the_limit_before_the_heartbeats_stopped(evide
     """c has 12 s to poll and polls last at 50 s, as it commits. Its heartbeats stop after 61.014 s, its session of 10 s ends, and it polls
     again at 80 s: it had not polled for 30 s, give or take half of a heartbeat interval."""
     group = Group("a", "b", "c", static=True, patience_ms=12_000).live(50_000).commits("c").live(61_000)
-    connection = group["c"].connection
-    rows = group.session_ends("c").live(80_000).comes("c", instance="i-c", connection=connection).live(150_000).seen(evidence)
+    rows = group.session_ends("c").live(80_000).comes_back("c").live(150_000).seen(evidence)
     details = json.loads(finding(rows, "POLL_TIMEOUT")["details"])
     assert (details["max_poll_interval_ms"], 29_500 <= details["poll_gap_ms"] < 29_600) == (12_000, True)
 
@@ -170,8 +163,7 @@ def test_a_static_stall_lasts_from_the_limit_before_the_heartbeats_stopped(evide
 def test_a_static_member_whose_heartbeats_stop_too_early_did_not_stall(evidence: str) -> None:
     """It comes back on its connection, as a stalled one does. But it committed at 60 s, and would have sent heartbeats for 12 s more."""
     group = Group("a", "b", "c", static=True, patience_ms=12_000).live(60_000).commits("c").live(61_000)
-    connection = group["c"].connection
-    rows = group.session_ends("c").live(80_000).comes("c", instance="i-c", connection=connection).live(150_000).seen(evidence)
+    rows = group.session_ends("c").live(80_000).comes_back("c").live(150_000).seen(evidence)
     assert findings(rows) == [("SESSION_TIMEOUT", "c")]
 
 

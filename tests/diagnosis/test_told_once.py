@@ -12,12 +12,9 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import CLOSED, REQUESTS, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
+from tests.diagnosis.test_incidents import healthy
 from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
-
-
-def healthy() -> Group:
-    return Group("a", "b", "c").live(60_000)
 
 
 def facts(rows) -> list[str]:
@@ -75,19 +72,11 @@ def test_a_broker_that_answers_for_the_group_of_another_is_told_once():
     """node 1 is named again and again, and node 2 goes on answering."""
     named = [
         Event(
-            "broker-2",
-            "request",
-            "broker-2/request.log",
-            1_000 + number,
-            START_MS + ms,
-            START_MS + ms - 1,
-            kinds.FIND_COORDINATOR,
-            "orders",
-            coordinator_id=1,
-            coordinator_address="10.0.0.1:9092",
+            "broker-2", "request", "broker-2/request.log", 1_000 + number, START_MS + ms, START_MS + ms - 1,
+            kinds.FIND_COORDINATOR, "orders", coordinator_id=1, coordinator_address="10.0.0.1:9092",
         )
         for number, ms in enumerate((0, 30_000, 60_000, 90_000))
-    ]
+    ]  # fmt: skip
     story = Story(broker="broker-2").at(5_000).log(kinds.MEMBER_ADDED, member_id="a-1", coordinator_id=2)
     told = [*named, *story.beats(["a-1"], 1, 10_000, 100_000).events]
     assert [row["code"] for row in table(play([[*told, *clocks(told)]]), "findings")] == ["MODEL_DIVERGENCE"]

@@ -54,15 +54,10 @@ def read(taken):
             header = told["requestHeader"]
             lines.append(
                 Line(
-                    line[1:24],
-                    broker,
-                    header["requestApiKeyName"],
-                    header["correlationId"],
-                    told["request"],
-                    told["response"],
-                    told["connection"],
+                    line[1:24], broker, header["requestApiKeyName"], header["correlationId"], told["request"],
+                    told["response"], told["connection"],
                 )
-            )
+            )  # fmt: skip
     return sorted(lines, key=lambda line: (line.at, line.number))
 
 

@@ -149,40 +149,21 @@ PROGRESS = {
     "batchDuration": 2_001,
     "numInputRows": 500,
     "durationMs": {
-        "triggerExecution": 2_000,
-        "latestOffset": 3,
-        "queryPlanning": 43,
-        "addBatch": 1_117,
-        "walCommit": 38,
+        "triggerExecution": 2_000, "latestOffset": 3, "queryPlanning": 43, "addBatch": 1_117, "walCommit": 38,
         "commitOffsets": 39,
     },
     "stateOperators": [{"commitTimeMs": 250}],
-}
+}  # fmt: skip
 
 
 def test_a_row_says_what_spark_and_the_query_say():
     counted = BatchCounts(input_rows=100, output_rows=4, event_time=NOW - 6_000)
     row = batch_health("track", PROGRESS, counted, lag_events=12, lag_bytes=None, memory=Memory(1, 2, 3))
     assert row == BatchHealth(
-        occurred_at=NOW,
-        query="track",
-        run_id="r",
-        batch_id=7,
-        duration_ms=2_000,
-        latest_offset_ms=3,
-        planning_ms=43,
-        add_batch_ms=1_117,
-        commit_ms=77,
-        state_commit_ms=250,
-        input_rows=100,
-        output_rows=4,
-        event_time=NOW - 6_000,
-        lag_ms=6_000,
-        lag_events=12,
-        driver_memory_bytes=1,
-        jvm_memory_bytes=2,
-        worker_memory_bytes=3,
-    )
+        occurred_at=NOW, query="track", run_id="r", batch_id=7, duration_ms=2_000, latest_offset_ms=3, planning_ms=43,
+        add_batch_ms=1_117, commit_ms=77, state_commit_ms=250, input_rows=100, output_rows=4, event_time=NOW - 6_000,
+        lag_ms=6_000, lag_events=12, driver_memory_bytes=1, jvm_memory_bytes=2, worker_memory_bytes=3,
+    )  # fmt: skip
 
 
 def test_a_query_that_counts_nothing_is_told_by_spark_alone():
@@ -194,14 +175,9 @@ def batch(batch_id, shard, *, late=0, at_ms=NOW, groups=2, divergences=0, cluste
     from jobs.health.batches import TrackedBatch
 
     summary = {
-        "rows": 500,
-        "groups": groups,
-        "held_events": 1,
-        "late_events": 50,
-        "new_late_events": late,
-        "state_bytes": 100,
+        "rows": 500, "groups": groups, "held_events": 1, "late_events": 50, "new_late_events": late, "state_bytes": 100,
         "at_ms": at_ms,
-    }
+    }  # fmt: skip
     found = {"code": "MODEL_DIVERGENCE" if divergences else "POLL_TIMEOUT", "cluster": cluster}
     rows = {"rebalances": [{}] * 3, "rebalances_provisional": [{}], "findings": [found] * max(divergences, 1)}
     return TrackedBatch(batch_id, rows, {(cluster, shard): summary})

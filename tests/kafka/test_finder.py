@@ -63,11 +63,8 @@ def test_records_of_polls_beside_a_broker(tmp_path):
     ship(tmp_path, topic)
     (line,) = topic.lines()
     assert (line.broker, line.source, line.origin.startswith("poll/poll-1@"), line.origin.endswith(".jsonl")) == (
-        "poll",
-        "poll",
-        True,
-        True,
-    )
+        "poll", "poll", True, True,
+    )  # fmt: skip
 
 
 def test_a_file_that_may_not_be_read_is_told_once(tmp_path):

@@ -51,21 +51,11 @@ def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicR
     if found["record"] == HEARTBEATS and found.get("version") != str(VERSION):
         raise RecordError(f"heartbeats of version {found.get('version')}")
     return TopicRecord(
-        cluster=found["cluster"],
-        broker=found["broker"],
-        record=found["record"],
-        origin=found["origin"],
-        position=position,
-        text=(value or b"").decode("utf-8", "backslashreplace"),
-        source=found.get("source", ""),
-        at_ms=_number(found, "at"),
-        fault=found.get("fault"),
-        context=found.get("context"),
-        lines=_number(found, "lines"),
-        read_ms=_number(found, "read"),
-        value=value or b"",
-        crc=found.get("crc"),
-    )
+        cluster=found["cluster"], broker=found["broker"], record=found["record"], origin=found["origin"], position=position,
+        text=(value or b"").decode("utf-8", "backslashreplace"), source=found.get("source", ""), at_ms=_number(found, "at"),
+        fault=found.get("fault"), context=found.get("context"), lines=_number(found, "lines"), read_ms=_number(found, "read"),
+        value=value or b"", crc=found.get("crc"),
+    )  # fmt: skip
 
 
 def _number(found: dict[str, str], name: str) -> int | None:

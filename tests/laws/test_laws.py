@@ -15,29 +15,14 @@ START_MS = 1_800_000_000_000
 
 def rebalance(generation: int, started: int, joined: int | None, ended: int, /, **values: Any) -> dict[str, Any]:
     row = {
-        "group_id": "orders",
-        "generation": generation,
-        "started_at": START_MS + started,
+        "group_id": "orders", "group_protocol": "classic", "generation": generation, "outcome": "COMPLETED",
+        "started_at": START_MS + started, "ended_at": START_MS + ended, "total_ms": ended - started,
         "joined_at": None if joined is None else START_MS + joined,
-        "ended_at": START_MS + ended,
-        "join_ms": None if joined is None else joined - started,
-        "sync_ms": None if joined is None else ended - joined,
-        "total_ms": ended - started,
-        "outcome": "COMPLETED",
-        "cause": "MEMBER_JOINED",
-        "member_id": None,
-        "members_before": 0,
-        "members_after": 0,
-        "joined": [],
-        "left": [],
-        "left_unnamed": 0,
-        "partitions": 6,
-        "partitions_moved": 0,
-        "unavailable_partition_ms": 0,
-        "assignment_ms": 1,
-        "first_fetch_ms": None,
-        "group_protocol": "classic",
-    }
+        "join_ms": None if joined is None else joined - started, "sync_ms": None if joined is None else ended - joined,
+        "cause": "MEMBER_JOINED", "member_id": None,
+        "members_before": 0, "members_after": 0, "joined": [], "left": [], "left_unnamed": 0,
+        "partitions": 6, "partitions_moved": 0, "unavailable_partition_ms": 0, "assignment_ms": 1, "first_fetch_ms": None,
+    }  # fmt: skip
     return row | values
 
 
@@ -58,51 +43,29 @@ def evidence(*positions: int) -> str:
 
 def session(member_id: str, joined: int, ended: int, end_kind: str) -> dict[str, Any]:
     return {
-        "group_id": "orders",
-        "member_id": member_id,
-        "joined_at": START_MS + joined,
-        "ended_at": START_MS + ended,
+        "group_id": "orders", "member_id": member_id, "joined_at": START_MS + joined, "ended_at": START_MS + ended,
         "end_kind": end_kind,
-    }
+    }  # fmt: skip
 
 
 def finding(at: int, message: str, details: dict[str, Any], **values: Any) -> dict[str, Any]:
     row = {
-        "group_id": "orders",
-        "occurred_at": START_MS + at,
-        "code": "SESSION_TIMEOUT",
-        "severity": "ERROR",
-        "member_id": "b-1",
-        "client_id": "b",
-        "client_host": "10.0.0.7",
-        "generation": 2,
-        "message": message,
-        "advice": "Raise session.timeout.ms (KIP-735).",
-        "details": json.dumps(details),
-    }
+        "group_id": "orders", "occurred_at": START_MS + at, "code": "SESSION_TIMEOUT", "severity": "ERROR",
+        "member_id": "b-1", "client_id": "b", "client_host": "10.0.0.7", "generation": 2, "message": message,
+        "advice": "Raise session.timeout.ms (KIP-735).", "details": json.dumps(details),
+    }  # fmt: skip
     return row | values
 
 
 def story() -> dict[str, list[dict[str, Any]]]:
     """Two members join; the second one falls silent."""
+    departure = {"members_before": 2, "members_after": 1, "left": ["b-1"], "cause": "SESSION_TIMEOUT", "member_id": "b-1"}
+    cost = {"partitions_moved": 3, "unavailable_partition_ms": 660}
     return {
         "rebalances": [
             rebalance(1, 0, 3_000, 3_010, members_after=1, joined=["a-1"]),
             rebalance(2, 10_000, 10_200, 10_210, members_before=1, members_after=2, joined=["b-1"], unavailable_partition_ms=1_260),
-            rebalance(
-                3,
-                60_000,
-                60_100,
-                60_110,
-                members_before=2,
-                members_after=1,
-                left=["b-1"],
-                partitions_moved=3,
-                unavailable_partition_ms=660,
-                cause="SESSION_TIMEOUT",
-                member_id="b-1",
-                evidence=evidence(7, 8),
-            ),
+            rebalance(3, 60_000, 60_100, 60_110, **departure, **cost, evidence=evidence(7, 8)),
         ],
         "group_transitions": [
             transition(0, "Empty", "PreparingRebalance", 0, trigger="MEMBER_JOINED"),

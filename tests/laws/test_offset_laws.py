@@ -13,20 +13,11 @@ from tests.laws.test_laws import START_MS, finding, rebalance
 
 def offsets(started: int, ended: int, committed: int, /, **values: Any) -> dict[str, Any]:
     row = {
-        "group_id": "orders",
-        "partition": "orders-0",
-        "started_at": START_MS + started,
-        "ended_at": START_MS + ended,
-        "committed_at": START_MS + started - 1_000,
-        "committed_offset": committed,
-        "resumed_at": START_MS + ended + 10,
-        "caught_up_at": START_MS + ended + 5_000,
-        "unread_ms": ended - started,
-        "lag_before": 3,
-        "lag_added": 40,
-        "reread_min": 0,
-        "reread_max": 20,
-    }
+        "group_id": "orders", "partition": "orders-0", "started_at": START_MS + started, "ended_at": START_MS + ended,
+        "committed_at": START_MS + started - 1_000, "committed_offset": committed, "resumed_at": START_MS + ended + 10,
+        "caught_up_at": START_MS + ended + 5_000, "unread_ms": ended - started, "lag_before": 3, "lag_added": 40,
+        "reread_min": 0, "reread_max": 20,
+    }  # fmt: skip
     return row | values
 
 

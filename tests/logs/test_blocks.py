@@ -115,13 +115,9 @@ _TIMES = st.tuples(
     *[st.sampled_from(["0.0", "0.4", "1.234", "1.2345", "00.1", "1", "123456789.5", "1234567890.5", "", "0.1x", "1.0E7"])] * 6
 )
 _BEATS = st.builds(
-    heartbeat,
-    st.integers(0, 200_000),
-    st.sampled_from("abc"),
-    st.sampled_from(["7", "12345"]) | _NUMBERS,
-    st.just(PROMPT) | _TIMES,
-    st.sampled_from([0, 0, 0, 27]),
-)
+    heartbeat, st.integers(0, 200_000), st.sampled_from("abc"), st.sampled_from(["7", "12345"]) | _NUMBERS,
+    st.just(PROMPT) | _TIMES, st.sampled_from([0, 0, 0, 27]),
+)  # fmt: skip
 _LINES = st.one_of(
     _BEATS,
     _BEATS,

@@ -26,16 +26,9 @@ def found(root: Path) -> list[tuple[str, str, str]]:
 
 def test_clusters_and_brokers(tmp_path):
     make(
-        tmp_path,
-        "eu/b1/server.log",
-        "eu/b1/kafka-request.log.2026-11-21-06.gz",
-        "eu/b1/archive/server.log.1",
-        "eu/README.md",
-        "eu/truth.jsonl",
-        "eu/clients/app.log",
-        "us/b1/server.log.gz",
-        "us/.hidden/server.log",
-    )
+        tmp_path, "eu/b1/server.log", "eu/b1/kafka-request.log.2026-11-21-06.gz", "eu/b1/archive/server.log.1",
+        "eu/README.md", "eu/truth.jsonl", "eu/clients/app.log", "us/b1/server.log.gz", "us/.hidden/server.log",
+    )  # fmt: skip
     assert found(tmp_path) == [
         ("eu", "b1", "eu/b1/archive/server.log.1"),
         ("eu", "b1", "eu/b1/kafka-request.log.2026-11-21-06.gz"),

@@ -18,20 +18,13 @@ UPGRADE = DATA / "api-versions" / "kafka-4.2.0-to-4.4.0.log.gz"
 OTHER = "10.0.0.2:9092"
 
 
-@pytest.mark.parametrize(
-    "api",
-    [
-        "JOIN_GROUP",
-        "SYNC_GROUP",
-        "HEARTBEAT",
-        "LEAVE_GROUP",
-        "OFFSET_COMMIT",
-        "TXN_OFFSET_COMMIT",
-        "OFFSET_FETCH",
-        "DELETE_GROUPS",
-        "FIND_COORDINATOR",
-    ],
-)
+APIS = [
+    "JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH", "DELETE_GROUPS",
+    "FIND_COORDINATOR",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("api", APIS)
 def test_group_requests_are_kept(tmp_path, api):
     line = request(1, api)
     kept, count = read(write(tmp_path / "a.log", [line]))
@@ -62,19 +55,10 @@ def test_damaged_requests_are_kept(tmp_path):
         good,
     ]
     assert judged(tmp_path, lines) == [
-        (1, ""),
-        (2, ""),
-        (3, faults.BAD_API_NAME),
-        (4, faults.BAD_API_NAME),
-        (5, ""),
-        (6, ""),
-        (7, faults.NOT_A_REQUEST),
-        (8, faults.NOT_A_REQUEST),
-        (9, faults.NOT_A_REQUEST),
-        (10, faults.NO_TIMESTAMP),
-        (11, faults.NO_TIMESTAMP),
+        (1, ""), (2, ""), (3, faults.BAD_API_NAME), (4, faults.BAD_API_NAME), (5, ""), (6, ""), (7, faults.NOT_A_REQUEST),
+        (8, faults.NOT_A_REQUEST), (9, faults.NOT_A_REQUEST), (10, faults.NO_TIMESTAMP), (11, faults.NO_TIMESTAMP),
         (13, ""),
-    ]
+    ]  # fmt: skip
 
 
 def test_first_line_of_a_request_log_is_judged_by_those_that_follow(tmp_path):
@@ -112,14 +96,8 @@ def test_server_log(tmp_path):
         b"[2026-11-21 06:09:61,000] INFO [GroupCoordinator 1]: x (kafka.coordinator.group.GroupCoordinator)",
     ]
     assert judged(tmp_path, lines) == [
-        (2, ""),
-        (3, ""),
-        (4, faults.NO_TIMESTAMP),
-        (5, ""),
-        (6, ""),
-        (18, faults.NO_TIMESTAMP),
-        (19, faults.BAD_TIMESTAMP),
-    ]
+        (2, ""), (3, ""), (4, faults.NO_TIMESTAMP), (5, ""), (6, ""), (18, faults.NO_TIMESTAMP), (19, faults.BAD_TIMESTAMP),
+    ]  # fmt: skip
 
 
 def test_one_file_for_all_loggers(tmp_path):

@@ -34,15 +34,9 @@ ANSWER = {
 
 def rows(text, source="offsets"):
     line = {
-        "cluster": "c",
-        "broker": source,
-        "origin": f"c/{source}/x.jsonl",
-        "position": 3,
-        "occurred_at": AT,
-        "lines": 1,
-        "place": None,
-        "source": source,
-    }
+        "cluster": "c", "broker": source, "origin": f"c/{source}/x.jsonl", "position": 3, "occurred_at": AT, "lines": 1,
+        "place": None, "source": source,
+    }  # fmt: skip
     found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
     pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=ARROW)
     assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]
@@ -168,11 +162,8 @@ def test_a_name_may_hold_any_character():
 def test_a_described_group():
     group, member = rows(ANSWER, "poll")
     assert (group["kind"], group["state"], group["protocol"], group["coordinator_address"]) == (
-        "GROUP_DESCRIBED",
-        "Stable",
-        "range",
-        "broker:9092",
-    )
+        "GROUP_DESCRIBED", "Stable", "range", "broker:9092",
+    )  # fmt: skip
     assert group["assignments"][0]["partitions"] == ["t-0", "t-1"]
     assert (member["member_id"], member["client_id"], member["client_host"]) == ("c1-1", "c1", "10.0.0.7")
 
@@ -201,49 +192,37 @@ def test_polled_offsets_are_one_row():
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict", "reason"),
-    [
-        ({"error": "offsets: Group authorization failed"}, "skipped", None),
-        ({"ids": {}}, "event", None),
-        ({"ids": {"my-orders": None}}, "event", None),
-        ({"offsets": {}}, "event", None),
-        ({"offsets": None}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": [[1, 2]]}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": 7}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [7]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": ["7", 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [None, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [True, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [-2, 8]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"t-0": [0, 1 << 63]}}, "quarantine", "MISSING_FIELD: offsets"),
-        ({"offsets": {"\ud800-0": [0, 1]}}, "quarantine", "CONTROL_CHARACTERS"),
-        ({"ids": 7}, "quarantine", "MISSING_FIELD: ids"),
-        ({"ids": {"my-orders": 7}}, "quarantine", "MISSING_FIELD: my-orders"),
-        ({"group": None}, "quarantine", "MISSING_FIELD: group"),
-    ],
-)
-def test_polled_offsets_that_say_nothing_or_nonsense(change, verdict, reason):
-    (row,) = rows(OFFSETS | change, "poll")
-    assert (row["verdict"], row.get("refusal")) == (verdict, reason)
+NO_OFFSETS = (
+    None, [[1, 2]], {"t-0": 7}, {"t-0": [7]}, {"t-0": ["7", 8]}, {"t-0": [None, 8]}, {"t-0": [True, 8]}, {"t-0": [-2, 8]},
+    {"t-0": [0, 1 << 63]},
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict", "reason"),
+    ("answer", "verdict", "reason"),
     [
-        ({"error": "GROUP_AUTHORIZATION_FAILED"}, "skipped", None),
-        ({"state": "Unknown"}, "skipped", None),
-        ({"state": "Confused"}, "quarantine", "UNKNOWN_STATE: Confused"),
-        ({"state": None}, "quarantine", "MISSING_FIELD: state"),
-        ({"group": 7}, "quarantine", "MISSING_FIELD: group"),
-        ({"members": [7]}, "quarantine", "MISSING_FIELD: members"),
-        ({"members": [{}]}, "quarantine", "MISSING_FIELD: member_id"),
-        ({"members": [{"member_id": "a", "partitions": [1]}]}, "quarantine", "MISSING_FIELD: partitions"),
-        ({"group": "\ud800"}, "quarantine", "CONTROL_CHARACTERS"),
+        (OFFSETS | {"error": "offsets: Group authorization failed"}, "skipped", None),
+        (OFFSETS | {"ids": {}}, "event", None),
+        (OFFSETS | {"ids": {"my-orders": None}}, "event", None),
+        (OFFSETS | {"offsets": {}}, "event", None),
+        *((OFFSETS | {"offsets": offsets}, "quarantine", "MISSING_FIELD: offsets") for offsets in NO_OFFSETS),
+        (OFFSETS | {"offsets": {"\ud800-0": [0, 1]}}, "quarantine", "CONTROL_CHARACTERS"),
+        (OFFSETS | {"ids": 7}, "quarantine", "MISSING_FIELD: ids"),
+        (OFFSETS | {"ids": {"my-orders": 7}}, "quarantine", "MISSING_FIELD: my-orders"),
+        (OFFSETS | {"group": None}, "quarantine", "MISSING_FIELD: group"),
+        (ANSWER | {"error": "GROUP_AUTHORIZATION_FAILED"}, "skipped", None),
+        (ANSWER | {"state": "Unknown"}, "skipped", None),
+        (ANSWER | {"state": "Confused"}, "quarantine", "UNKNOWN_STATE: Confused"),
+        (ANSWER | {"state": None}, "quarantine", "MISSING_FIELD: state"),
+        (ANSWER | {"group": 7}, "quarantine", "MISSING_FIELD: group"),
+        (ANSWER | {"members": [7]}, "quarantine", "MISSING_FIELD: members"),
+        (ANSWER | {"members": [{}]}, "quarantine", "MISSING_FIELD: member_id"),
+        (ANSWER | {"members": [{"member_id": "a", "partitions": [1]}]}, "quarantine", "MISSING_FIELD: partitions"),
+        (ANSWER | {"group": "\ud800"}, "quarantine", "CONTROL_CHARACTERS"),
     ],
 )
-def test_answers_that_say_nothing_or_nonsense(change, verdict, reason):
-    (row,) = rows(ANSWER | change, "poll")
+def test_answers_that_say_nothing_or_nonsense(answer, verdict, reason):
+    (row,) = rows(answer, "poll")
     assert (row["verdict"], row.get("refusal")) == (verdict, reason)
 
 
@@ -325,11 +304,9 @@ def test_files_of_records_are_found_beside_brokers(tmp_path):
         (tmp_path / name).touch()
     found = {file.origin: (file.cluster, file.broker) for file in discover(tmp_path)}
     assert found == {
-        "c/b1/server.log": ("c", "b1"),
-        "c/offsets/a.jsonl": ("c", "offsets"),
-        "c/poll/b.jsonl.gz": ("c", "poll"),
+        "c/b1/server.log": ("c", "b1"), "c/offsets/a.jsonl": ("c", "offsets"), "c/poll/b.jsonl.gz": ("c", "poll"),
         "c/b1/poll/deep.jsonl": ("c", "poll"),
-    }
+    }  # fmt: skip
     assert {(file.cluster, file.broker) for file in discover(tmp_path / "c")} >= {("c", "offsets"), ("c", "poll")}
 
 

@@ -9,54 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_model import events as e
 from jobs.parsing import batch
 from schemas.names import GROUP_EVENTS
 from schemas.tables import arrow_schema_of
 from tests.parsing.reading import read_lines
+from tests.parsing.test_requests import line
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 PREFIX = "[2026-11-21 05:10:07,099] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3]"
 START = datetime(2026, 11, 21, 5, 10, 7, 99_000, tzinfo=timezone.utc)
 
 
-def request(api, key, version, body, answer, **overrides):
-    """A request line of the usual envelope."""
-    line = {
-        "isForwarded": False,
-        "requestHeader": {
-            "requestApiKey": key,
-            "requestApiVersion": version,
-            "correlationId": 3,
-            "clientId": "b1",
-            "requestApiKeyName": api,
-        },
-        "request": body,
-        "response": answer,
-        "connection": "127.0.0.1:19092-10.0.0.9:53676-0-2",
-        "totalTimeMs": 5.305,
-        "requestQueueTimeMs": 1.105,
-        "localTimeMs": 2.2,
-        "remoteTimeMs": 1.9,
-        "throttleTimeMs": 0,
-        "responseQueueTimeMs": 0.05,
-        "sendTimeMs": 0.05,
-        "securityProtocol": "PLAINTEXT",
-        "principal": "User:ANONYMOUS",
-        "listener": "PLAINTEXT",
-        "clientInformation": {"softwareName": "apache-kafka-java", "softwareVersion": "3.6.0"},
-        **overrides,
-    }
-    text = json.dumps(line, separators=(",", ":"))
-    return f"[2026-11-21 05:10:07,099] DEBUG Completed request:{text} (kafka.request.logger)"
-
-
 def records(lines):
     return [("c", "b", "line", "f.log", n, START + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(lines, 1)]
 
 
-def read_one(line):
+def read_one(text):
     """The event of a request line."""
-    (event,) = batch.events(read_lines(records([line])), 7).to_pylist()
+    (event,) = batch.events(read_lines(records([text])), 7).to_pylist()
     return event
 
 
@@ -73,7 +44,7 @@ JOINED = {"throttleTimeMs": 0, "errorCode": 0, "generationId": 1, "protocolName"
 
 
 def test_join_group_with_its_subscription_decoded():
-    event = read_one(request("JOIN_GROUP", 11, 5, JOIN, JOINED))
+    event = read_one(line(e.JOIN_GROUP, 5, JOIN, JOINED))
     assert (event["kind"], event["group_id"], event["member_id"], event["answer_member_id"]) == ("JOIN_GROUP", "g", "", "m-1")
     assert (event["answer_generation"], event["leader_id"], event["protocol"], event["session_timeout_ms"]) == (1, "m-1", "range", 9000)
     assert (event["client_id"], event["client_host"], event["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
@@ -98,37 +69,15 @@ def test_join_group_with_its_subscription_decoded():
     ],
 )  # fmt: skip
 def test_both_shapes_of_leave_group(version, body, answer, members):
-    event = read_one(request("LEAVE_GROUP", 13, version, body, answer))
+    event = read_one(line(e.LEAVE_GROUP, version, body, answer))
     if members is None:
         assert event["member_id"] == "m-1"
     else:
         assert [(m["member_id"] or "", m["error_code"]) for m in event["members"]] == members
 
 
-@pytest.mark.parametrize(("field", "version"), [("generationId", 8), ("generationIdOrMemberEpoch", 9)])
-def test_both_names_of_the_generation_and_errors_by_partition(field, version):
-    partitions = [{"partitionIndex": p, "committedOffset": 7, "committedLeaderEpoch": 0, "committedMetadata": ""} for p in (0, 1)]
-    body = {"groupId": "g", field: 4, "memberId": "m-1", "groupInstanceId": None, "topics": [{"name": "t", "partitions": partitions}]}
-    codes = [{"partitionIndex": 0, "errorCode": 0}, {"partitionIndex": 1, "errorCode": 22}]
-    event = read_one(request("OFFSET_COMMIT", 8, version, body, {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": codes}]}))
-    assert (event["generation"], event["error_code"], event["member_count"]) == (4, 22, 2)
-
-
-@pytest.mark.parametrize(
-    ("connection", "host"),
-    [
-        ("127.0.0.1:9092-10.1.2.3:5000-7", "10.1.2.3"),
-        ("127.0.0.1:9092-10.1.2.3:5000-0-7", "10.1.2.3"),
-        ("0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7", "2001:db8:0:0:0:0:0:5"),
-    ],
-)
-def test_connection_ids_of_three_and_four_parts(connection, host):
-    event = read_one(request("JOIN_GROUP", 11, 5, JOIN, JOINED, connection=connection))
-    assert event["client_host"] == host
-
-
 def test_what_is_wrong_with_a_line():
-    good = request("JOIN_GROUP", 11, 5, JOIN, JOINED)
+    good = line(e.JOIN_GROUP, 5, JOIN, JOINED)
     damaged = {
         "cut": good[:400],
         "nested wrong": good.replace('"members":[', '"members":[[', 1),
@@ -150,7 +99,7 @@ def test_what_is_wrong_with_a_line():
 
 def test_lines_of_other_matters_are_skipped():
     _, verdicts = parsed(
-        request("FETCH", 1, 18, {"replicaId": -1}, {"errorCode": 0}),
+        line("FETCH", 18, {"replicaId": -1}, {"errorCode": 0}),
         "[2026-11-21 05:10:07,099] INFO [UnifiedLog partition=orders-0, dir=/data] Deleting segments (kafka.log.UnifiedLog)",
         "\tat kafka.coordinator.group.GroupCoordinator.onCompleteJoin(GroupCoordinator.scala:1)",
         "\tgroup.coordinator.threads = 1",
@@ -190,7 +139,7 @@ def test_runs_of_any_batching_hold_the_same_heartbeats():
 
 
 def test_rows_are_what_the_schema_says():
-    rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None, None)]
+    rows = [("c", "b", "line", "f.log", 1, START, line(e.JOIN_GROUP, 5, JOIN, JOINED), None, 1, None, None)]
     assert batch.events(read_lines(rows), 1).schema == arrow_schema_of(GROUP_EVENTS)
 
 

@@ -18,27 +18,14 @@ SUBSCRIPTION = "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="
 ASSIGNMENT = "AAAAAAABAAZvcmRlcnMAAAADAAAAAAAAAAEAAAACAAAAAA=="
 PARTITIONS = ["orders-0", "orders-1", "orders-2"]
 KEYS = {
-    e.JOIN_GROUP: 11,
-    e.SYNC_GROUP: 14,
-    e.HEARTBEAT: 12,
-    e.LEAVE_GROUP: 13,
-    e.OFFSET_COMMIT: 8,
-    e.TXN_OFFSET_COMMIT: 28,
-    e.OFFSET_FETCH: 9,
-    e.DELETE_GROUPS: 42,
-    e.FIND_COORDINATOR: 10,
-    e.CONSUMER_GROUP_HEARTBEAT: 68,
-}
+    e.JOIN_GROUP: 11, e.SYNC_GROUP: 14, e.HEARTBEAT: 12, e.LEAVE_GROUP: 13, e.OFFSET_COMMIT: 8, e.TXN_OFFSET_COMMIT: 28,
+    e.OFFSET_FETCH: 9, e.DELETE_GROUPS: 42, e.FIND_COORDINATOR: 10, e.CONSUMER_GROUP_HEARTBEAT: 68, "FETCH": 1,
+}  # fmt: skip
 MEMBER = {"groupId": "g", "generationId": 4, "memberId": "m-1"}
 TXN_4_4 = {
-    "transactionalId": "t",
-    "groupId": "g",
-    "producerId": 7,
-    "producerEpoch": 1,
-    "generationIdOrMemberEpoch": 4,
-    "memberId": "m-1",
-    "groupInstanceId": None,
-}
+    "transactionalId": "t", "groupId": "g", "producerId": 7, "producerEpoch": 1, "generationIdOrMemberEpoch": 4,
+    "memberId": "m-1", "groupInstanceId": None,
+}  # fmt: skip
 
 
 def line(api, version, body, answer, *, level="DEBUG", header=None, **top):
@@ -110,6 +97,11 @@ GOOD = [
      {"group_id": 'a "b" {c} 😀', "member_id": "/+_\\", "instance_id": "ß"}, 1),
     ("link-local client", line(e.HEARTBEAT, 4, MEMBER, OK, connection="fe80:0:0:0:0:0:0:1%br-1:9092-fe80:0:0:0:0:0:0:2%br-1:40000-7"),
      {"client_host": "fe80:0:0:0:0:0:0:2%br-1"}, 1),
+    *((f"client at {connection}", line(e.SYNC_GROUP, 5, sync(5, []), {**OK, "assignment": ""}, connection=connection), {"client_host": host}, 1)
+      for connection, host in (
+          ("127.0.0.1:9092-10.1.2.3:5000-7", "10.1.2.3"),
+          ("127.0.0.1:9092-10.1.2.3:5000-0-7", "10.1.2.3"),
+          ("0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7", "2001:db8:0:0:0:0:0:5"))),
     ("answered before its handler returned", line(e.HEARTBEAT, 4, MEMBER, OK, remoteTimeMs=0.0, localTimeMs=5.0, totalTimeMs=5.3), {"kind": e.HEARTBEAT}, 1),
     ("throttled", line(e.HEARTBEAT, 4, MEMBER, OK, throttleTimeMs=5000), {"kind": e.HEARTBEAT}, 1),
     ("sync of the leader", line(e.SYNC_GROUP, 5, sync(5, [{"memberId": "m-2", "assignment": ASSIGNMENT}], protocolType="consumer", protocolName="range"),
@@ -136,6 +128,12 @@ GOOD = [
     ("commit v10 by topic id", line(e.OFFSET_COMMIT, 10, {"groupId": "g", "generationIdOrMemberEpoch": 4, "memberId": "m-1", "topics": []},
                                     commit([0, 0, 25], topic={"topicId": "ZiIvh65vQPOxTeW80lTaIA"})),
      {"error_code": 25, "member_count": 3, "generation": 4}, 1),
+    *((f"commit v{version}", line(e.OFFSET_COMMIT, version, {
+        "groupId": "g", field: 4, "memberId": "m-1", "groupInstanceId": None,
+        "topics": [{"name": "t", "partitions": [{"partitionIndex": p, "committedOffset": 7, "committedMetadata": ""} for p in (0, 1)]}],
+    }, commit([0, 22])),
+       {"error_code": 22, "member_count": 2, "generation": 4}, 1)
+      for field, version in (("generationId", 8), ("generationIdOrMemberEpoch", 9))),
     ("commit v0 without a member", line(e.OFFSET_COMMIT, 0, {"groupId": "g", "topics": []}, commit([0])), {"generation": None, "member_id": None}, 1),
     ("commit of a transaction", line(e.TXN_OFFSET_COMMIT, 3, {**MEMBER, "transactionalId": "t", "producerId": 0, "producerEpoch": 0, "topics": []}, commit([22])),
      {"kind": e.TXN_OFFSET_COMMIT, "error_code": 22, "generation": 4}, 1),

@@ -16,16 +16,11 @@ def test_settings_of_librdkafka_in_javas_words(tmp_path):
     )
     path.chmod(0o600)
     assert java_settings(path) == {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
+        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.jaas.config": 'org.apache.kafka.common.security.scram.ScramLoginModule required username="reader" password="a\\"b\\\\c";',
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": "/ca.pem",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": "CERTIFICATE",
-        "ssl.keystore.key": "KEY",
-        "ssl.key.password": "k",
-    }
+        "ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem", "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "CERTIFICATE", "ssl.keystore.key": "KEY", "ssl.key.password": "k",
+    }  # fmt: skip
     path.write_text("sasl.mechanisms=GSSAPI\nsasl.username=u\n")
     with pytest.raises(UserError, match="known are PLAIN"):
         java_settings(path)

@@ -46,19 +46,9 @@ def test_a_line_keeps_its_log_its_position_and_its_time():
     at = row.pop("at")
     assert at.timestamp() * MS == 1_795_240_800_123
     assert row == {
-        "cluster": "c",
-        "broker": "b",
-        "record": "line",
-        "origin": "server@1",
-        "position": 7,
-        "text": "text",
-        "fault": "NO_TIME",
-        "lines": 1,
-        "context": "orders",
-        "repeated": None,
-        "around": None,
-        "place": 2 << PLACE_BITS,
-    }
+        "cluster": "c", "broker": "b", "record": "line", "origin": "server@1", "position": 7, "text": "text",
+        "fault": "NO_TIME", "lines": 1, "context": "orders", "repeated": None, "around": None, "place": 2 << PLACE_BITS,
+    }  # fmt: skip
 
 
 def test_a_line_without_a_time_has_none():
@@ -127,19 +117,9 @@ def test_what_no_shipper_wrote_is_a_line_with_a_fault_under_the_topics_name(head
     unknown, known = rows((headers, b"text"), (LINE, b"text"))
     assert unknown.pop("fault").startswith(f"NOT_SHIPPED: {problem}")
     assert unknown == {
-        "cluster": "",
-        "broker": "",
-        "record": "line",
-        "origin": "logs-2",
-        "position": 0,
-        "at": None,
-        "text": "text",
-        "lines": 1,
-        "context": None,
-        "repeated": None,
-        "around": None,
-        "place": 2 << PLACE_BITS,
-    }
+        "cluster": "", "broker": "", "record": "line", "origin": "logs-2", "position": 0, "at": None, "text": "text",
+        "lines": 1, "context": None, "repeated": None, "around": None, "place": 2 << PLACE_BITS,
+    }  # fmt: skip
     assert (known["cluster"], known["position"], known["fault"]) == ("c", 7, None)
 
 

@@ -10,41 +10,18 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from coordinator_model.errors import Error
+from coordinator_model.specification import requests
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import ExceptionThrown, MemberAdded, StaticMemberReplaced
 from coordinator_model.specification.group import ClassicGroup
-from coordinator_model.specification.requests import (
-    DeleteGroup,
-    Heartbeat,
-    JoinAnswer,
-    JoinGroup,
-    LeaveGroup,
-    LeavingMember,
-    OffsetCommit,
-    SyncGroup,
-)
 from coordinator_model.specification.timers import INITIAL_DELAY_KEY, JOIN_KEY, SESSION, SYNC_KEY
 from coordinator_model.states import State
 from tests.specification.choices import chosen
 
 RELEASES = (
-    "0.9.0.1",
-    "0.10.0.1",
-    "0.10.2.2",
-    "0.11.0.3",
-    "1.0.2",
-    "2.0.1",
-    "2.1.1",
-    "2.2.2",
-    "2.3.1",
-    "2.4.1",
-    "2.5.1",
-    "2.6.3",
-    "2.8.2",
-    "3.2.3",
-    "3.9.1",
-    "4.2.0",
-)
+    "0.9.0.1", "0.10.0.1", "0.10.2.2", "0.11.0.3", "1.0.2", "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3",
+    "2.8.2", "3.2.3", "3.9.1", "4.2.0",
+)  # fmt: skip
 
 PROTOCOLS = (
     (("range", b"v1"),),
@@ -126,7 +103,7 @@ class Player:
                 self.ids.append(effect.member_id)
         for reply in outcome.replies:
             answer = reply.answer
-            if isinstance(answer, JoinAnswer) and answer.error is Error.MEMBER_ID_REQUIRED:
+            if isinstance(answer, requests.JoinAnswer) and answer.error is Error.MEMBER_ID_REQUIRED:
                 self.ids.append(answer.member_id)
 
     def request(self, step):  # noqa: PLR0911
@@ -136,38 +113,32 @@ class Player:
         if step.api == "next" and self.members:
             return self.next_request(self.members[step.who % len(self.members)])
         if step.api in ("join", "next"):
-            return JoinGroup(
-                member_id,
-                step.session_ms,
-                step.rebalance_ms,
-                "consumer",
-                PROTOCOLS[step.protocols],
-                instance,
-                step.api_version,
-                fresh_member_id=f"{instance or 'c'}-{self.asked}",
-            )
+            return requests.JoinGroup(
+                member_id, step.session_ms, step.rebalance_ms, "consumer", PROTOCOLS[step.protocols], instance,
+                step.api_version, fresh_member_id=f"{instance or 'c'}-{self.asked}",
+            )  # fmt: skip
         if step.api == "sync":
             assignments = tuple((member_id, b"p%d" % step.protocols) for member_id in self.ids[-3:])
-            return SyncGroup(member_id, generation, assignments, instance)
+            return requests.SyncGroup(member_id, generation, assignments, instance)
         if step.api == "heartbeat":
-            return Heartbeat(member_id, generation, instance)
+            return requests.Heartbeat(member_id, generation, instance)
         if step.api == "leave":
-            entries = (LeavingMember(member_id, instance), LeavingMember(self.ids[-1] if self.ids else "x", None))
-            return LeaveGroup(entries[: 1 + step.protocols % 2 if self.group.version.batched_leave else 1])
+            entries = (requests.LeavingMember(member_id, instance), requests.LeavingMember(self.ids[-1] if self.ids else "x", None))
+            return requests.LeaveGroup(entries[: 1 + step.protocols % 2 if self.group.version.batched_leave else 1])
         if step.api == "commit":
-            return OffsetCommit(member_id, generation if step.protocols else -1, instance, step.api_version)
-        return DeleteGroup()
+            return requests.OffsetCommit(member_id, generation if step.protocols else -1, instance, step.api_version)
+        return requests.DeleteGroup()
 
     def next_request(self, member):
         """What this member sends if it behaves well."""
         member_id, instance = member.member_id, member.instance_id
         if self.state is State.PREPARING_REBALANCE:
             timeouts = (member.session_timeout_ms, member.rebalance_timeout_ms)
-            return JoinGroup(member_id, *timeouts, "consumer", member.protocols, instance)
+            return requests.JoinGroup(member_id, *timeouts, "consumer", member.protocols, instance)
         if self.state is State.COMPLETING_REBALANCE:
             assigned = tuple((other.member_id, other.member_id.encode()) for other in self.members)
-            return SyncGroup(member_id, self.generation, assigned if member_id == self.leader else (), instance)
-        return Heartbeat(member_id, self.generation, instance)
+            return requests.SyncGroup(member_id, self.generation, assigned if member_id == self.leader else (), instance)
+        return requests.Heartbeat(member_id, self.generation, instance)
 
     def step(self, step):
         self.now_ms += step.wait_ms

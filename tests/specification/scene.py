@@ -1,7 +1,6 @@
 """Transcripts inside tests: the language of transcripts/ (see test_transcripts.py), on any release, checked where it matters.
 
-    group = settled("3.9.1", "A", "B")
-    group.play('''
+    settled("3.9.1", "A", "B").play('''
         > 2000 B leave
           2000 group: B-1 removed: leave
           2000 group: Stable -> PreparingRebalance, generation 2: leave (B-1)
@@ -106,7 +105,7 @@ class Scene(Story):
         return [moves[0].from_state.value, *(move.to_state.value for move in moves)] if moves else []
 
     def play(self, text):
-        """Run commands, and compare what is written below them."""
+        """Run commands, and compare what is written below them; the scene, for what comes next."""
         command, told = None, []
         for line in [*text.splitlines(), "> "]:
             words = " ".join(line.split())
@@ -118,6 +117,7 @@ class Scene(Story):
             if command:
                 self._check(command, told)
             command, told = words[1:].strip(), []
+        return self
 
     def _check(self, command, told):
         happened = [" ".join(line.split()) for line in self.tell(command)]
@@ -158,17 +158,18 @@ def _with(request, fields):
     return request._replace(**fields)
 
 
-def settled(release, *names, **settings):
-    """A Stable group of `names`, one generation each, led by the first.
+def settled(release, *clients, **settings):
+    """A Stable group of `clients`, one generation each, led by the first. With a name may come options: "A session=30000".
 
     Nobody is heard of after 1000, so that sessions, unless a test says otherwise, end at 11000.
     """
     scene = Scene(release, **settings)
-    for number, name in enumerate(names):
-        present = names[: number + 1]
-        for member in (name, *names[:number]):
-            scene.play(f"> {10 * number} {member} join")
-        for member in present:
+    names = [client.split()[0] for client in clients]
+    for number, client in enumerate(clients):
+        for member in (client, *names[:number]):
+            name, _, options = member.partition(" ")
+            scene.play(f"> {10 * number} {name} join {options}")
+        for member in names[: number + 1]:
             scene.play(f"> {10 * number + 5} {member} sync")
     for name in names:
         scene.play(f"> 1000 {name} heartbeat")

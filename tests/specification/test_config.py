@@ -8,99 +8,44 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig, HashMapKind, KafkaVersion
 from coordinator_model.specification.releases import is_known, is_newer
 
-SINCE = {
-    "empty_state": "0.10.1",
-    "initial_rebalance_delay": "0.11.0",
-    "join_errors_with_generation_minus_one": "2.2",
-    "dead_is_coordinator_not_available": "2.3",
-    "answers_exceptions": "4.0",
-    "group_id_checked_by_every_api": "2.0",
-    "loading_checked_before_ownership": "2.0",
-    "session_bounds_checked_first": "4.0",
-    "member_id_required": "2.2",
-    "size_limit": "2.2",
-    "size_limit_counts_rejoined": "2.6",
-    "empty_protocols_refused": "1.0",
-    "own_rebalance_timeout": "0.10.1",
-    "rejoin_stores_timeouts": "3.3",
-    "new_member_timeout": "2.1.1",
-    "static_members": "2.3",
-    "static_restart_is_stored": "2.5",
-    "leader_restart_skips_assignment": "3.2",
-    "unknown_instance_checked_first": "3.0",
-    "dropped_member_session_closed": "1.0",
-    "one_session_timer_per_member": "2.1.1",
-    "expiry_ends_initial_delay": "4.0",
-    "pending_sync_timer": "2.8",
-    "protocol_type_on_the_wire": "2.5",
-    "heartbeat_while_completing_is_ok": "2.6",
-    "batched_leave": "2.4",
-    "leave_answers_parked_join": "2.1",
-    "commit_restarts_session": "0.10.0",
-    "delete_groups": "1.1",
-    "created_group_is_written": "4.0",
-    "stored_empty_group_keeps_protocol_type": "1.1",
-    "offsets_expire_with_group": "2.1",
-    "commit_creates_group": "0.10.1",
-    "cleanup_per_partition": "4.0",
-    "assignment_interval": "4.3",
-    "assignment_epochs": "4.3",
-    "shrink_moves_previous_epoch": "4.3",
-    "deleted_topics_lose_offsets": "4.3",
-    "classic_members_follow_target": "4.3",
-    "stale_target_downgrades_to_rebalance": "4.3",
-    "malformed_subscription_is_inconsistent": "4.4",
-    "last_removal_moves_target": "4.4",
-    "preferred_assignor_bumps": "4.4",
-    "changed_instance_frees_old": "4.4",
-    "known_instance_fits_full_group": "4.4",
-    "replacement_keeps_share": "4.4",
-}
-UNTIL = {
-    "refusal_echoes_member_id": "4.0",
-    "replaced_member_stays_new": "4.0",
-    "failed_replacement_keeps_protocols": "4.0",
-    "extension_needs_generation_zero": "4.0",
-    "sync_in_stable_restarts_session": "4.0",
-    "parked_sync_restarts_session": "0.10.1",
-    "heartbeat_needs_stable": "0.10.1",
-    "leave_entry_by_entry": "4.0",
-    "commit_while_completing_refused_first": "2.3",
-}
-BEFORE = {
-    "0.10.0": "0.9.0.1",
-    "0.10.1": "0.10.0.1",
-    "0.11.0": "0.10.2.2",
-    "1.0": "0.11.0.3",
-    "1.1": "1.0.2",
-    "2.0": "1.1.1",
-    "2.1": "2.0.1",
-    "2.1.1": "2.1.0",
-    "2.2": "2.1.1",
-    "2.3": "2.2.2",
-    "2.4": "2.3.1",
-    "2.5": "2.4.1",
-    "2.6": "2.5.1",
-    "2.8": "2.7.2",
-    "3.0": "2.8.2",
-    "3.2": "3.1.2",
-    "3.3": "3.2.3",
-    "4.0": "3.9.1",
-    "4.3": "4.2.2",
-    "4.4": "4.3.1",
-}
+# A release, the last one before it, and the switches that come (+) and go (-) with it.
+CHANGES = """
+0.10.0 0.9.0.1  +commit_restarts_session
+0.10.1 0.10.0.1 +empty_state +own_rebalance_timeout +commit_creates_group -parked_sync_restarts_session -heartbeat_needs_stable
+0.11.0 0.10.2.2 +initial_rebalance_delay
+1.0    0.11.0.3 +empty_protocols_refused +dropped_member_session_closed
+1.1    1.0.2    +delete_groups +stored_empty_group_keeps_protocol_type
+2.0    1.1.1    +group_id_checked_by_every_api +loading_checked_before_ownership
+2.1    2.0.1    +leave_answers_parked_join +offsets_expire_with_group
+2.1.1  2.1.0    +new_member_timeout +one_session_timer_per_member
+2.2    2.1.1    +join_errors_with_generation_minus_one +member_id_required +size_limit
+2.3    2.2.2    +dead_is_coordinator_not_available +static_members -commit_while_completing_refused_first
+2.4    2.3.1    +batched_leave
+2.5    2.4.1    +static_restart_is_stored +protocol_type_on_the_wire
+2.6    2.5.1    +size_limit_counts_rejoined +heartbeat_while_completing_is_ok
+2.8    2.7.2    +pending_sync_timer
+3.0    2.8.2    +unknown_instance_checked_first
+3.2    3.1.2    +leader_restart_skips_assignment
+3.3    3.2.3    +rejoin_stores_timeouts
+4.0    3.9.1    +answers_exceptions +session_bounds_checked_first +expiry_ends_initial_delay +created_group_is_written
+4.0    3.9.1    +cleanup_per_partition -refusal_echoes_member_id -replaced_member_stays_new -failed_replacement_keeps_protocols
+4.0    3.9.1    -extension_needs_generation_zero -sync_in_stable_restarts_session -leave_entry_by_entry
+4.3    4.2.2    +assignment_interval +assignment_epochs +shrink_moves_previous_epoch +deleted_topics_lose_offsets
+4.3    4.2.2    +classic_members_follow_target +stale_target_downgrades_to_rebalance
+4.4    4.3.1    +malformed_subscription_is_inconsistent +last_removal_moves_target +preferred_assignor_bumps
+4.4    4.3.1    +changed_instance_frees_old +known_instance_fits_full_group +replacement_keeps_share
+"""
+SWITCHES = [
+    (switch[1:], switch[0] == "+", before, release)
+    for release, before, *switches in map(str.split, CHANGES.strip().splitlines())
+    for switch in switches
+]
 
 
-@pytest.mark.parametrize(("switch", "release"), SINCE.items())
-def test_a_switch_comes_with_its_release(switch, release):
-    assert getattr(KafkaVersion.of(release), switch) is True
-    assert getattr(KafkaVersion.of(BEFORE[release]), switch) is False
-
-
-@pytest.mark.parametrize(("switch", "release"), UNTIL.items())
-def test_a_switch_goes_with_its_release(switch, release):
-    assert getattr(KafkaVersion.of(release), switch) is False
-    assert getattr(KafkaVersion.of(BEFORE[release]), switch) is True
+@pytest.mark.parametrize(("switch", "comes", "before", "release"), SWITCHES)
+def test_a_switch_comes_or_goes_with_its_release(switch, comes, before, release):
+    assert getattr(KafkaVersion.of(release), switch) is comes
+    assert getattr(KafkaVersion.of(before), switch) is (not comes)
 
 
 def test_a_refused_join_evaluates_the_join_phase_in_the_last_scala_coordinators():
@@ -118,7 +63,7 @@ def test_a_patch_refuses_classic_members_where_migration_is_disabled():
 
 def test_every_boolean_switch_is_covered():
     names = {field.name for field in fields(KafkaVersion) if field.type == "bool"}
-    assert names == SINCE.keys() | UNTIL.keys() | {"refused_join_evaluates_join_phase", "disabled_migration_refuses_classic"}
+    assert names == {switch for switch, *_ in SWITCHES} | {"refused_join_evaluates_join_phase", "disabled_migration_refuses_classic"}
 
 
 def test_the_other_switches():

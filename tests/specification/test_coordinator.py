@@ -8,34 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.errors import Error
+from coordinator_model.specification import requests
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.effects import ExceptionThrown, Transition
-from coordinator_model.specification.requests import (
-    CommitAnswer,
-    DeleteAnswer,
-    DeleteGroup,
-    Heartbeat,
-    HeartbeatAnswer,
-    JoinGroup,
-    LeaveGroup,
-    LeavingMember,
-    OffsetCommit,
-    Reply,
-    SyncGroup,
-)
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from tests.specification.play import RELEASES, Player, check_books, check_timers, steps
 from tests.specification.small_groups import errors, new_coordinator
 
-JOIN = JoinGroup("", 10_000, 30_000, "consumer", (("range", b"a"),), api_version=1)
+JOIN = requests.JoinGroup("", 10_000, 30_000, "consumer", (("range", b"a"),), api_version=1)
 
 
 def stable(coordinator, group_id, member_id, now_ms):
     coordinator.handle(group_id, JOIN._replace(fresh_member_id=member_id), now_ms, f"join {member_id}")
     generation = coordinator.groups[group_id].generation
-    coordinator.handle(group_id, SyncGroup(member_id, generation, ((member_id, b"P"),)), now_ms, f"sync {member_id}")
+    coordinator.handle(group_id, requests.SyncGroup(member_id, generation, ((member_id, b"P"),)), now_ms, f"sync {member_id}")
 
 
 def test_groups_live_beside_each_other_and_time_passes_in_all():
@@ -59,13 +47,13 @@ def test_a_partition_that_is_moved_takes_its_groups_along_and_no_others():
     partition = coordinator.partition("orders")
     assert partition != coordinator.partition("payments")
     coordinator.unload(partition, 1_000)
-    assert errors(coordinator.handle("orders", Heartbeat("a", 1), 1_001, 1)) == {1: "NOT_COORDINATOR"}
-    assert errors(coordinator.handle("payments", Heartbeat("b", 1), 1_001, 2)) == {2: "NONE"}
+    assert errors(coordinator.handle("orders", requests.Heartbeat("a", 1), 1_001, 1)) == {1: "NOT_COORDINATOR"}
+    assert errors(coordinator.handle("payments", requests.Heartbeat("b", 1), 1_001, 2)) == {2: "NONE"}
     coordinator.load_begin(partition, 2_000)
-    assert errors(coordinator.handle("orders", OffsetCommit("a", 1), 2_001, 3)) == {3: "COORDINATOR_LOAD_IN_PROGRESS"}
-    assert errors(coordinator.handle("orders", DeleteGroup(), 2_001, 4)) == {4: "COORDINATOR_LOAD_IN_PROGRESS"}
+    assert errors(coordinator.handle("orders", requests.OffsetCommit("a", 1), 2_001, 3)) == {3: "COORDINATOR_LOAD_IN_PROGRESS"}
+    assert errors(coordinator.handle("orders", requests.DeleteGroup(), 2_001, 4)) == {4: "COORDINATOR_LOAD_IN_PROGRESS"}
     coordinator.load(partition, 3_000)
-    assert errors(coordinator.handle("orders", Heartbeat("a", 1), 3_001, 5)) == {5: "NONE"}
+    assert errors(coordinator.handle("orders", requests.Heartbeat("a", 1), 3_001, 5)) == {5: "NONE"}
 
 
 def test_loading_a_partition_again_leaves_its_groups_as_they_are():
@@ -80,32 +68,32 @@ def test_loading_a_partition_again_leaves_its_groups_as_they_are():
 def test_the_empty_group_id(release):
     coordinator = new_coordinator(release)
     assert errors(coordinator.handle("", JOIN, 0, 1)) == {1: "INVALID_GROUP_ID"}
-    assert errors(coordinator.handle("", Heartbeat("a", 1), 0, 2)) == {2: "INVALID_GROUP_ID"}
-    assert errors(coordinator.handle("", OffsetCommit("", -1), 0, 3)) == {3: "NONE"}
-    assert errors(coordinator.handle("", DeleteGroup(), 0, 4)) != {4: "INVALID_GROUP_ID"}
+    assert errors(coordinator.handle("", requests.Heartbeat("a", 1), 0, 2)) == {2: "INVALID_GROUP_ID"}
+    assert errors(coordinator.handle("", requests.OffsetCommit("", -1), 0, 3)) == {3: "NONE"}
+    assert errors(coordinator.handle("", requests.DeleteGroup(), 0, 4)) != {4: "INVALID_GROUP_ID"}
 
 
 def test_delete_groups_came_with_1_1():
     old, new = new_coordinator("1.0.2"), new_coordinator("1.1.1")
-    assert errors(old.handle("g", DeleteGroup(), 0, 1)) == {1: "UNSUPPORTED_VERSION"}
-    assert errors(new.handle("g", DeleteGroup(), 0, 1)) == {1: "GROUP_ID_NOT_FOUND"}
+    assert errors(old.handle("g", requests.DeleteGroup(), 0, 1)) == {1: "UNSUPPORTED_VERSION"}
+    assert errors(new.handle("g", requests.DeleteGroup(), 0, 1)) == {1: "GROUP_ID_NOT_FOUND"}
     stable(old, "g", "a", 0)
-    assert errors(old.handle("g", DeleteGroup(), 1, 2)) == {2: "UNSUPPORTED_VERSION"}
+    assert errors(old.handle("g", requests.DeleteGroup(), 1, 2)) == {2: "UNSUPPORTED_VERSION"}
 
 
 def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
     coordinator = new_coordinator("4.2.0")
     stable(coordinator, "g", "a", 0)
-    coordinator.handle("g", OffsetCommit("a", 1), 1, 1)
-    coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 2, 2)
+    coordinator.handle("g", requests.OffsetCommit("a", 1), 1, 1)
+    coordinator.handle("g", requests.LeaveGroup((requests.LeavingMember("a"),)), 2, 2)
     assert "g" in coordinator.log
     assert "g" in coordinator.offsets
-    failed = coordinator.handle("g", DeleteGroup(), 3, 3, append_error=Error.NOT_LEADER_OR_FOLLOWER)
+    failed = coordinator.handle("g", requests.DeleteGroup(), 3, 3, append_error=Error.NOT_LEADER_OR_FOLLOWER)
     assert errors(failed) == {3: "NOT_COORDINATOR"}
     assert coordinator.groups["g"].state is State.EMPTY
     assert "g" in coordinator.offsets
-    deleted = coordinator.handle("g", DeleteGroup(), 4, 4)
-    assert deleted.replies == [Reply(4, 4, DeleteAnswer(Error.NONE))]
+    deleted = coordinator.handle("g", requests.DeleteGroup(), 4, 4)
+    assert deleted.replies == [requests.Reply(4, 4, requests.DeleteAnswer(Error.NONE))]
     assert [effect.trigger for _, effect in deleted.effects if isinstance(effect, Transition)] == [Trigger.DELETED]
     assert not coordinator.groups
     assert not coordinator.log
@@ -115,16 +103,16 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
 
 def test_a_failed_commit_leaves_no_offsets():
     coordinator = new_coordinator("3.9.1")
-    outcome = coordinator.handle("g", OffsetCommit("", -1), 0, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
-    assert outcome.replies == [Reply(1, 0, CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
+    outcome = coordinator.handle("g", requests.OffsetCommit("", -1), 0, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
+    assert outcome.replies == [requests.Reply(1, 0, requests.CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
     assert not coordinator.offsets
 
 
 @pytest.mark.claims("C06")
 def test_0_10_0_keeps_offsets_without_a_group():
     coordinator = new_coordinator("0.10.0.1")
-    assert errors(coordinator.handle("g", OffsetCommit("", -1), 5, 1)) == {1: "NONE"}
-    assert errors(coordinator.handle("g", OffsetCommit("", 3), 6, 2)) == {2: "ILLEGAL_GENERATION"}
+    assert errors(coordinator.handle("g", requests.OffsetCommit("", -1), 5, 1)) == {1: "NONE"}
+    assert errors(coordinator.handle("g", requests.OffsetCommit("", 3), 6, 2)) == {2: "ILLEGAL_GENERATION"}
     assert coordinator.offsets == {"g": 5}
     assert not coordinator.groups
     partition = coordinator.partition("g")
@@ -133,24 +121,11 @@ def test_0_10_0_keeps_offsets_without_a_group():
     assert not coordinator.groups
 
 
-@pytest.mark.claims("C13")
-def test_offsets_of_a_group_at_work_never_expire_since_2_1():
-    week = 10_080 * 60_000
-    for release, kept in (("2.0.1", False), ("2.1.1", True)):
-        coordinator = new_coordinator(release, group_max_session_timeout_ms=3 * week)
-        join = JOIN._replace(session_timeout_ms=2 * week, fresh_member_id="a")
-        coordinator.handle("g", join, 0, 1)
-        coordinator.handle("g", SyncGroup("a", 1), 0, 2)
-        coordinator.handle("g", OffsetCommit("a", 1), 0, 3)
-        coordinator.advance(week + 600_000)
-        assert ("g" in coordinator.offsets) is kept
-
-
 def test_the_offsets_of_an_empty_group_expire_counted_from_when_it_became_empty():
     coordinator = new_coordinator("4.2.0", offsets_retention_minutes=20)
     stable(coordinator, "g", "a", 0)
-    coordinator.handle("g", OffsetCommit("a", 1), 0, 1)
-    coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 5_000, 2)
+    coordinator.handle("g", requests.OffsetCommit("a", 1), 0, 1)
+    coordinator.handle("g", requests.LeaveGroup((requests.LeavingMember("a"),)), 5_000, 2)
     coordinator.advance(1_200_000)
     assert "g" in coordinator.groups
     coordinator.advance(1_800_000)
@@ -196,16 +171,16 @@ def poisoned():
     stable(coordinator, "g", "a", 0)
     coordinator.handle("g", JOIN._replace(session_timeout_ms=20_000, fresh_member_id="b"), 10, 1)
     coordinator.handle("g", JOIN._replace(member_id="a"), 20, 2)
-    coordinator.handle("g", SyncGroup("a", 2, (("a", b"P"),)), 30, 3)
-    coordinator.handle("g", SyncGroup("b", 2), 40, 4)
-    coordinator.handle("g", Heartbeat("a", 2), 3_000, 5)
+    coordinator.handle("g", requests.SyncGroup("a", 2, (("a", b"P"),)), 30, 3)
+    coordinator.handle("g", requests.SyncGroup("b", 2), 40, 4)
+    coordinator.handle("g", requests.Heartbeat("a", 2), 3_000, 5)
     coordinator.handle("g", JOIN._replace(member_id="a"), 5_000, 6)
     assert coordinator.groups["g"].state is State.PREPARING_REBALANCE
     coordinator.unload(partition, 6_000)
     coordinator.load(partition, 6_100)
     for now_ms in (9_000, 12_000, 15_000, 18_000):
         for member_id in ("a", "b"):
-            coordinator.handle("g", Heartbeat(member_id, 2), now_ms, 7)
+            coordinator.handle("g", requests.Heartbeat(member_id, 2), now_ms, 7)
     coordinator.handle("g", JOIN._replace(member_id="a"), 20_000, "parked")
     assert coordinator.groups["g"].orphans == [(20_040, 25_000)]
     return coordinator, partition
@@ -214,7 +189,7 @@ def poisoned():
 @pytest.mark.claims("A29")
 def test_the_orphan_spoils_a_leave_whose_effect_stays():
     coordinator, _ = poisoned()
-    outcome = coordinator.handle("g", LeaveGroup((LeavingMember("b"),)), 21_000, "leave")
+    outcome = coordinator.handle("g", requests.LeaveGroup((requests.LeavingMember("b"),)), 21_000, "leave")
     assert errors(outcome) == {"leave": "UNKNOWN_SERVER_ERROR"}
     group = coordinator.groups["g"]
     assert list(group.members) == ["a"]
@@ -225,14 +200,14 @@ def test_the_orphan_spoils_a_leave_whose_effect_stays():
 @pytest.mark.parametrize("left_ms", [20_040, 24_999])
 def test_the_orphan_is_met_at_both_ends_of_its_time(left_ms):
     coordinator, _ = poisoned()
-    outcome = coordinator.handle("g", LeaveGroup((LeavingMember("b"),)), left_ms, "leave")
+    outcome = coordinator.handle("g", requests.LeaveGroup((requests.LeavingMember("b"),)), left_ms, "leave")
     assert errors(outcome) == {"leave": "UNKNOWN_SERVER_ERROR"}
 
 
 @pytest.mark.parametrize("left_ms", [20_039, 25_000])
 def test_the_orphan_does_nothing_outside_its_time(left_ms):
     coordinator, _ = poisoned()
-    outcome = coordinator.handle("g", LeaveGroup((LeavingMember("b"),)), left_ms, "leave")
+    outcome = coordinator.handle("g", requests.LeaveGroup((requests.LeavingMember("b"),)), left_ms, "leave")
     assert errors(outcome) == {"leave": "NONE", "parked": "NONE"}
 
 
@@ -243,18 +218,18 @@ def test_the_orphan_stops_an_unloading_half_way():
     assert errors(outcome) == {"parked": "NOT_COORDINATOR"}
     coordinator.load(partition, 23_000)
     assert coordinator.groups["g"].state is State.DEAD
-    assert errors(coordinator.handle("g", Heartbeat("a", 2), 23_001, 1)) == {1: "UNKNOWN_MEMBER_ID"}
+    assert errors(coordinator.handle("g", requests.Heartbeat("a", 2), 23_001, 1)) == {1: "UNKNOWN_MEMBER_ID"}
     assert errors(coordinator.handle("g", JOIN._replace(fresh_member_id="d"), 23_002, 2)) == {2: "UNKNOWN_MEMBER_ID"}
     coordinator.unload(partition, 24_000)
     assert coordinator.groups["g"].state is State.DEAD
 
 
-@pytest.mark.parametrize(("request_", "where"), [(LeaveGroup((LeavingMember("b"),)), "request"), (None, "timer")])
+@pytest.mark.parametrize(("request_", "where"), [(requests.LeaveGroup((requests.LeavingMember("b"),)), "request"), (None, "timer")])
 def test_the_orphan_throws_once(request_, where):
     player = Player(CoordinatorConfig.of("0.10.0.1"))
     group = player.group
     group.handle(JOIN._replace(fresh_member_id="a"), 0, 1)
-    group.handle(SyncGroup("a", 1), 0, 2)
+    group.handle(requests.SyncGroup("a", 1), 0, 2)
     group.handle(JOIN._replace(fresh_member_id="b", session_timeout_ms=60_000), 10, 3)
     group.orphans.append((0, 1_000_000))
     outcome = group.handle(request_, 20, 4) if request_ else group.advance(11_000)
@@ -323,10 +298,3 @@ def test_a_coordinator_answers_everything(release, script, moves):
     assert not any(group.awaiting_join or group.awaiting_sync for group in coordinator.groups.values())
     coordinator.advance(player.now_ms + 3_000_000)
     assert all(not group.members for group in coordinator.groups.values())
-
-
-@pytest.mark.claims("A16")
-def test_a_heartbeat_while_loading_is_believed():
-    coordinator = new_coordinator("3.9.1")
-    coordinator.load_begin(coordinator.partition("g"), 0)
-    assert coordinator.handle("g", Heartbeat("a", 1), 1, 1).replies == [Reply(1, 1, HeartbeatAnswer(Error.NONE))]

@@ -17,23 +17,23 @@ def triggers_of(outcome):
     return [effect.trigger for _, effect in outcome.effects if isinstance(effect, Transition)]
 
 
-def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
-    coordinator = new_coordinator("4.2.0")
+def too_large_for_its_new_coordinator(release):
+    """A coordinator, and what happened when it began to take one member a group: this one has a and b."""
+    coordinator = new_coordinator(release)
     for member_id in "ab":
         coordinator.handle("g", JOIN._replace(fresh_member_id=member_id), 0, member_id)
     coordinator.handle("g", JOIN._replace(member_id="a"), 0, "a again")
     coordinator.handle("g", SyncGroup("a", 2), 0, "sync")
-    outcome = coordinator.restart(replace(coordinator.config, group_max_size=1), 10)
+    return coordinator, coordinator.restart(replace(coordinator.config, group_max_size=1), 10)
+
+
+def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
+    _, outcome = too_large_for_its_new_coordinator("4.2.0")
     assert triggers_of(outcome) == [Trigger.UNLOADED, Trigger.OVER_CAPACITY_AFTER_LOAD]
 
 
 def test_before_2_6_a_stranger_to_a_group_that_is_too_large_is_told_that_it_is_one():
-    coordinator = new_coordinator("2.5.1")
-    for member_id in "ab":
-        coordinator.handle("g", JOIN._replace(fresh_member_id=member_id), 0, member_id)
-    coordinator.handle("g", JOIN._replace(member_id="a"), 0, "a again")
-    coordinator.handle("g", SyncGroup("a", 2), 0, "sync")
-    coordinator.restart(replace(coordinator.config, group_max_size=1), 10)
+    coordinator, _ = too_large_for_its_new_coordinator("2.5.1")
     asked = {who: coordinator.handle("g", JOIN._replace(member_id=who), 20, who) for who in ("x", "a", "b")}
     assert [errors(outcome).get(who) for who, outcome in asked.items()] == ["UNKNOWN_MEMBER_ID", "GROUP_MAX_SIZE_REACHED", "NONE"]
 

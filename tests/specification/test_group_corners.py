@@ -3,22 +3,13 @@
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification import requests
 from coordinator_model.specification.codec import encode
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import GroupWritten, MemberRemoved, RemovalCause, Transition
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.hash_maps import MapOrder
 from coordinator_model.specification.loading import load_group
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    HeartbeatAnswer,
-    JoinGroup,
-    LeaveGroup,
-    LeavingMember,
-    OffsetCommit,
-    Reply,
-    SyncGroup,
-)
 from coordinator_model.specification.timers import Timers
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
@@ -37,8 +28,8 @@ from tests.specification.small_groups import (
 
 
 def test_who_does_not_say_speaks_a_recent_version():
-    assert JoinGroup("", 1, 1, "consumer", ()).api_version == 9
-    assert OffsetCommit("", -1).api_version == 8
+    assert requests.JoinGroup("", 1, 1, "consumer", ()).api_version == 9
+    assert requests.OffsetCommit("", -1).api_version == 8
 
 
 # JoinGroup.
@@ -96,7 +87,7 @@ def test_a_static_restart_that_cannot_be_written_starts_the_session_of_the_old_i
 def test_an_id_that_was_never_used_leaves_as_what_it_was():
     group = new_group("4.2.0")
     group.handle(WITH_SECOND_QUESTION._replace(fresh_member_id="a"), 0, "a")
-    outcome = group.handle(LeaveGroup((LeavingMember("a"),)), 5, "leave")
+    outcome = group.handle(requests.LeaveGroup((requests.LeavingMember("a"),)), 5, "leave")
     assert of_kind(outcome, MemberRemoved) == [MemberRemoved(5, "a", True, RemovalCause.LEAVE)]
 
 
@@ -104,7 +95,7 @@ def test_a_group_whose_members_left_during_the_initial_delay_accepts_any_protoco
     # Kafka counts: of no members, none supports it, which is all of them.
     group = new_group("4.2.0", group_initial_rebalance_delay_ms=3_000)
     group.handle(JOIN._replace(fresh_member_id="a"), 0, "a")
-    group.handle(LeaveGroup((LeavingMember("a"),)), 1_000, "leave")
+    group.handle(requests.LeaveGroup((requests.LeavingMember("a"),)), 1_000, "leave")
     assert (group.state, group.members) == (State.PREPARING_REBALANCE, {})
     group.handle(JOIN._replace(protocols=(RR,), fresh_member_id="b"), 2_000, "b")
     group.advance(6_000)
@@ -136,7 +127,7 @@ def test_a_member_that_came_when_the_delay_could_not_be_extended_extends_the_nex
     group.handle(short._replace(fresh_member_id="a"), 0, "a")
     group.handle(short._replace(fresh_member_id="b"), 1_000, "b")
     assert errors(group.advance(3_000)) == {"a": "NONE", "b": "NONE"}
-    group.handle(LeaveGroup((LeavingMember("a"), LeavingMember("b"))), 4_000, "leave")
+    group.handle(requests.LeaveGroup((requests.LeavingMember("a"), requests.LeavingMember("b"))), 4_000, "leave")
     assert group.state is State.EMPTY
     group.handle(JOIN._replace(fresh_member_id="c"), 10_000, "c")
     assert errors(group.advance(13_000)) == {}
@@ -145,7 +136,7 @@ def test_a_member_that_came_when_the_delay_could_not_be_extended_extends_the_nex
 
 def test_before_0_10_1_a_group_died_of_its_last_member():
     group = stable("0.10.0.1")
-    outcome = group.handle(LeaveGroup((LeavingMember("a"),)), 5, "leave")
+    outcome = group.handle(requests.LeaveGroup((requests.LeavingMember("a"),)), 5, "leave")
     triggers = [(effect.trigger, effect.to_state) for effect in of_kind(outcome, Transition)]
     assert triggers == [(Trigger.LEAVE, State.PREPARING_REBALANCE), (Trigger.LAST_MEMBER_GONE, State.DEAD)]
 
@@ -163,21 +154,21 @@ def test_an_id_that_was_never_used_expires_as_what_it_was():
 def test_who_leaves_takes_all_session_timers_along():
     group = two_members("0.10.2.2")
     for _ in range(3):
-        group.handle(Heartbeat("a", 2), 100, "heartbeat")
+        group.handle(requests.Heartbeat("a", 2), 100, "heartbeat")
     assert len(group.open_sessions["a"]) == 3
-    group.handle(LeaveGroup((LeavingMember("a"),)), 200, "leave")
+    group.handle(requests.LeaveGroup((requests.LeavingMember("a"),)), 200, "leave")
     assert "a" not in group.open_sessions
     assert "a" not in group.session_ends
     group.handle(JOIN._replace(member_id="b", session_timeout_ms=60_000), 300, "rejoin b")
-    group.handle(SyncGroup("b", 3), 300, "sync b")
+    group.handle(requests.SyncGroup("b", 3), 300, "sync b")
     assert group.advance(20_000).effects == []
 
 
 def test_several_heartbeats_in_one_millisecond_are_closed_by_the_next():
     group = two_members("0.10.2.2")
     for _ in range(3):
-        group.handle(Heartbeat("a", 2), 100, "heartbeat")
-    group.handle(Heartbeat("a", 2), 101, "heartbeat")
+        group.handle(requests.Heartbeat("a", 2), 100, "heartbeat")
+    group.handle(requests.Heartbeat("a", 2), 101, "heartbeat")
     assert len(group.open_sessions["a"]) == 1
     assert group.advance(10_100).effects == []
     assert of_kind(group.advance(10_101), MemberRemoved) == [MemberRemoved(10_101, "a", False, RemovalCause.SESSION_EXPIRED)]
@@ -190,7 +181,7 @@ def test_what_a_timer_writes_succeeds_whatever_failed_before():
     stored = stable("4.2.0").stored()
     untouched = load_group("g", CoordinatorConfig.of("4.2.0"), stored, 0)
     after_a_failure = stable("4.2.0")
-    failed = after_a_failure.handle(OffsetCommit("a", 1), 0, "commit", append_error=Error.NOT_LEADER_OR_FOLLOWER)
+    failed = after_a_failure.handle(requests.OffsetCommit("a", 1), 0, "commit", append_error=Error.NOT_LEADER_OR_FOLLOWER)
     assert errors(failed) == {"commit": "NOT_COORDINATOR"}
     for group in (untouched, after_a_failure):
         (written,) = of_kind(group.advance(10_000), GroupWritten)
@@ -207,7 +198,9 @@ def test_a_group_that_nobody_asks_follows_the_clock():
     group = new_group("4.2.0")
     group.advance(5_000)
     assert group.now_ms == 5_000
-    assert group.handle(Heartbeat("a", 1), 4_000).replies == [Reply(0, 5_000, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))]
+    assert group.handle(requests.Heartbeat("a", 1), 4_000).replies == [
+        requests.Reply(0, 5_000, requests.HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))
+    ]
 
 
 def test_nothing_is_left_in_a_dead_group_that_could_still_happen():
@@ -228,7 +221,7 @@ def test_a_copy_shares_nothing_that_changes(release):
     stored, sessions = encode(group), {member_id: list(numbers) for member_id, numbers in group.open_sessions.items()}
     copied.handle(JOIN._replace(instance_id="i", fresh_member_id="c"), 100, "c")
     copied.handle(WITH_SECOND_QUESTION._replace(fresh_member_id="d"), 100, "d")
-    copied.handle(Heartbeat("a", 2), 100, "heartbeat")
+    copied.handle(requests.Heartbeat("a", 2), 100, "heartbeat")
     copied.advance(200_000)
     assert encode(copied) != stored
     assert (encode(group), group.open_sessions) == (stored, sessions)

@@ -4,25 +4,13 @@ import itertools
 
 import pytest
 
+from coordinator_model.specification import hash_maps
 from coordinator_model.specification.config import HashMapKind
 from coordinator_model.specification.consumer.topics import TopicId
-from coordinator_model.specification.hash_maps import (
-    JavaHashMap,
-    MapOrder,
-    TimelineHashMap,
-    _improve_immutable,
-    capacity_of_copy,
-    first_of_most,
-    hash_set,
-    hash_set_of,
-    java_hash,
-    string_hash,
-    table_size_for,
-)
 
 
 def inserted(kind, keys):
-    order = MapOrder(kind)
+    order = hash_maps.MapOrder(kind)
     for size, key in enumerate(keys, start=1):
         order.added(key, size)
     return order
@@ -63,14 +51,14 @@ def test_every_key_once_and_never_a_smaller_map(kind):
 
 def test_java_keeps_insertion_order_within_a_bucket():
     # "Aa" and "BB" have the same String.hashCode, the best-known collision of Java.
-    assert string_hash("Aa") == string_hash("BB") == 2112
-    assert MapOrder(HashMapKind.JAVA).keys(["Aa", "BB"]) == ["Aa", "BB"]
-    assert MapOrder(HashMapKind.JAVA).keys(["BB", "Aa"]) == ["BB", "Aa"]
+    assert hash_maps.string_hash("Aa") == hash_maps.string_hash("BB") == 2112
+    assert hash_maps.MapOrder(HashMapKind.JAVA).keys(["Aa", "BB"]) == ["Aa", "BB"]
+    assert hash_maps.MapOrder(HashMapKind.JAVA).keys(["BB", "Aa"]) == ["BB", "Aa"]
 
 
 def test_java_buckets_ascend():
     # One-letter strings hash to their code: 'a' is 97, bucket 1; 'p' is 112, bucket 0.
-    assert MapOrder(HashMapKind.JAVA).keys(["b", "a", "p"]) == ["p", "a", "b"]
+    assert hash_maps.MapOrder(HashMapKind.JAVA).keys(["b", "a", "p"]) == ["p", "a", "b"]
 
 
 def test_scala_2_11_puts_the_newest_in_front_of_its_bucket():
@@ -79,15 +67,15 @@ def test_scala_2_11_puts_the_newest_in_front_of_its_bucket():
 
 def test_a_vote_that_is_not_tied_needs_no_order():
     for kind in HashMapKind:
-        assert first_of_most({"range": 1, "rr": 2}, kind) == "rr"
-        assert first_of_most({"range": 2, "rr": 1}, kind) == "range"
+        assert hash_maps.first_of_most({"range": 1, "rr": 2}, kind) == "rr"
+        assert hash_maps.first_of_most({"range": 2, "rr": 1}, kind) == "range"
 
 
 @pytest.mark.claims("B06")
 def test_a_tied_vote():
     # As in scripted010/vote_tie: 0.10 takes range, 3.9.1 rr.
-    assert first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_11) == "range"
-    assert first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_13) == "rr"
+    assert hash_maps.first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_11) == "range"
+    assert hash_maps.first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_13) == "rr"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +87,7 @@ def test_a_tied_vote():
 )
 def test_a_tie_of_many_in_java(names, first):
     """What a JVM's HashMap yields first."""
-    assert first_of_most(dict.fromkeys(names.split(), 1), HashMapKind.JAVA) == first
+    assert hash_maps.first_of_most(dict.fromkeys(names.split(), 1), HashMapKind.JAVA) == first
 
 
 def scala_improve(hash_code):
@@ -119,12 +107,12 @@ def scala_improve(hash_code):
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky", "", *KEYS])
 def test_immutable_maps_of_scala_2_13_mix_the_hash(name):
-    assert _improve_immutable(name) == scala_improve(string_hash(name)) % 2**32
+    assert hash_maps._improve_immutable(name) == scala_improve(hash_maps.string_hash(name)) % 2**32
 
 
 def digits(name):
     """The hash as an immutable map of Scala 2.13 reads it: five bits at a time, from the lowest."""
-    h = scala_improve(string_hash(name))
+    h = scala_improve(hash_maps.string_hash(name))
     return [h // 2**shift % 32 if shift < 30 else h % 2**32 // 2**30 for shift in range(0, 35, 5)]
 
 
@@ -134,51 +122,51 @@ ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", *KEYS)
 def test_a_tie_of_two():
     for names in itertools.permutations(ASSIGNORS, 2):
         votes = dict.fromkeys(names, 1)
-        assert first_of_most(votes, HashMapKind.SCALA_2_13) == min(names, key=digits)
+        assert hash_maps.first_of_most(votes, HashMapKind.SCALA_2_13) == min(names, key=digits)
         for kind in (HashMapKind.JAVA, HashMapKind.SCALA_2_11):
-            assert first_of_most(votes, kind) == inserted(kind, votes).first(votes)
+            assert hash_maps.first_of_most(votes, kind) == inserted(kind, votes).first(votes)
 
 
 def test_in_scala_2_13_names_that_share_a_place_come_after_all_others():
     assert [digits(name)[0] for name in ("range", "sticky", "default")] == [20, 20, 21]
-    assert first_of_most({"range": 1, "sticky": 1, "default": 1}, HashMapKind.SCALA_2_13) == "default"
-    assert first_of_most({"range": 2, "sticky": 1, "default": 1}, HashMapKind.SCALA_2_13) == "range"
+    assert hash_maps.first_of_most({"range": 1, "sticky": 1, "default": 1}, HashMapKind.SCALA_2_13) == "default"
+    assert hash_maps.first_of_most({"range": 2, "sticky": 1, "default": 1}, HashMapKind.SCALA_2_13) == "range"
 
 
 def test_names_of_one_hash():
     for names in (("Aa", "BB"), ("BB", "Aa")):
         first, last = names
         votes = dict.fromkeys(names, 1)
-        winners = [first_of_most(votes, kind) for kind in (HashMapKind.JAVA, HashMapKind.SCALA_2_13, HashMapKind.SCALA_2_11)]
+        winners = [hash_maps.first_of_most(votes, kind) for kind in (HashMapKind.JAVA, HashMapKind.SCALA_2_13, HashMapKind.SCALA_2_11)]
         assert winners == [first, first, last]
 
 
 def java_map(capacity=16, **entries):
-    made = JavaHashMap(capacity)
+    made = hash_maps.JavaHashMap(capacity)
     for key, value in entries.items():
         made.put(key, value)
     return made
 
 
 def test_hash_codes_are_javas():
-    assert java_hash("ab") == 97 * 31 + 98
-    assert java_hash(7) == 7
-    assert java_hash(TopicId(1 << 32, 5)) == 1 ^ 5
-    assert java_hash(TopicId(-1, 0)) == 0
+    assert hash_maps.java_hash("ab") == 97 * 31 + 98
+    assert hash_maps.java_hash(7) == 7
+    assert hash_maps.java_hash(TopicId(1 << 32, 5)) == 1 ^ 5
+    assert hash_maps.java_hash(TopicId(-1, 0)) == 0
 
 
 def test_capacities_are_powers_of_two():
-    assert [table_size_for(size) for size in (0, 1, 2, 3, 4, 5, 16, 17)] == [1, 1, 2, 4, 4, 8, 16, 32]
-    assert [capacity_of_copy(size) for size in (0, 1, 3, 12)] == [1, 2, 5, 17]
+    assert [hash_maps.table_size_for(size) for size in (0, 1, 2, 3, 4, 5, 16, 17)] == [1, 1, 2, 4, 4, 8, 16, 32]
+    assert [hash_maps.capacity_of_copy(size) for size in (0, 1, 3, 12)] == [1, 2, 5, 17]
 
 
 def test_buckets_come_in_order_and_grow_when_three_quarters_are_used():
-    assert list(hash_set([17, 1, 2])) == [17, 1, 2]  # 17 and 1 share a bucket
-    numbers = hash_set([17, *range(12)])  # the thirteenth makes it grow
+    assert list(hash_maps.hash_set([17, 1, 2])) == [17, 1, 2]  # 17 and 1 share a bucket
+    numbers = hash_maps.hash_set([17, *range(12)])  # the thirteenth makes it grow
     assert numbers.capacity == 32
     assert list(numbers) == [*range(12), 17]
-    assert hash_set_of(range(12)).capacity == 32  # room for 12 / 0.75 + 1
-    assert hash_set_of(range(11)).capacity == 16
+    assert hash_maps.hash_set_of(range(12)).capacity == 32  # room for 12 / 0.75 + 1
+    assert hash_maps.hash_set_of(range(11)).capacity == 16
 
 
 def test_put_appends_to_a_bucket_and_compute_prepends():
@@ -205,7 +193,7 @@ def test_a_key_that_was_taken_out_keeps_no_place():
 
 
 def test_compute_grows_before_it_inserts():
-    made = JavaHashMap(1)
+    made = hash_maps.JavaHashMap(1)
     capacities = []
     for key in range(4):
         made.compute(key, lambda _: True)
@@ -214,7 +202,7 @@ def test_compute_grows_before_it_inserts():
 
 
 def timeline(*keys):
-    made = TimelineHashMap()
+    made = hash_maps.TimelineHashMap()
     for key in keys:
         made.put(key, key.upper())
     made.commit()
@@ -237,7 +225,7 @@ def test_a_timeline_map_gives_the_newest_of_a_bucket_first():
 @pytest.mark.parametrize("keys", [(1_905_774_538, 28_190), (100_828, 683_008_263)])
 def test_the_multiplier_of_hashes_is_exact_to_the_last_bit(keys):
     # Both keys are in one bucket. The large one is so near to its end that a multiplier that is off by one puts it into the next.
-    made = TimelineHashMap.restored(1 << 16, [(key, "") for key in keys])
+    made = hash_maps.TimelineHashMap.restored(1 << 16, [(key, "") for key in keys])
     assert list(made) == [*reversed(keys)]
 
 

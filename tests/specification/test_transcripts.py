@@ -22,20 +22,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification import requests
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.effects import LeaderChanged, MemberAdded, MemberRemoved, StaticMemberReplaced, Transition
-from coordinator_model.specification.requests import (
-    Heartbeat,
-    JoinAnswer,
-    JoinGroup,
-    LeaveAnswer,
-    LeaveGroup,
-    LeavingMember,
-    OffsetCommit,
-    SyncAnswer,
-    SyncGroup,
-)
 from tests.specification.retelling import assert_goes_as_it_is_told
 
 FOLDER = Path(__file__).parent / "transcripts"
@@ -47,7 +37,7 @@ class Client:
         self.member_id = ""
         self.generation = -1
         self.leads = ()
-        self.join = JoinGroup("", 10_000, 30_000, "consumer", (("range", b"v1"),))
+        self.join = requests.JoinGroup("", 10_000, 30_000, "consumer", (("range", b"v1"),))
         self.lives = 0
 
     def request(self, verb, options):
@@ -57,15 +47,15 @@ class Client:
             return self.join_request(options)
         if verb == "sync":
             assignments = tuple((member_id, f"P-{member_id}".encode()) for member_id in self.leads)
-            return SyncGroup(self.member_id, self.generation, assignments, self.join.instance_id)
+            return requests.SyncGroup(self.member_id, self.generation, assignments, self.join.instance_id)
         if verb == "heartbeat":
-            return Heartbeat(self.member_id, self.generation, self.join.instance_id)
+            return requests.Heartbeat(self.member_id, self.generation, self.join.instance_id)
         if verb == "zombie":
-            return Heartbeat(f"{self.name}-1", self.generation, self.join.instance_id)
+            return requests.Heartbeat(f"{self.name}-1", self.generation, self.join.instance_id)
         if verb == "leave":
-            return LeaveGroup((LeavingMember(self.member_id, self.join.instance_id),))
+            return requests.LeaveGroup((requests.LeavingMember(self.member_id, self.join.instance_id),))
         assert verb == "commit", verb
-        return OffsetCommit(self.member_id, self.generation, self.join.instance_id)
+        return requests.OffsetCommit(self.member_id, self.generation, self.join.instance_id)
 
     def join_request(self, options):
         protocols = []
@@ -89,7 +79,7 @@ class Client:
         return self.join._replace(member_id=self.member_id, fresh_member_id=fresh)
 
     def hear(self, answer):
-        if isinstance(answer, JoinAnswer) and answer.error in (Error.NONE, Error.MEMBER_ID_REQUIRED):
+        if isinstance(answer, requests.JoinAnswer) and answer.error in (Error.NONE, Error.MEMBER_ID_REQUIRED):
             self.member_id = answer.member_id
             self.generation = answer.generation
             self.leads = tuple(member.member_id for member in answer.members)
@@ -144,16 +134,16 @@ class Story:
 
     def answer(self, answer):
         name = type(answer).__name__.removesuffix("Answer")
-        if isinstance(answer, LeaveAnswer) and answer.members:
+        if isinstance(answer, requests.LeaveAnswer) and answer.members:
             return f"{name}: {answer.members[0].error.name}"
         if answer.error is Error.MEMBER_ID_REQUIRED:
             return f"{name}: MEMBER_ID_REQUIRED {answer.member_id}"
-        if isinstance(answer, JoinAnswer) and answer.error is Error.NONE:
+        if isinstance(answer, requests.JoinAnswer) and answer.error is Error.NONE:
             text = f"{name}: {answer.member_id} generation {answer.generation}, {answer.protocol}, led by {answer.leader}"
             if answer.members:
                 text += ", members " + " ".join(sorted(member.member_id for member in answer.members))
             return text + (", skip assignment" if answer.skip_assignment else "")
-        if isinstance(answer, SyncAnswer) and answer.error is Error.NONE:
+        if isinstance(answer, requests.SyncAnswer) and answer.error is Error.NONE:
             return f"{name}: {answer.assignment.decode() or 'nothing assigned'}"
         return f"{name}: {answer.error.name}"
 

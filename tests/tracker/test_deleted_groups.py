@@ -11,6 +11,7 @@ from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import clocks
 from tests.tracker.story import JOINED, Story, table
+from tests.tracker.test_judgement import pair
 
 
 def alone(story: Story, ms: int, member: str, generation: int = 1) -> Story:
@@ -72,14 +73,6 @@ def test_a_group_that_is_first_heard_of_when_it_is_removed_was_in_no_known_state
 
 
 # ids that are no members
-
-
-def pair() -> Story:
-    """a-1 and b-1, generation 1."""
-    story = Story().at(50).id_issued("a-1").at(60).id_issued("b-1")
-    story.at(3_060).join("a-1", 1, "a-1", ["a-1", "b-1"], waited=3_005).join("b-1", 1, "a-1", waited=2_995)
-    story.at(3_070).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)}).sync("b-1", 1, {"b-1": ("t-1",)})
-    return story.beats(["a-1", "b-1"], 1, 6_000, 16_000)
 
 
 def test_whoever_gives_back_an_id_that_it_never_used_was_no_member() -> None:

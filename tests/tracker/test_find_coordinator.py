@@ -16,18 +16,10 @@ DIVERGED = "MODEL_DIVERGENCE"
 def asked(broker: str, at_ms: int, node: int = 1) -> Event:
     """FIND_COORDINATOR, answered with a node at 10.0.0.<node>:9092."""
     return Event(
-        broker,
-        "request",
-        f"{broker}/kafka-request.log",
-        at_ms % 1_000_000,
-        at_ms,
-        at_ms - 1,
-        kinds.FIND_COORDINATOR,
-        "orders",
-        connection="10.0.0.9:9092-10.0.0.7:50000-1",
-        coordinator_id=node,
+        broker, "request", f"{broker}/kafka-request.log", at_ms % 1_000_000, at_ms, at_ms - 1, kinds.FIND_COORDINATOR,
+        "orders", connection="10.0.0.9:9092-10.0.0.7:50000-1", coordinator_id=node,
         coordinator_address=f"10.0.0.{node}:9092",
-    )
+    )  # fmt: skip
 
 
 def served_by(node: int, *answers: tuple[int, int], log: str = "") -> list[str]:

@@ -212,16 +212,9 @@ def test_most_lines_cost_little():
 
 
 BEHIND = (
-    b"",
-    b"\r",
-    b"  ",
-    b" 2026-11-21 06:10:00,000",
-    b" 1795241563424",
-    b"\t1795241563424",
-    b" (a.b.Client)",
-    b" [org.apache.kafka.Client]",
-    b'"}',
-)
+    b"", b"\r", b"  ", b" 2026-11-21 06:10:00,000", b" 1795241563424", b"\t1795241563424", b" (a.b.Client)",
+    b" [org.apache.kafka.Client]", b'"}',
+)  # fmt: skip
 
 
 def test_a_line_of_librdkafka_alone_is_read_as_any_other_line(monkeypatch):

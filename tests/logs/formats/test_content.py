@@ -14,9 +14,10 @@ import pytest
 from jobs.logs.clients.judge import ClientJudge
 from jobs.logs.content import tree
 from jobs.logs.content.verdict import Writer, writer_of
-from jobs.logs.files import discover, left_out, left_out_in
+from jobs.logs.files import discover, left_out_in
 from jobs.logs.mark import Mark
 from tests.logs.envelopes.wrapping import CLOUDWATCH, COLLECTORS, CONTAINERS, PATTERNS
+from tests.logs.formats.test_archives import found, kinds
 from tests.logs.log_makers import coordinator, other, request, stamp, write
 from tests.logs.spooling import Consumer, run
 
@@ -30,14 +31,6 @@ LIBRDKAFKA = b"%4|1795240801.000|MAXPOLL|c-2#consumer-1| [thrd:main]: Applicatio
 INNER_CLIENT = (
     f"{stamp(0)} INFO [NodeToControllerChannelManager id=1 name=heartbeat] Node 1 disconnected. (org.apache.kafka.clients.NetworkClient)"
 )
-
-
-def found(root: Path) -> list[tuple[str, str, str]]:
-    return [(f.cluster, f.broker, f.origin) for f in discover(root)]
-
-
-def kinds(root: Path) -> dict[str, int]:
-    return {one.kind: one.number for one in left_out(root)}
 
 
 def server(start=0, count=300, broker=1):

@@ -58,19 +58,10 @@ def follow(monkeypatch):
 
 def group_state(value=None):
     return GroupState(
-        optionalValue=value,
-        batchProcessingTimeMs=0,
-        eventTimeWatermarkMs=-1,
-        timeoutConf=GroupStateTimeout.NoTimeout,
-        hasTimedOut=False,
-        watermarkPresent=False,
-        defined=value is not None,
-        updated=False,
-        removed=False,
-        timeoutTimestamp=-1,
-        keyAsUnsafe=b"",
-        valueSchema=shards.STATE,
-    )
+        optionalValue=value, defined=value is not None, updated=False, removed=False, keyAsUnsafe=b"", valueSchema=shards.STATE,
+        batchProcessingTimeMs=0, eventTimeWatermarkMs=-1, watermarkPresent=False,
+        timeoutConf=GroupStateTimeout.NoTimeout, hasTimedOut=False, timeoutTimestamp=-1,
+    )  # fmt: skip
 
 
 def frame(*events):

@@ -53,8 +53,7 @@ def test_a_partition_that_is_loaded_again_believes_heartbeats_in_every_release(r
 @over_time("error", {"0.9": "UNKNOWN_MEMBER_ID", "2.0": "INVALID_GROUP_ID"})
 @pytest.mark.claims("A17")
 def test_what_is_refused_in_front_of_the_group(release, error):
-    scene = settled(release, "A")
-    scene.play("""
+    scene = settled(release, "A").play("""
         > 2000 coordinator unload
         > 2100 A heartbeat
           2100 A <- Heartbeat: NOT_COORDINATOR
@@ -69,8 +68,7 @@ def test_what_is_refused_in_front_of_the_group(release, error):
 
 @pytest.mark.claims("A18", "C06")
 def test_a_group_that_was_never_used_does_not_exist(release):
-    scene = Scene(release)
-    scene.play("""
+    scene = Scene(release).play("""
         > 0 A heartbeat as=A-1 generation=1
           0 A <- Heartbeat: UNKNOWN_MEMBER_ID
     """)
@@ -80,8 +78,7 @@ def test_a_group_that_was_never_used_does_not_exist(release):
 @each(since("0.10.1"))
 @pytest.mark.claims("A23")
 def test_an_empty_group_knows_nobody(release):
-    scene = settled(release, "A")
-    scene.play("> 2000 A leave")
+    scene = settled(release, "A").play("> 2000 A leave")
     assert scene.state == "Empty"
     scene.play("""
         > 2100 A heartbeat
@@ -93,25 +90,14 @@ def test_an_empty_group_knows_nobody(release):
 
 def preparing(release):
     """A has rejoined; B, whose session ends at 11000, has not. The join phase would end after 30 s."""
-    scene = Scene(release)
-    scene.play("""
-        > 0 A join session=30000
-        > 5 A sync
-        > 10 B join
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
-        > 1000 B heartbeat
-        > 2000 A join
-    """)
+    scene = settled(release, "A session=30000", "B").play("> 2000 A join")
     assert scene.state == "PreparingRebalance"
     return scene
 
 
 def completing(release):
     """A leads and does not assign; the sessions of both began at 1000: B's ends after 10 s, A's after 30 s."""
-    scene = Scene(release)
-    scene.play("""
+    scene = Scene(release).play("""
         > 0 A join session=30000
         > 5 A sync
         > 10 B join
@@ -123,8 +109,7 @@ def completing(release):
 
 @pytest.mark.claims("A26", "A21")
 def test_heartbeats_in_stable(release):
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 9000 B heartbeat
           9000 B <- Heartbeat: NONE
         > 9000 S heartbeat as=stranger generation=2
@@ -143,8 +128,7 @@ def test_heartbeats_in_stable(release):
 @pytest.mark.claims("A21", "A22", "A25", "C04")
 def test_heartbeats_in_preparing_rebalance(release, stranger, other_generation, ends):
     # Since 0.10.1 the member is heard of: its session starts again although it is told to rejoin.
-    scene = preparing(release)
-    scene.play(f"""
+    scene = preparing(release).play(f"""
         > 9000 B heartbeat
           9000 B <- Heartbeat: REBALANCE_IN_PROGRESS
         > 9000 S heartbeat as=stranger generation=2
@@ -166,8 +150,7 @@ def test_heartbeats_in_preparing_rebalance(release, stranger, other_generation, 
 )
 @pytest.mark.claims("A21", "A22", "A24")
 def test_heartbeats_in_completing_rebalance(release, member, stranger, other_generation, ends):
-    scene = completing(release)
-    scene.play(f"""
+    scene = completing(release).play(f"""
         > 9000 B heartbeat
           9000 B <- Heartbeat: {member}
         > 9000 S heartbeat as=stranger generation=2
@@ -185,8 +168,7 @@ def test_heartbeats_in_completing_rebalance(release, member, stranger, other_gen
 @each(since("2.3"))
 @pytest.mark.claims("A20")
 def test_a_fenced_instance_is_told_so_although_it_is_no_member_any_more(release):
-    scene = Scene(release)
-    scene.play("""
+    scene = Scene(release).play("""
         > 0 A restart static
         > 5 A sync
         > 1000 A restart static
@@ -205,8 +187,7 @@ def test_a_fenced_instance_is_told_so_although_it_is_no_member_any_more(release)
 @each(("2.6.3", "2.7.2", "2.8.2"))
 @pytest.mark.claims("A27")
 def test_the_checks_of_a_heartbeat_one_after_the_other(release):
-    scene = Scene(release)
-    scene.play("""
+    scene = Scene(release).play("""
         # No group: nothing else matters.
         > 0 A heartbeat as=A-1 generation=7 instance=instance-A
           0 A <- Heartbeat: UNKNOWN_MEMBER_ID
@@ -234,8 +215,7 @@ def test_the_checks_of_a_heartbeat_one_after_the_other(release):
 @each(("2.6.3", "2.7.2", "2.8.2"))
 @pytest.mark.claims("A27", "A19")
 def test_a_dead_group_looks_at_nothing_else(release):
-    scene = Scene(release)
-    scene.play("> 0 A restart static")
+    scene = Scene(release).play("> 0 A restart static")
     scene.group.transition_to(Trigger.UNLOADED)  # only a request that raced with the unloading gets here
     scene.play("""
         > 10 A heartbeat as=stranger generation=7 instance=instance-A

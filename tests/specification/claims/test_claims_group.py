@@ -35,8 +35,7 @@ def test_a_group_is_at_home_where_its_partition_is_led(release):
 
 @pytest.mark.claims("B11", "C07", "C17", "C18", "D30")
 def test_the_first_to_join_leads_and_goes_on_leading_whoever_comes_first_later(release):
-    scene = Scene(release)
-    scene.play("> 0 A join")
+    scene = Scene(release).play("> 0 A join")
     assert scene.group.leader == "A-1"
     scene.play("""
         > 5 A sync
@@ -54,8 +53,7 @@ def test_another_leads_only_when_the_leader_is_gone(release, heir):
     # Whoever the hash map of the members yields first (of Scala 2.11 and 2.12, of 2.13, of Java). That is arbitrary, but no
     # lots are drawn: the ids decide, and not the order in which the members came.
     for others in permutations("EFG"):
-        scene = settled(release, "A", *others)
-        scene.play("> 2000 A leave")
+        scene = settled(release, "A", *others).play("> 2000 A leave")
         assert scene.group.leader == heir
 
 
@@ -134,8 +132,7 @@ def test_the_leaders_plan_reaches_the_others_through_the_coordinator(release):
 @pytest.mark.claims("C09", "B14")
 def test_a_group_is_stable_before_all_have_their_plan(release, gone):
     # With the leader's SyncGroup. The others may ask later; since 2.8 within one rebalance timeout (30 s), whoever heartbeats.
-    scene = settled(release, "A", "B", "C")
-    scene.play("""
+    scene = settled(release, "A", "B", "C").play("""
         > 2000 A join
         > 2005 B join
         > 2010 C join
@@ -153,8 +150,7 @@ def test_a_group_is_stable_before_all_have_their_plan(release, gone):
 
 @pytest.mark.claims("C21", "B08")
 def test_whom_the_leader_forgets_has_nothing_to_do(release):
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 2000 A join
         > 2010 B join
         > 2020 B sync
@@ -195,15 +191,7 @@ def test_the_leader_is_told_what_everybody_subscribes_to_the_others_are_not(rele
 @each(since("2.3"))
 @pytest.mark.claims("C01")
 def test_a_static_member_that_returns_changes_no_number(release):
-    scene = Scene(release)
-    scene.play("""
-        > 0 A restart static
-        > 5 A sync
-        > 10 B restart static
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
-    """)
+    scene = settled(release, "A static", "B static")
     before_ = scene.rebalances()
     scene.play("> 5000 B restart")
     assert (scene.rebalances(), scene.group.generation, sorted(scene.group.members)) == (before_, 2, ["A-1", "B-2"])
@@ -231,13 +219,7 @@ def test_members_learn_of_a_rebalance_from_any_answer(release):
 @each(since("2.3"))
 @pytest.mark.claims("C11")
 def test_static_members_that_do_not_rejoin_are_kept(release):
-    Scene(release).play("""
-        > 0 A join
-        > 5 A sync
-        > 10 B restart static session=60000
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
+    settled(release, "A", "B static session=60000").play("""
         > 2000 A join
         > 32000
           32000 group: PreparingRebalance -> CompletingRebalance, generation 3: join_phase_ended
@@ -253,8 +235,7 @@ def test_static_members_that_do_not_rejoin_are_kept(release):
 def test_which_states_there_are(release, states):
     # Every state but Dead is one that a group can rest in. Up to 1.0 Kafka calls CompletingRebalance AwaitingSync: the rules
     # are the same. Up to 0.10.0 there is no Empty.
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 2000 C join
         > 3000 A leave
         > 4000 B join
@@ -272,8 +253,7 @@ def test_which_states_there_are(release, states):
 @pytest.mark.claims("C06")
 def test_a_group_that_only_commits(release):
     # No application subscribes, but one keeps its offsets in the group. In 0.10.0 those need no group.
-    scene = Scene(release)
-    scene.play("""
+    scene = Scene(release).play("""
         > 0 A commit
           0 A <- Commit: NONE
     """)
@@ -284,8 +264,7 @@ def test_a_group_that_only_commits(release):
 @pytest.mark.claims("C06", "C14")
 def test_an_empty_group_without_offsets_goes_with_the_next_clean_up(release):
     # Every 600 s. Until then it is Empty, from then on it is as if it had never been.
-    scene = settled(release, "A")
-    scene.play("> 2000 A leave\n> 599999")
+    scene = settled(release, "A").play("> 2000 A leave\n> 599999")
     assert scene.state == "Empty"
     scene.play("> 600000")
     assert scene.state == "absent"
@@ -318,8 +297,7 @@ def test_since_2_4_offsets_of_topics_that_nobody_subscribes_to_expire_too():
 @each(since("0.10.1"))
 @pytest.mark.claims("C14")
 def test_offsets_go_with_a_clean_up_not_when_they_are_due(release):
-    scene = settled(release, "A", offsets_retention_minutes=5)
-    scene.play("> 2000 A commit\n> 3000 A leave\n> 599999")
+    scene = settled(release, "A", offsets_retention_minutes=5).play("> 2000 A commit\n> 3000 A leave\n> 599999")
     assert "g" in scene.coordinator.offsets  # due since 302000 or 303000
     scene.play("> 600000")
     assert ("g" in scene.coordinator.offsets, scene.state) == (False, "absent")

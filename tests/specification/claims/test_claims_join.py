@@ -37,8 +37,7 @@ def test_in_which_state_a_group_begins(release, fresh):
 @pytest.mark.claims("C12", "D02")
 def test_the_last_member_goes(release, end, answer, again):
     # In 0.9 and 0.10.0 a Stable group without members does not last: it is removed, and its generations start again at 1.
-    scene = settled(release, "A")
-    scene.play(f"""
+    scene = settled(release, "A").play(f"""
         > 2000 A leave
           2000 group: A-1 removed: leave
           2000 group: nobody leads instead of A-1
@@ -56,8 +55,7 @@ def test_the_last_member_goes(release, end, answer, again):
 def test_a_first_rebalance_up_to_0_10_2(release):
     # Nobody waits for anybody: the first consumer is a generation of its own before the second asks. The second finds a
     # group that is past PreparingRebalance, and opens another rebalance.
-    scene = Scene(release)
-    scene.play("> 0 A join")
+    scene = Scene(release).play("> 0 A join")
     assert (scene.state, scene.group.generation) == ("CompletingRebalance", 1)
     scene.play("""
         > 1 B join
@@ -84,8 +82,7 @@ def test_a_first_rebalance_up_to_0_10_2(release):
 def test_a_first_rebalance_since_0_11(release):
     # The initial delay: within it, and only within it, the picture of the article is right. How many consumers there will
     # be the coordinator does not know here either.
-    scene = Scene(release, 3_000)
-    scene.play("""
+    scene = Scene(release, 3_000).play("""
         > 0 A join
           0 group: A-1 added
           0 group: Empty -> PreparingRebalance, generation 0: new_member (A-1)
@@ -128,8 +125,7 @@ def test_who_speaks_another_protocol_is_refused_before_anything_else_is_asked(re
 def test_any_protocol_type_will_do_if_all_agree(release):
     # "consumer" and "connect" are what Kafka's own clients say. The coordinator compares, nothing else.
     for protocol_type in ("consumer", "connect", "sr", "whatever"):
-        scene = Scene(release)
-        scene.play(f"""
+        scene = Scene(release).play(f"""
             > 0 A join type={protocol_type}
               0 group: A-1 added
               0 group: {"Empty" if release in since("0.10.1") else "Stable"} -> PreparingRebalance, generation 0: new_member (A-1)
@@ -191,8 +187,7 @@ def test_up_to_v3_the_first_join_group_makes_a_member(release):
 @pytest.mark.claims("D07", "D14", "D31")
 def test_who_comes_while_the_group_prepares_waits_with_the_others(release):
     # One join phase for all. It belongs to the group: who opened it may go.
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 2000 C join
           2000 group: C-1 added
           2000 group: Stable -> PreparingRebalance, generation 2: new_member (C-1)

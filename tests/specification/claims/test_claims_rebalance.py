@@ -6,7 +6,7 @@ The ids are those of docs/claims.md. A claim that is wrong, or true for some rel
 import pytest
 
 from coordinator_model.specification.transitions import Trigger
-from tests.specification.scene import Scene, over_time, settled
+from tests.specification.scene import over_time, settled
 
 # Second and later rebalances: who comes first.
 
@@ -59,8 +59,7 @@ def test_followers_come_before_the_leader(release):
 @pytest.mark.claims("D25", "C11")
 def test_a_follower_that_was_answered_early_and_does_not_come_again_is_dropped(release, dropped):
     # Although it heartbeats: at the end of the join phase; in 0.10.0, where that keeps no session, when its session ends.
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 1900 B join
           1900 B <- Join: B-1 generation 2, range, led by A-1
         > 2000 A join
@@ -108,13 +107,7 @@ def test_a_follower_with_other_topics_opens_a_rebalance(release):
 
 @pytest.mark.claims("D11")
 def test_the_same_protocols_in_another_order_are_a_change(release):
-    Scene(release).play("""
-        > 0 A join range=v1 rr=v1
-        > 5 A sync
-        > 10 B join range=v1 rr=v1
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
+    settled(release, "A range=v1 rr=v1", "B range=v1 rr=v1").play("""
         > 1000 B join range=v1 rr=v1
           1000 B <- Join: B-1 generation 2, range, led by A-1
         > 2000 B join rr=v1 range=v1
@@ -132,8 +125,7 @@ def test_the_same_protocols_in_another_order_are_a_change(release):
     ],
 )
 def test_ordinary_members_open_rebalances_too(release, what, reason):
-    scene = settled(release, "A", "B")
-    scene.play(what)
+    scene = settled(release, "A", "B").play(what)
     assert [trigger for at_ms, trigger in scene.rebalances() if at_ms >= 2_000] == [reason]
     assert [effect.member_id for effect in scene.effects if getattr(effect, "trigger", None) is Trigger(reason)] == ["B-1"]
 

@@ -117,14 +117,7 @@ def test_an_expiry_while_the_group_prepares_may_end_the_join_phase(release):
 @pytest.mark.claims("A32")
 def test_who_waits_for_an_answer_does_not_expire(release):
     # Session 10 s. A waits 19 s for B to join, then B 19 s for A's assignment.
-    scene = Scene(release)
-    scene.play("""
-        > 0 A join
-        > 5 A sync
-        > 10 B join session=30000
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
+    scene = settled(release, "A", "B session=30000").play("""
         > 1000 A join
         > 20000 B join
           20000 group: PreparingRebalance -> CompletingRebalance, generation 3: join_phase_ended
@@ -150,8 +143,7 @@ def test_who_waits_for_an_answer_does_not_expire(release):
 @pytest.mark.claims("A32")
 def test_a_new_member_may_wait_for_five_minutes(release, removed):
     # A is busy for longer, and its rebalance timeout allows it to be.
-    scene = Scene(release)
-    scene.play("""
+    scene = Scene(release).play("""
         > 0 A join session=300000 rebalance=400000
         > 5 A sync
         > 1000 B join
@@ -168,8 +160,7 @@ def test_a_new_member_may_wait_for_five_minutes(release, removed):
 
 @pytest.mark.claims("A29")
 def test_the_sessions_of_an_unloaded_group_end_without_a_trace(release):
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 2000 coordinator unload
           2000 group: Stable -> Dead, generation 2: unloaded
         > 60000
@@ -209,8 +200,7 @@ def test_an_id_that_is_not_used_is_forgotten(release):
 @each(("0.10.2.2", *since("0.11")))
 @pytest.mark.claims("A31")
 def test_the_session_of_a_member_that_was_dropped_at_the_end_of_a_join_phase(release):
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 2000 A join
         > 10000 B heartbeat
         > 19000 B heartbeat
@@ -231,8 +221,7 @@ def test_the_session_of_a_member_that_was_dropped_at_the_end_of_a_join_phase(rel
 
 @pytest.mark.claims("A31", "B17")
 def test_the_same_in_0_10_0_where_only_a_commit_keeps_a_session_while_the_group_prepares():
-    scene = settled("0.10.0.1", "A", "B")
-    scene.play("""
+    scene = settled("0.10.0.1", "A", "B").play("""
         > 2000 A join
         > 9000 B commit
           9000 B <- Commit: NONE
@@ -248,8 +237,7 @@ def test_the_same_in_0_10_0_where_only_a_commit_keeps_a_session_while_the_group_
 def test_two_heartbeats_in_one_millisecond(release, again):
     # Up to 2.1.0 they leave two timers. The first removes B and thereby ends the join phase, the second finds nobody, and
     # starts another rebalance in the same millisecond.
-    scene = settled(release, "A", "B")
-    scene.play("""
+    scene = settled(release, "A", "B").play("""
         > 2000 B heartbeat
         > 2000 B heartbeat
         > 3000 A join
@@ -284,15 +272,7 @@ def test_a_commit_is_stored_and_since_0_10_0_it_keeps_the_session(release, ends)
 def test_a_join_phase_lasts_as_long_as_the_most_patient_member_allows(release, ends):
     # Not a setting of the broker, nor of the member that is missing: the largest rebalance timeout (0.10.0: session timeout)
     # of the members at the moment at which the phase begins. B is alive all the while, which its commits show.
-    scene = Scene(release)
-    scene.play("""
-        > 0 A join rebalance=40000 session=20000
-        > 5 A sync
-        > 10 B join rebalance=20000
-        > 20 A join
-        > 25 A sync
-        > 26 B sync
-        > 1000 B heartbeat
+    scene = settled(release, "A rebalance=40000 session=20000", "B rebalance=20000").play("""
         > 2000 A join
         # Who comes later changes nothing.
         > 3000 C join rebalance=90000 session=30000
@@ -309,8 +289,7 @@ def test_a_join_phase_lasts_as_long_as_the_most_patient_member_allows(release, e
 @over_time("ends", {"0.9": 0, "0.11": 3_000})
 @pytest.mark.claims("A36")
 def test_the_first_join_phase_lasts_as_long_as_the_initial_delay(release, ends):
-    scene = Scene(release, 3_000)
-    scene.play("> 0 A join rebalance=60000\n> 10000")
+    scene = Scene(release, 3_000).play("> 0 A join rebalance=60000\n> 10000")
     ended = [effect.at_ms for effect in scene.effects if getattr(effect, "trigger", None) is Trigger.JOIN_PHASE_ENDED]
     assert ended == [ends]
 

@@ -4,13 +4,8 @@ from dataclasses import replace
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig, KafkaVersion
+from coordinator_model.specification.consumer import consumer_protocol
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
-from coordinator_model.specification.consumer.consumer_protocol import (
-    EmbeddedSubscription,
-    read_assignment,
-    write_assignment,
-    write_subscription,
-)
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
 from coordinator_model.specification.consumer.effects import RecordsWritten
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat
@@ -47,6 +42,12 @@ class SmallGroup:
         self.outcome = self.coordinator.handle("g", request, self.now_ms, 1, append_error=append_error)
         return next((reply.answer for reply in self.outcome.replies if reply.ticket == 1), None)
 
+    def after(self, *requests):
+        """The group, once it has answered these requests, whatever it said."""
+        for request in requests:
+            self.ask(request)
+        return self
+
     @property
     def state(self):
         return self.coordinator.groups["g"].state
@@ -63,7 +64,7 @@ def of_a(*partitions):
 
 
 def protocols(*topics, owned=(), generation=-1, name="range"):
-    return ((name, write_subscription(EmbeddedSubscription(topics or ("a",), owned, generation))),)
+    return ((name, consumer_protocol.write_subscription(consumer_protocol.EmbeddedSubscription(topics or ("a",), owned, generation))),)
 
 
 def classic_join(member_id="", fresh="k", **fields):
@@ -73,13 +74,10 @@ def classic_join(member_id="", fresh="k", **fields):
 
 def with_classic_member():
     """m has a:0,1; k, which speaks the classic protocol, has a:2,3. Stable in epoch 2."""
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     assert group.ask(classic_join()) == JoinAnswer(Error.NONE, "k", 2, protocol_type="consumer", protocol="range")
-    group.ask(beat("m", 1))
-    group.ask(beat("m", 1, owned=of_a(0, 1)))
-    group.ask(classic_join("k", protocols=protocols(generation=2)))
-    assert read_assignment(group.ask(SyncGroup("k", 2)).assignment).partitions == (("a", (2, 3)),)
+    group.after(beat("m", 1), beat("m", 1, owned=of_a(0, 1)), classic_join("k", protocols=protocols(generation=2)))
+    assert consumer_protocol.read_assignment(group.ask(SyncGroup("k", 2)).assignment).partitions == (("a", (2, 3)),)
     assert group.state.phase == "Stable"
     return group
 
@@ -87,7 +85,6 @@ def with_classic_member():
 def stable_classic_group(assignment=b"", metadata=None, **settings):
     """A classic group in which k has all partitions of topic a."""
     settings.setdefault("classic", CoordinatorConfig(CoordinatorConfig.of("4.2.0").version, group_initial_rebalance_delay_ms=0))
-    group = SmallGroup(**settings)
-    group.ask(classic_join(protocols=(("range", metadata),) if metadata is not None else protocols()))
-    group.ask(SyncGroup("k", 1, (("k", assignment or write_assignment((("a", (0, 1, 2, 3)), ("gone", (0,))), 3)),)))
+    group = SmallGroup(**settings).after(classic_join(protocols=(("range", metadata),) if metadata is not None else protocols()))
+    group.ask(SyncGroup("k", 1, (("k", assignment or consumer_protocol.write_assignment((("a", (0, 1, 2, 3)), ("gone", (0,))), 3)),)))
     return group

@@ -34,8 +34,7 @@ from tests.specification.consumer.small_consumer_groups import (
 
 
 def test_a_newcomer_gets_an_id_first():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     assert group.ask(classic_join(api_version=4)) == JoinAnswer(Error.MEMBER_ID_REQUIRED, "k")
     assert group.ask(classic_join(api_version=4, instance_id="i")).error is Error.NONE
     assert group.member("k").instance_id == "i"
@@ -85,8 +84,7 @@ def test_a_classic_member_has_its_own_session_and_has_to_sync():
     assert "k" in group.state.members
     group.ask(beat("m", 2), 10_000)
     assert "k" not in group.state.members
-    group = with_classic_member()
-    group.ask(classic_join("k", protocols=protocols(generation=2)))
+    group = with_classic_member().after(classic_join("k", protocols=protocols(generation=2)))
     for now_ms in (9_000, 18_000, 27_000, 29_999):
         assert group.ask(Heartbeat("k", 2), now_ms).error is Error.NONE
     group.ask(beat("m", 2), 30_000)
@@ -94,9 +92,7 @@ def test_a_classic_member_has_its_own_session_and_has_to_sync():
 
 
 def test_a_classic_member_that_waits_is_told_when_its_partitions_are_free():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(classic_join())
+    group = SmallGroup().after(joining("m"), classic_join())
     assert group.ask(Heartbeat("k", 2)) == HeartbeatAnswer(Error.NONE)
     group.ask(beat("m", 1))
     assert group.ask(Heartbeat("k", 2)) == HeartbeatAnswer(Error.NONE)
@@ -105,9 +101,7 @@ def test_a_classic_member_that_waits_is_told_when_its_partitions_are_free():
 
 
 def test_a_classic_static_member_takes_over_an_instance_id_in_any_case():
-    group = SmallGroup()
-    group.ask(joining("m", instance_id="i"))
-    group.ask(joining("other"))
+    group = SmallGroup().after(joining("m", instance_id="i"), joining("other"))
     answer = group.ask(classic_join(instance_id="i"))
     assert (answer.error, answer.member_id) == (Error.NONE, "k")
     assert group.state.static_members == {"i": "k"}
@@ -118,8 +112,7 @@ def test_a_classic_static_member_takes_over_an_instance_id_in_any_case():
 
 
 def test_leave_group_removes_members_of_both_protocols():
-    group = with_classic_member()
-    group.ask(joining("s", instance_id="i"))
+    group = with_classic_member().after(joining("s", instance_id="i"))
     entries = (LeavingMember("k"), LeavingMember("k"), LeavingMember("x"), LeavingMember("", "i"), LeavingMember("s", "nobody"))
     epoch = group.state.group_epoch
     assert group.ask(LeaveGroup(entries)) == LeaveAnswer(
@@ -140,10 +133,7 @@ def test_leave_group_removes_members_of_both_protocols():
 
 
 def test_a_group_without_members_becomes_a_classic_one_and_keeps_its_offsets():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(ConsumerOffsetCommit("m", 1, "a", 0, 5))
-    group.ask(beat("m", -1))
+    group = SmallGroup().after(joining("m"), ConsumerOffsetCommit("m", 1, "a", 0, 5), beat("m", -1))
     assert group.ask(SyncGroup("k", 2)) == SyncAnswer(Error.UNKNOWN_MEMBER_ID)
     answer = group.ask(classic_join(), 10)
     assert answer is None  # the initial delay of classic groups
@@ -166,9 +156,7 @@ def test_offsets_of_a_classic_group_are_kept_and_deleted():
 
 
 def test_a_full_group_takes_no_classic_member():
-    group = SmallGroup(max_size=2)
-    group.ask(joining("m"))
-    group.ask(classic_join())
+    group = SmallGroup(max_size=2).after(joining("m"), classic_join())
     assert group.ask(classic_join(fresh="n")) == JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, "")
     assert group.ask(classic_join("k")).error is Error.NONE
 
@@ -204,8 +192,7 @@ def test_every_request_of_a_classic_member_keeps_its_session(request_of_k):
 
 
 def test_of_several_protocols_the_first_counts():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     two = (*protocols("a", "b"), *protocols("b", name="sticky"))
     assert group.ask(classic_join(protocols=two)).protocol == "range"
     assert sorted(group.member("k").topics) == ["a", "b"]
@@ -214,8 +201,7 @@ def test_of_several_protocols_the_first_counts():
 
 
 def test_a_classic_member_that_names_no_rack_keeps_the_one_it_had():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     for rack_id in ("r", None, "s"):
         group.ask(classic_join("k", protocols=(("range", write_subscription(EmbeddedSubscription(("a",), rack_id=rack_id))),)))
         assert group.member("k").rack_id == (rack_id or "r")

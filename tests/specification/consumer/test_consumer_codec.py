@@ -23,8 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "data" / "codec"
 
 def busy_consumer_group():
     """Members of every kind in the middle of a rebalance, with offsets and an expression."""
-    group = SmallGroup()
-    group.ask(joining("m1", "a", "b", assignor="uniform", rack_id="r"))
+    group = SmallGroup().after(joining("m1", "a", "b", assignor="uniform", rack_id="r"))
     group.ask(joining("m2", regex="[ab]", instance_id="i"), 10)
     group.ask(beat("m1", 1), 20)
     group.ask(ConsumerOffsetCommit("m1", 1, "a", 0, 5), 30)

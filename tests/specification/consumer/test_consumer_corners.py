@@ -3,23 +3,12 @@
 import pytest
 
 from coordinator_model.errors import Error, ServerError
+from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig, GroupOverrides
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, replay_all
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, MemberState
 from coordinator_model.specification.consumer.reconciliation import ReconciliationInput, reconcile
-from coordinator_model.specification.consumer.records import (
-    ClassicGroupWritten,
-    ConsumerGroupMemberMetadata,
-    ConsumerGroupMetadata,
-    CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
-    MemberMetadataTombstone,
-    PartitionMetadata,
-    RegularExpressionTombstone,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
-)
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
@@ -54,16 +43,16 @@ def test_partitions_of_a_dropped_topic_are_gone_at_once_if_the_member_gave_them_
 
 def test_tombstones_without_a_group_make_none():
     tombstones = [
-        ConsumerGroupMetadata(None),
-        PartitionMetadata(),
-        MemberMetadataTombstone("m"),
-        TargetAssignmentMetadata(None),
-        TargetAssignmentMember("m", None),
-        CurrentMemberAssignmentTombstone("m"),
-        RegularExpressionTombstone("a*"),
+        records.ConsumerGroupMetadata(None),
+        records.PartitionMetadata(),
+        records.MemberMetadataTombstone("m"),
+        records.TargetAssignmentMetadata(None),
+        records.TargetAssignmentMember("m", None),
+        records.CurrentMemberAssignmentTombstone("m"),
+        records.RegularExpressionTombstone("a*"),
     ]
     assert replay_all(None, tombstones, KAFKA_4_2) is None
-    state = replay_all(None, [ConsumerGroupMetadata(3), *tombstones[1:]], KAFKA_4_2)
+    state = replay_all(None, [records.ConsumerGroupMetadata(3), *tombstones[1:]], KAFKA_4_2)
     assert (state.group_epoch, state.target_epoch) == (3, -1)
     assert replay_all(state, tombstones, KAFKA_4_2) is None
 
@@ -84,8 +73,8 @@ def test_a_newer_owner_of_a_partition_stays_when_the_older_one_lets_go():
 
 
 def test_the_log_can_tell_an_assignment_before_its_member():
-    assignment = CurrentMemberAssignment("m", 2, 1, MemberState.STABLE, of_a(0), {})
-    metadata = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
+    assignment = records.CurrentMemberAssignment("m", 2, 1, MemberState.STABLE, of_a(0), {})
+    metadata = records.ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
     state = replay_all(None, [assignment, metadata], KAFKA_4_2)
     assert state.members["m"].assigned == of_a(0)
     assert state.members["m"].topics == ("a",)
@@ -101,16 +90,13 @@ def test_a_group_without_partitions_in_its_topics_has_empty_shares():
 
 
 def test_of_two_heartbeats_that_name_a_topic_twice_the_second_changes_nothing():
-    group = SmallGroup()
-    group.ask(joining("m", "b", "a", "b"))
+    group = SmallGroup().after(joining("m", "b", "a", "b"))
     assert group.ask(beat("m", 1, topics=("a", "b"))).epoch == 1
     assert group.records() == []
 
 
 def test_a_static_member_that_is_away_answers_to_nobody():
-    group = SmallGroup()
-    group.ask(joining("m", instance_id="i"))
-    group.ask(beat("m", -2, instance_id="i"))
+    group = SmallGroup().after(joining("m", instance_id="i"), beat("m", -2, instance_id="i"))
     assert group.ask(beat("m", -2)).error is Error.INVALID_REQUEST
     assert group.ask(beat("n", -1, instance_id="i")).error is Error.FENCED_INSTANCE_ID
     assert group.ask(beat("m", -1)).error is Error.NONE
@@ -122,10 +108,7 @@ def test_texts_of_blanks_are_empty():
 
 
 def test_a_member_that_did_not_give_up_partitions_is_removed_later_if_that_cannot_be_written():
-    group = SmallGroup()
-    group.ask(joining("m", rebalance_timeout_ms=20_000))
-    group.ask(joining("n"))
-    group.ask(beat("m", 1))
+    group = SmallGroup().after(joining("m", rebalance_timeout_ms=20_000), joining("n"), beat("m", 1))
     assert group.member("m").state is MemberState.UNREVOKED_PARTITIONS
     group.coordinator.advance(20_000, append_error=Error.NOT_ENOUGH_REPLICAS)
     assert group.member("m").state is MemberState.UNREVOKED_PARTITIONS
@@ -145,8 +128,7 @@ def test_what_a_heartbeat_that_was_not_written_left_behind_comes_to_nothing():
 
 
 def test_a_leave_that_cannot_be_written_leaves_a_member_without_a_session():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     assert group.ask(beat("m", -1), append_error=Error.NOT_ENOUGH_REPLICAS).error is Error.COORDINATOR_NOT_AVAILABLE
     assert group.coordinator.groups["g"].timers.deadlines == {}
     group.coordinator.advance(100_000)
@@ -172,17 +154,14 @@ def test_a_resolution_for_a_group_that_was_not_written_finds_no_group():
 
 
 def test_an_expression_whose_heartbeat_was_not_written_is_not_resolved():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     group.ask(joining("n", regex="b"), append_error=Error.NOT_ENOUGH_REPLICAS)
     assert dict(group.state.resolved.items()) == {}
     assert "n" not in group.state.members
 
 
 def test_an_expression_whose_heartbeat_was_refused_is_not_resolved_but_those_of_others_are():
-    group = SmallGroup()
-    group.ask(joining("m", regex="b"))
-    group.ask(joining("n"))
+    group = SmallGroup().after(joining("m", regex="b"), joining("n"))
     unknown = group.member("n")._replace(state=MemberState.UNKNOWN)  # as a newer version of Kafka wrote it
     group.state.update_member(unknown)
     assert group.ask(beat("n", unknown.epoch, regex="a"), 20_000).error is Error.FENCED_MEMBER_EPOCH
@@ -190,19 +169,14 @@ def test_an_expression_whose_heartbeat_was_refused_is_not_resolved_but_those_of_
 
 
 def test_a_second_new_expression_within_ten_seconds_waits():
-    group = SmallGroup()
-    group.ask(joining("m", regex="a"))
-    group.ask(joining("n", regex="b"))
-    group.ask(joining("o", regex="b"))
+    group = SmallGroup().after(joining("m", regex="a"), joining("n", regex="b"), joining("o", regex="b"))
     assert list(group.state.resolved) == ["a"]
     group.ask(beat("m", group.member("m").epoch), 10_001)
     assert sorted(group.state.resolved) == ["a", "b"]
 
 
 def test_a_failed_write_after_a_bump_makes_the_next_heartbeat_look_again():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(beat("m", 1))
+    group = SmallGroup().after(joining("m"), beat("m", 1))
     group.coordinator.change_topics({"a": Topic("a", A, 6)}, 0)
     assert group.ask(beat("m", 1), append_error=Error.KAFKA_STORAGE_ERROR).error is Error.NOT_COORDINATOR
     assert group.state.group_epoch == 1
@@ -213,9 +187,7 @@ def test_a_failed_write_after_a_bump_makes_the_next_heartbeat_look_again():
 
 
 def test_old_offsets_of_topics_without_subscribers_expire_and_then_the_group():
-    group = SmallGroup(session_timeout_ms=30 * DAY_MS)
-    group.ask(joining("m"))
-    group.ask(ConsumerOffsetCommit("m", 1, "a", 0, 5))
+    group = SmallGroup(session_timeout_ms=30 * DAY_MS).after(joining("m"), ConsumerOffsetCommit("m", 1, "a", 0, 5))
     group.ask(ConsumerOffsetCommit("m", 1, "b", 0, 6))
     group.ask(ConsumerOffsetCommit("m", 1, "b", 1, 7), 15_000)
     group.ask(beat("m", 1), 8 * DAY_MS)
@@ -230,18 +202,13 @@ def test_old_offsets_of_topics_without_subscribers_expire_and_then_the_group():
 def test_a_group_is_deleted_with_its_offsets():
     group = SmallGroup()
     assert group.ask(DeleteGroup()) == DeleteAnswer(Error.GROUP_ID_NOT_FOUND)
-    group.ask(joining("m"))
-    group.ask(ConsumerOffsetCommit("m", 1, "a", 0, 5))
-    group.ask(ConsumerOffsetCommit("m", 1, "a", 1, 5))
-    group.ask(beat("m", -1))
+    group.after(joining("m"), ConsumerOffsetCommit("m", 1, "a", 0, 5), ConsumerOffsetCommit("m", 1, "a", 1, 5), beat("m", -1))
     assert group.ask(DeleteGroup()) == DeleteAnswer(Error.NONE)
     assert group.ask(OffsetFetch(None, -1, "a", 1)).offset == -1
 
 
 def test_a_delete_that_cannot_be_written_leaves_the_group():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(beat("m", -1))
+    group = SmallGroup().after(joining("m"), beat("m", -1))
     assert group.ask(DeleteGroup(), append_error=Error.NOT_ENOUGH_REPLICAS) == DeleteAnswer(Error.COORDINATOR_NOT_AVAILABLE)
     assert (group.state.group_epoch, group.state.target_epoch) == (2, 1)
 
@@ -281,9 +248,7 @@ def test_two_partitions_are_cleaned_up_each_at_its_time():
 
 
 def test_a_topic_of_another_group_makes_no_heartbeat_look():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(beat("m", 1))
+    group = SmallGroup().after(joining("m"), beat("m", 1))
     group.coordinator.change_topics({"z": Topic("z", TopicId(0, 9), 1)}, 0)
     assert group.state.refresh_at_ms > 0
     group.coordinator.change_topics({"a": None}, 0)
@@ -317,29 +282,23 @@ def test_a_loaded_group_resolves_its_expressions_anew_and_others_do_not():
 
 
 def test_a_classic_record_says_nothing_to_a_consumer_group():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     place = group.coordinator.groups["g"]
-    place.take_records([ClassicGroupWritten(None)])
+    place.take_records([records.ClassicGroupWritten(None)])
     assert place.state.group_epoch == 1
 
 
 def test_a_removed_expression_takes_its_topics_along():
-    group = SmallGroup()
-    group.ask(joining("m", topics=(), regex="[ab]"))
+    group = SmallGroup().after(joining("m", topics=(), regex="[ab]"))
     assert sorted(group.state.names) == ["a", "b"]
-    group.ask(joining("n", topics=(), regex="[ab]"))
-    group.ask(beat("m", -1))
+    group.after(joining("n", topics=(), regex="[ab]"), beat("m", -1))
     assert sorted(group.state.names) == ["a", "b"]
     group.ask(beat("n", -1))
     assert group.state.names == {}
 
 
 def test_an_acknowledgement_stops_the_timer():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(joining("n"))
-    group.ask(beat("m", 1))
+    group = SmallGroup().after(joining("m"), joining("n"), beat("m", 1))
     place = group.coordinator.groups["g"]
     assert ("rebalance", "m", 0) in place.timers.deadlines
     assert place.revoking_epochs == {"m": 1}

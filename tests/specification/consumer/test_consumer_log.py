@@ -3,18 +3,11 @@
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import replay_all
 from coordinator_model.specification.consumer.member import MemberState
-from coordinator_model.specification.consumer.records import (
-    ConsumerGroupMemberMetadata,
-    ConsumerGroupMetadata,
-    CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
-    MemberMetadataTombstone,
-    OffsetCommitted,
-)
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import CommitAnswer, DeleteGroup, Heartbeat, SyncGroup
@@ -24,8 +17,7 @@ DAY_MS = 86_400_000
 
 
 def test_a_loaded_group_looks_at_its_topics_with_the_first_heartbeat():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     partition = group.coordinator.partition("g")
     group.coordinator.unload(partition, 0)
     group.coordinator.change_topics({"a": Topic("a", A, 6)}, 0)
@@ -52,33 +44,34 @@ def owners(state):
 
 def loaded_member():
     """A group of one member, which has a:0 and has to give up a:1."""
-    member = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
-    assignment = CurrentMemberAssignment("m", 2, 1, MemberState.UNREVOKED_PARTITIONS, of_a(0), of_a(1))
-    state = replay_all(None, [ConsumerGroupMetadata(2), member, assignment], KAFKA_4_2)
+    member = records.ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
+    assignment = records.CurrentMemberAssignment("m", 2, 1, MemberState.UNREVOKED_PARTITIONS, of_a(0), of_a(1))
+    state = replay_all(None, [records.ConsumerGroupMetadata(2), member, assignment], KAFKA_4_2)
     assert owners(state) == [2, 2, -1]
     return state
 
 
 def test_a_member_that_owns_nothing_any_more_frees_its_partitions_before_it_is_gone():
-    state = replay_all(loaded_member(), [CurrentMemberAssignmentTombstone("m")], KAFKA_4_2)
+    state = replay_all(loaded_member(), [records.CurrentMemberAssignmentTombstone("m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert (state.members["m"].epoch, state.members["m"].assigned, state.members["m"].pending) == (-1, {}, {})
 
 
 def test_a_member_that_is_gone_frees_its_partitions():
-    state = replay_all(loaded_member(), [MemberMetadataTombstone("m")], KAFKA_4_2)
+    state = replay_all(loaded_member(), [records.MemberMetadataTombstone("m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert list(state.members) == []
 
 
 def test_tombstones_of_a_group_that_was_deleted_can_come_before_the_next_of_its_name():
-    state = replay_all(None, [MemberMetadataTombstone("m"), ConsumerGroupMetadata(None), ConsumerGroupMetadata(3)], KAFKA_4_2)
+    state = replay_all(
+        None, [records.MemberMetadataTombstone("m"), records.ConsumerGroupMetadata(None), records.ConsumerGroupMetadata(3)], KAFKA_4_2
+    )
     assert state.group_epoch == 3
 
 
 def test_offsets_expire_in_the_millisecond_in_which_they_are_old_enough():
-    group = SmallGroup(session_timeout_ms=30 * DAY_MS)
-    group.ask(joining("m"))
+    group = SmallGroup(session_timeout_ms=30 * DAY_MS).after(joining("m"))
     for partition, now_ms in ((0, 0), (1, 1)):
         group.ask(ConsumerOffsetCommit("m", 1, "b", partition, 5), now_ms)
     for now_ms, kept in ((-1, [5, 5]), (0, [-1, 5]), (599_999, [-1, 5]), (600_000, [-1, -1])):  # the clean-up comes every 10 minutes
@@ -87,9 +80,7 @@ def test_offsets_expire_in_the_millisecond_in_which_they_are_old_enough():
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, Error.NONE), (0, Error.UNKNOWN_MEMBER_ID)])
 def test_a_group_without_members_takes_offsets_only_of_who_is_no_member(epoch, error):
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(beat("m", -1))
+    group = SmallGroup().after(joining("m"), beat("m", -1))
     assert group.ask(ConsumerOffsetCommit("", epoch, "a", 0, 5)).error is error
 
 
@@ -101,8 +92,7 @@ def test_the_first_offset_of_a_consumer_without_a_group_is_kept():
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, Error.NONE), (0, Error.UNKNOWN_SERVER_ERROR)])
 def test_an_epoch_without_a_member_is_an_error_of_the_server(epoch, error):
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     assert group.ask(OffsetFetch(None, epoch, "a", 0)).error is error
 
 
@@ -115,8 +105,7 @@ def test_an_error_of_the_log_ends_with_the_call_that_met_it():
 
 
 def test_an_error_of_the_log_ends_with_the_time_that_passed():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     group.coordinator.advance(45_000, append_error=Error.NOT_ENOUGH_REPLICAS)
     assert list(group.state.members) == ["m"]
     group.ask(joining("n"), 45_500)  # the removal of m is tried again
@@ -125,8 +114,7 @@ def test_an_error_of_the_log_ends_with_the_time_that_passed():
 
 @pytest.mark.parametrize(("last_heartbeat_ms", "is_left"), [(554_999, False), (555_000, True)])
 def test_in_one_millisecond_the_clean_up_comes_before_the_end_of_a_session(last_heartbeat_ms, is_left):
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     for now_ms in (*range(40_000, 554_000, 40_000), last_heartbeat_ms):
         group.ask(beat("m", 1), now_ms)
     group.coordinator.advance(600_000)
@@ -134,9 +122,7 @@ def test_in_one_millisecond_the_clean_up_comes_before_the_end_of_a_session(last_
 
 
 def test_a_clean_up_that_cannot_be_written_comes_again_after_ten_minutes():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(beat("m", -1))
+    group = SmallGroup().after(joining("m"), beat("m", -1))
     for now_ms, error, is_left in (
         (600_000, Error.NOT_ENOUGH_REPLICAS, True),
         (1_199_999, Error.NONE, True),
@@ -147,27 +133,18 @@ def test_a_clean_up_that_cannot_be_written_comes_again_after_ten_minutes():
 
 
 def test_an_empty_group_that_could_not_become_classic_is_left():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(beat("m", -1))
+    group = SmallGroup().after(joining("m"), beat("m", -1))
     assert group.ask(classic_join(), append_error=Error.NOT_ENOUGH_REPLICAS).error is Error.COORDINATOR_NOT_AVAILABLE
     assert group.state.phase == "Empty"
     assert group.coordinator.classic.groups == {}
 
 
 def test_a_member_that_left_takes_its_timers_along():
-    group = SmallGroup()
-    group.ask(joining("n"))
-    group.ask(joining("m"))
-    group.ask(beat("n", 1))
-    group.ask(beat("n", 1, owned=of_a(0, 1)))
-    group.ask(joining("o"))
-    group.ask(beat("n", 2))
+    group = SmallGroup().after(joining("n"), joining("m"), beat("n", 1), beat("n", 1, owned=of_a(0, 1)), joining("o"), beat("n", 2))
     assert group.member("n").state is MemberState.UNREVOKED_PARTITIONS  # it has a minute to give up a:1, in epoch 2
     for member_id in ("n", "m", "o"):
         group.ask(beat(member_id, -1))
-    group.ask(DeleteGroup())
-    group.ask(joining("m"))
+    group.after(DeleteGroup(), joining("m"))
     assert group.ask(classic_join("n")).generation == 2  # another client of its name, in the same epoch of the next group
     group.ask(SyncGroup("n", 2))
     for now_ms in range(5_000, 61_000, 5_000):
@@ -176,13 +153,11 @@ def test_a_member_that_left_takes_its_timers_along():
 
 
 def test_a_topic_whose_offsets_expired_gets_a_new_place_with_the_next_one():
-    group = SmallGroup(session_timeout_ms=30 * DAY_MS)
-    group.ask(joining("m"))
+    group = SmallGroup(session_timeout_ms=30 * DAY_MS).after(joining("m"))
     for topic, now_ms in (("Aa", 0), ("BB", DAY_MS), ("Aa", 7 * DAY_MS)):  # of the same hash code: the younger one comes first
         group.ask(ConsumerOffsetCommit("m", 1, topic, 0, 5), now_ms)
-    group.ask(beat("m", -1))
-    group.ask(DeleteGroup())
-    assert [record.topic for record in group.records() if isinstance(record, OffsetCommitted)] == ["Aa", "BB"]
+    group.after(beat("m", -1), DeleteGroup())
+    assert [record.topic for record in group.records() if isinstance(record, records.OffsetCommitted)] == ["Aa", "BB"]
 
 
 @pytest.mark.parametrize(("version", "error"), [(9, Error.GROUP_ID_NOT_FOUND), (8, Error.ILLEGAL_GENERATION)])

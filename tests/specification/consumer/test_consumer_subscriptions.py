@@ -43,9 +43,7 @@ def test_an_expression_that_others_use_keeps_its_topics():
 
 
 def test_a_static_member_that_returns_is_not_counted_twice():
-    group = SmallGroup()
-    group.ask(joining("m", instance_id="i"))
-    group.ask(joining("n", "a", "b"))
+    group = SmallGroup().after(joining("m", instance_id="i"), joining("n", "a", "b"))
     returned = group.member("m")._replace(member_id="new", epoch=0)
     assert subscription_after(group, returned, returned._replace(topics=("a", "b"))) is SubscriptionType.HOMOGENEOUS
     newcomer = ConsumerGroupMember("o", instance_id="another")
@@ -60,7 +58,6 @@ def test_a_member_that_takes_the_expression_of_another_makes_both_alike():
 
 
 def test_a_member_that_names_topics_beside_a_new_expression_is_not_alike():
-    group = SmallGroup()
-    group.ask(joining("m", "b"))
+    group = SmallGroup().after(joining("m", "b"))
     only = group.member("m")
     assert subscription_after(group, only, only._replace(regex="a")) is SubscriptionType.HETEROGENEOUS

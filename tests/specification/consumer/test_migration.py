@@ -22,8 +22,7 @@ from tests.specification.consumer.small_consumer_groups import (
 
 
 def test_an_upgrade_asks_those_who_wait_to_join_again():
-    group = SmallGroup()
-    group.ask(classic_join(protocols=protocols()))
+    group = SmallGroup().after(classic_join(protocols=protocols()))
     group.ask(classic_join(fresh="k2"), 1)
     group.coordinator.advance(10_000)
     assert group.ask(SyncGroup("k2", 1), 10_000) is None
@@ -39,8 +38,7 @@ def test_an_upgrade_asks_those_who_wait_to_join_again():
 
 
 def test_an_upgraded_member_keeps_its_assignment_as_far_as_its_topics_exist():
-    group = stable_classic_group()
-    group.ask(joining("m"))
+    group = stable_classic_group().after(joining("m"))
     assert group.member("k").assigned == of_a(0, 1, 2, 3)
     assert group.member("k").epoch == 1
     assert group.coordinator.classic.groups == {}
@@ -70,8 +68,7 @@ def test_some_groups_cannot_be_upgraded(message, settings):
 
 
 def test_a_group_of_another_type_cannot_be_upgraded():
-    group = SmallGroup()
-    group.ask(classic_join(protocol_type="connect"))
+    group = SmallGroup().after(classic_join(protocol_type="connect"))
     answer = group.ask(joining("m"))
     assert answer.message == CANNOT + "the group does not use the consumer embedded protocol."
     assert group.ask(beat("m", 3)).message == "Group g is not a consumer group."
@@ -86,8 +83,7 @@ def test_an_upgrade_that_cannot_be_written_leaves_the_group_classic():
 
 
 def test_when_the_last_consumer_leaves_the_group_is_classic_and_rebalances():
-    group = with_classic_member()
-    group.ask(beat("m", -1))
+    group = with_classic_member().after(beat("m", -1))
     classic = group.coordinator.classic.groups["g"]
     assert (classic.state, classic.generation, classic.leader, classic.protocol) == (State.PREPARING_REBALANCE, 2, "k", "range")
     assert read_assignment(classic.members["k"].assignment).partitions == (("a", (2, 3)),)
@@ -118,10 +114,7 @@ def test_a_session_that_ends_can_downgrade_too():
     ],
 )
 def test_a_group_that_may_not_be_downgraded_stays_a_consumer_group(settings):
-    group = SmallGroup(**settings)
-    group.ask(joining("m"))
-    group.ask(classic_join())
-    group.ask(beat("m", -1))
+    group = SmallGroup(**settings).after(joining("m"), classic_join(), beat("m", -1))
     assert list(group.state.members) == ["k"]
     group.ask(LeaveGroup((LeavingMember("k"),)))
     assert group.state.phase == "Empty"
@@ -136,17 +129,14 @@ def test_a_full_classic_group_is_upgraded_by_its_own_member_only():
 
 
 def test_a_consumer_group_becomes_as_large_a_classic_group_as_may_be():
-    group = SmallGroup(classic=CoordinatorConfig(CoordinatorConfig.of("4.2.0").version, group_max_size=1))
-    group.ask(joining("m"))
-    group.ask(classic_join())
-    group.ask(beat("m", -1))
+    group = SmallGroup(classic=CoordinatorConfig(CoordinatorConfig.of("4.2.0").version, group_max_size=1)).after(joining("m"))
+    group.after(classic_join(), beat("m", -1))
     assert list(group.coordinator.classic.groups["g"].members) == ["k"]
 
 
 def test_a_downgraded_group_takes_along_only_who_stays_and_their_protocol_type():
     group = with_classic_member()
-    group.ask(classic_join(fresh="k2"))
-    group.ask(LeaveGroup((LeavingMember("k"), LeavingMember("m"))))
+    group.after(classic_join(fresh="k2"), LeaveGroup((LeavingMember("k"), LeavingMember("m"))))
     assert list(group.coordinator.classic.groups["g"].members) == ["k2"]
     assert group.ask(classic_join(fresh="n", protocol_type="connect")).error is Error.INCONSISTENT_GROUP_PROTOCOL
 
@@ -168,8 +158,7 @@ def test_a_member_of_an_upgraded_group_that_is_silent_loses_its_session():
 
 
 def test_a_session_that_ended_before_a_classic_member_joined_is_written_once():
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     group.ask(classic_join(), 50_000)  # nobody asked anything when the session of m ended
     assert [record.epoch for record in group.records() if isinstance(record, ConsumerGroupMetadata)] == [2, None]
 

@@ -20,8 +20,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_session_that_ran_out_before_is_ended_first(call):
-    group = SmallGroup()
-    group.ask(joining("m"))
+    group = SmallGroup().after(joining("m"))
     group.outcome = call(group, SESSION_MS)
     (first, *_), records = group.coordinator.logs["g"], group.records()
     assert records
@@ -30,9 +29,7 @@ def test_a_session_that_ran_out_before_is_ended_first(call):
 
 
 def test_the_clean_up_of_offsets_begins_anew_where_a_partition_is_read_again():
-    group = SmallGroup(session_timeout_ms=30 * DAY_MS)
-    group.ask(joining("m"))
-    group.ask(ConsumerOffsetCommit("m", 1, "b", 0, 5))
+    group = SmallGroup(session_timeout_ms=30 * DAY_MS).after(joining("m"), ConsumerOffsetCommit("m", 1, "b", 0, 5))
     group.ask(beat("m", -1), 1)
     moved_ms, partition = 8 * DAY_MS + 1, group.coordinator.partition("g")
     group.coordinator.unload(partition, 7 * DAY_MS - 1)  # none is old enough yet

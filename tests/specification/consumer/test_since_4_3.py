@@ -3,15 +3,10 @@
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import GroupOverrides
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
 from coordinator_model.specification.consumer.effects import RecordsWritten
-from coordinator_model.specification.consumer.records import (
-    ConsumerGroupMetadata,
-    CurrentMemberAssignment,
-    OffsetCommitted,
-    TargetAssignmentMetadata,
-)
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit
 from coordinator_model.specification.consumer.topics import Topic
 from tests.specification.consumer.small_consumer_groups import IMAGE, A, C, SmallGroup, beat, joining, new_coordinator, of_a
@@ -32,17 +27,16 @@ def test_the_first_member_moves_a_new_group_to_its_first_epoch(release, first):
     assert epochs(group) == (first, first, "Stable")
 
 
-@pytest.mark.parametrize(("release", "bumps"), [("4.2.0", [ConsumerGroupMetadata(1)]), ("4.3.0", [])])
+@pytest.mark.parametrize(("release", "bumps"), [("4.2.0", [records.ConsumerGroupMetadata(1)]), ("4.3.0", [])])
 def test_a_first_member_that_names_no_topic_moves_nothing(release, bumps):
     group = SmallGroup(release=release)
     assert group.ask(joining("m", topics=())).epoch == 1
-    assert [record for record in group.records() if isinstance(record, ConsumerGroupMetadata)] == bumps
+    assert [record for record in group.records() if isinstance(record, records.ConsumerGroupMetadata)] == bumps
 
 
 def test_bumps_within_the_interval_are_answered_by_one_computation_after_it():
     """m joins at 0. n and o join within a second: they are members without partitions, and nobody moves to a new epoch."""
-    group = newer()
-    group.ask(joining("m"))
+    group = newer().after(joining("m"))
     assert group.ask(joining("n"), 300).epoch == 2
     assert group.ask(joining("o"), 600).assignment == {}
     assert epochs(group) == (4, 2, "Assigning")
@@ -50,7 +44,8 @@ def test_bumps_within_the_interval_are_answered_by_one_computation_after_it():
     assert epochs(group) == (4, 2, "Assigning")
     assert group.ask(beat("n", 2), 1_000).epoch == 4
     assert epochs(group) == (4, 4, "Reconciling")
-    assert [record for record in group.records() if isinstance(record, TargetAssignmentMetadata)] == [TargetAssignmentMetadata(4, 1_000)]
+    computed = [record for record in group.records() if isinstance(record, records.TargetAssignmentMetadata)]
+    assert computed == [records.TargetAssignmentMetadata(4, 1_000)]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +76,7 @@ def test_the_interval_is_that_of_the_group_within_the_bounds_of_the_broker(broke
 
 
 def test_the_time_of_the_last_computation_survives_a_move_of_the_group():
-    group = newer()
-    group.ask(joining("m"))
+    group = newer().after(joining("m"))
     partition = group.coordinator.partition("g")
     group.coordinator.unload(partition, 100)
     group.coordinator.load(partition, 200)
@@ -92,9 +86,7 @@ def test_the_time_of_the_last_computation_survives_a_move_of_the_group():
 
 def test_a_group_that_4_2_wrote_computes_at_once_and_its_partitions_have_the_epochs_of_their_members():
     """A rolling upgrade: the records of 4.2 have neither the time of the target nor assignment epochs."""
-    old = SmallGroup(release="4.2.2")
-    old.ask(joining("m"))
-    old.ask(joining("n"))
+    old = SmallGroup(release="4.2.2").after(joining("m"), joining("n"))
     new = SmallGroup(release="4.4.0")
     new.coordinator = ConsumerCoordinator(new.coordinator.config, 0, (), IMAGE)
     new.coordinator.logs = old.coordinator.logs
@@ -106,9 +98,7 @@ def test_a_group_that_4_2_wrote_computes_at_once_and_its_partitions_have_the_epo
 
 
 def test_partitions_of_a_static_member_that_was_away_when_4_2_wrote_it_have_epoch_0():
-    old = SmallGroup(release="4.2.2")
-    old.ask(joining("m", instance_id="i"))
-    old.ask(beat("m", -2, instance_id="i"))
+    old = SmallGroup(release="4.2.2").after(joining("m", instance_id="i"), beat("m", -2, instance_id="i"))
     new = SmallGroup(release="4.4.0")
     new.coordinator = ConsumerCoordinator(new.coordinator.config, 0, (), IMAGE)
     new.coordinator.logs = old.coordinator.logs
@@ -117,19 +107,16 @@ def test_partitions_of_a_static_member_that_was_away_when_4_2_wrote_it_have_epoc
 
 
 def test_topics_that_are_forgotten_are_all_that_the_call_tells():
-    group = newer()
-    group.ask(joining("m"))
-    group.ask(ConsumerOffsetCommit("m", 2, "a", 0, 7))
+    group = newer().after(joining("m"), ConsumerOffsetCommit("m", 2, "a", 0, 7))
     outcome = group.coordinator.groups["g"].forget_topics([IMAGE.named("a")], 45_000)
     told = [record for effect in outcome.effects if isinstance(effect, RecordsWritten) for record in effect.records]
-    assert [record.offset for record in told if isinstance(record, OffsetCommitted)] == [None]
+    assert [record.offset for record in told if isinstance(record, records.OffsetCommitted)] == [None]
     assert group.state.phase.value == "Empty"  # its session ended before
 
 
 def with_two_members():
     """m keeps a:0,1, which it has had since epoch 2; n has got a:2,3 in epoch 3."""
-    group = newer()
-    group.ask(joining("m"))
+    group = newer().after(joining("m"))
     group.ask(joining("n"), 2_000)
     group.ask(beat("m", 2), 2_010)
     group.ask(beat("m", 2, owned=of_a(0, 1)), 2_020)
@@ -156,17 +143,12 @@ def test_a_commit_may_have_an_older_epoch_back_to_that_of_the_assignment(member,
 
 
 def test_before_4_3_a_commit_needs_the_present_epoch():
-    group = SmallGroup()
-    group.ask(joining("m"))
-    group.ask(joining("n"))
-    group.ask(beat("m", 1))
-    group.ask(beat("m", 1, owned=of_a(0, 1)))
+    group = SmallGroup().after(joining("m"), joining("n"), beat("m", 1), beat("m", 1, owned=of_a(0, 1)))
     assert group.ask(ConsumerOffsetCommit("m", 1, "a", 0, 7)).error is Error.STALE_MEMBER_EPOCH
 
 
 def test_a_partition_that_waits_for_its_revocation_can_be_committed_and_keeps_its_epoch():
-    group = newer()
-    group.ask(joining("m"))
+    group = newer().after(joining("m"))
     group.ask(joining("n"), 2_000)
     group.ask(beat("m", 2), 2_010)
     assert group.member("m").pending == of_a(2, 3)
@@ -175,43 +157,37 @@ def test_a_partition_that_waits_for_its_revocation_can_be_committed_and_keeps_it
 
 
 def test_a_static_member_that_is_away_has_partitions_of_epoch_0():
-    group = newer()
-    group.ask(joining("m", instance_id="i"))
-    group.ask(beat("m", -2, instance_id="i"))
-    (stored,) = (record for record in group.records() if isinstance(record, CurrentMemberAssignment))
+    group = newer().after(joining("m", instance_id="i"), beat("m", -2, instance_id="i"))
+    (stored,) = (record for record in group.records() if isinstance(record, records.CurrentMemberAssignment))
     assert set(stored.assignment_epochs.values()) == {0}
     assert group.ask(ConsumerOffsetCommit("m", 2, "a", 0, 7)).error is Error.STALE_MEMBER_EPOCH
 
 
 def test_a_member_that_drops_a_topic_has_its_epoch_as_the_previous_one_too():
     """The heartbeat of the epoch before is fenced then, although it reports partitions that fit."""
-    group = newer()
-    group.ask(joining("m", "a", "b"))
+    group = newer().after(joining("m", "a", "b"))
     group.ask(beat("m", 2, topics=("a",), owned=of_a(0, 1, 2, 3)), 500)
     assert (group.member("m").epoch, group.member("m").previous_epoch) == (2, 2)
 
 
 def test_offsets_of_a_deleted_topic_are_dropped_with_it():
-    group = newer()
-    group.ask(joining("m", "a", "b"))
+    group = newer().after(joining("m", "a", "b"))
     for number, topic in enumerate("aab"):
         group.ask(ConsumerOffsetCommit("m", 2, topic, number % 2, 7))
     group.ask(ConsumerOffsetCommit("m", 2, "later", 0, 7))  # there is no such topic yet: the offset has no id
 
     def dropped(changes):
         effects = group.coordinator.change_topics(changes, 10).effects
-        records = [record for _, effect in effects for record in effect.records if isinstance(record, OffsetCommitted)]
-        assert {record.offset for record in records} <= {None}
-        return {(record.topic, record.partition) for record in records}
+        forgotten = [record for _, effect in effects for record in effect.records if isinstance(record, records.OffsetCommitted)]
+        assert {record.offset for record in forgotten} <= {None}
+        return {(record.topic, record.partition) for record in forgotten}
 
     assert dropped({"a": Topic("a", C, 4), "later": Topic("later", A._replace(least_significant=9), 1)}) == {("a", 0), ("a", 1)}
     assert dropped({"later": None}) == {("later", 0)}
 
 
 def test_before_4_3_the_coordinator_keeps_them():
-    group = SmallGroup()
-    group.ask(joining("m", "a", "b"))
-    group.ask(ConsumerOffsetCommit("m", 1, "a", 0, 7))
+    group = SmallGroup().after(joining("m", "a", "b"), ConsumerOffsetCommit("m", 1, "a", 0, 7))
     assert group.coordinator.change_topics({"a": None}, 10).effects == []
 
 

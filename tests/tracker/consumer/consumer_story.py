@@ -9,6 +9,8 @@ from coordinator_model.events import Assignment, Protocol
 from coordinator_model.view.rows import Row
 from tests.tracker.story import START_MS, Story
 
+ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
+TOPICS = ("orders",)
 TIMES = ("started_at", "ended_at", "occurred_at", "joined_at", "computed_at", "reconciled_at")
 
 

@@ -8,16 +8,13 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.consumer_story import ALL, HALF, OTHER, TOPICS, ConsumerStory, told
 from tests.tracker.consumer.test_episodes import two
-
-ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
-ORDERS = ("orders",)
 
 
 def alone(*, instance: str = "", until: int = 20_000) -> ConsumerStory:
     """One member, which sends a heartbeat each 5 s."""
-    story = ConsumerStory().at(0).joins("a-1", 1, instance_id=instance).at(5).beat("a-1", 0, 1, ALL, ORDERS, instance_id=instance)
+    story = ConsumerStory().at(0).joins("a-1", 1, instance_id=instance).at(5).beat("a-1", 0, 1, ALL, TOPICS, instance_id=instance)
     for ms in range(5_000, until + 1, 5_000):
         story.at(ms).beat("a-1", 1, 1, instance_id=instance)
     return story
@@ -60,7 +57,7 @@ def held_up() -> ConsumerStory:
 
 
 def test_a_member_that_expires_because_its_coordinator_was_held_up_is_lost_to_that():
-    story = held_up().at(66_000).joins("a-1", 3).at(66_005).beat("a-1", 0, 3, ALL, ORDERS)
+    story = held_up().at(66_000).joins("a-1", 3).at(66_005).beat("a-1", 0, 3, ALL, TOPICS)
     assert codes(story) == [("COORDINATOR_MOVED", None)]
     assert details(story)[0]["members_lost"] == ["a-1"]
 
@@ -86,8 +83,8 @@ def test_a_group_that_survived_a_longer_silence_has_a_longer_timeout():
 
 
 def test_a_session_that_ended_shows_the_timeout_of_the_group():
-    story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, ALL, ORDERS)
-    story.at(1_000).joins("b-1", 2).at(1_005).beat("b-1", 0, 2, (), ORDERS).at(2_000).beat("a-1", 1, 1, HALF).at(2_100).beat("a-1", 1, 2)
+    story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, ALL, TOPICS)
+    story.at(1_000).joins("b-1", 2).at(1_005).beat("b-1", 0, 2, (), TOPICS).at(2_000).beat("a-1", 1, 1, HALF).at(2_100).beat("a-1", 1, 2)
     story.at(3_000).beat("b-1", 2, 2, OTHER).at(6_000).beat("a-1", 2, 2).at(9_000).beat("a-1", 2, 2)
     story.at(12_000).line(kinds.EXPIRED, "b-1").raised(3).at(12_500).computed(3).beat("a-1", 2, 3, ALL)
     story.at(20_500).beat("a-1", 3, 3)
@@ -130,7 +127,7 @@ def away(story: ConsumerStory, ms: int) -> ConsumerStory:
 @pytest.mark.parametrize(("back_ms", "reported"), [(34_000, False), (36_000, True)])
 def test_a_static_member_that_was_away_for_long_is_reported_when_it_is_back(back_ms, reported):
     story = away(alone(instance="i-1"), 20_500).at(back_ms).line(kinds.RETURNED, "a-1", instance_id="i-1", answer_member_id="a-2")
-    story.at(back_ms + 2).beat("a-2", 0, 1, ALL, ORDERS, instance_id="i-1")
+    story.at(back_ms + 2).beat("a-2", 0, 1, ALL, TOPICS, instance_id="i-1")
     assert codes(story) == ([("STATIC_MEMBER_AWAY", "a-1")] if reported else [])
     if reported:
         assert details(story) == [{"away_ms": 15_500, "came_back": True, "instance_id": "i-1", "partitions": 2}]
@@ -144,11 +141,11 @@ def test_a_static_member_that_does_not_come_back_did_not_stop_by_accident():
 
 
 def test_a_static_member_that_leaves_amid_a_revocation_has_given_the_partitions_up():
-    story = alone(instance="i-1").at(21_000).joins("b-1", 2).at(21_005).beat("b-1", 0, 2, (), ORDERS)
+    story = alone(instance="i-1").at(21_000).joins("b-1", 2).at(21_005).beat("b-1", 0, 2, (), TOPICS)
     story.at(22_000).beat("a-1", 1, 1, HALF, instance_id="i-1")
     away(story, 23_000).at(24_000).beat("b-1", 2, 2, OTHER)
     story.at(25_000).line(kinds.RETURNED, "a-1", instance_id="i-1", answer_member_id="a-2")
-    story.at(25_002).beat("a-2", 0, 2, HALF, ORDERS, instance_id="i-1").at(40_000).beat("a-2", 2, 2).beat("b-1", 2, 2)
+    story.at(25_002).beat("a-2", 0, 2, HALF, TOPICS, instance_id="i-1").at(40_000).beat("a-2", 2, 2).beat("b-1", 2, 2)
     rows = story.rows()
     (text,) = told(rows, "rebalance_rounds", "revocations")[-1]
     assert [(one["member_id"], one["end"], one["ended_at"] - one["told_at"]) for one in json.loads(text)] == [("a-1", "AWAY", 1_000)]
@@ -228,7 +225,7 @@ def test_an_expression_that_matches_nothing_is_reported_once_its_resolution_is_o
     assert "(ordres.*), and nobody has had a partition for 20 s" in told(story.rows(), "findings", "message")[0][0]
 
 
-@pytest.mark.parametrize("other", [{"topics": ORDERS}, {"partitions": ALL}])
+@pytest.mark.parametrize("other", [{"topics": TOPICS}, {"partitions": ALL}])
 def test_who_has_topics_or_partitions_keeps_an_expression_from_being_blamed(other):
     story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, (), subscribed_regex="ordres.*")
     story.at(100).joins("b-1", 2).at(105).beat("b-1", 0, 2, other.get("partitions", ()), other.get("topics"), subscribed_regex="a.*")
@@ -299,7 +296,7 @@ def test_advice_on_rolling_restarts_names_the_settings_of_the_protocol():
 
 def told_to_revoke(*, beats: bool) -> ConsumerStory:
     """c-1 joins at 20 s; a-1 is told at 21 s to give t-1 up, and does not. `beats`: its heartbeats go on, as in a stalled poll loop."""
-    story = alone().at(20_000).joins("c-1", 2).at(20_005).beat("c-1", 0, 2, (), ORDERS).at(21_000).beat("a-1", 1, 1, HALF)
+    story = alone().at(20_000).joins("c-1", 2).at(20_005).beat("c-1", 0, 2, (), TOPICS).at(21_000).beat("a-1", 1, 1, HALF)
     for ms in range(25_000, 50_000, 5_000):
         story.at(ms).beat("c-1", 2, 2)
         if beats:
@@ -359,7 +356,7 @@ def test_a_client_whose_protocol_the_broker_does_not_have_is_reported_once(is_fo
 
 def test_who_held_its_partitions_until_the_rebalance_timeout_was_the_slowest_and_polls_too_seldom():
     story = (
-        two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), ORDERS).at(20_500).beat("b-1", 2, 3, rebalance_timeout_ms=20_000)
+        two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), TOPICS).at(20_500).beat("b-1", 2, 3, rebalance_timeout_ms=20_000)
     )
     story.at(21_000).beat("a-1", 2, 2, (), rebalance_timeout_ms=20_000).at(24_000).beat("a-1", 2, 2)
     story.at(41_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=20_000).raised(4).at(41_500).computed(4).beat("b-1", 3, 4)

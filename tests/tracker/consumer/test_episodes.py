@@ -8,13 +8,11 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.consumer_story import ALL, HALF, OTHER, TOPICS, ConsumerStory, told
 from tests.tracker.story import START_MS
 
 WHAT = ("first_epoch", "generation", "started_at", "ended_at", "end_seen", "outcome", "cause", "member_id")
 ROUND = ("epoch", "started_at", "cause", "member_id", "superseded", "reconciled_at")
-ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
-TOPICS = ("orders",)
 
 
 def alone(*, logged: bool = True) -> ConsumerStory:

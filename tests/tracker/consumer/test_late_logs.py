@@ -6,11 +6,9 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.consumer_story import ALL, HALF, TOPICS, ConsumerStory, told
 
 ROUND = ("epoch", "cause", "member_id")
-ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
-TOPICS = ("orders",)
 TOPIC_ID = "ZiIvh65vQPOxTeW80lTaIA"
 
 

@@ -6,19 +6,16 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.consumer_story import ALL, HALF, OTHER, TOPICS, ConsumerStory, told
 from tests.tracker.consumer.test_consumer_findings import alone, codes
 from tests.tracker.consumer.test_episodes import two
 from tests.tracker.simulated.test_provisional import as_final, by_second
 
-ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
-ORDERS = ("orders",)
-
 
 def joined_by_another() -> ConsumerStory:
     """The first member was told to give a partition up, and has not."""
-    story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, ALL, ORDERS).at(5_000).beat("a-1", 1, 1)
-    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), ORDERS).at(12_000).beat("a-1", 1, 1, HALF)
+    story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, ALL, TOPICS).at(5_000).beat("a-1", 1, 1)
+    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), TOPICS).at(12_000).beat("a-1", 1, 1, HALF)
     return story
 
 
@@ -50,7 +47,7 @@ def test_a_rebalance_that_no_log_shows_any_longer_has_no_end_that_was_seen():
 
 @pytest.mark.parametrize(("gives_up", "codes_told"), [(25_500, []), (27_000, [("STUCK_RECONCILING", "a-1")])])
 def test_who_holds_partitions_back_for_longer_than_a_heartbeat_interval_is_told(gives_up, codes_told):
-    story = alone().at(20_000).joins("c-1", 2).at(20_005).beat("c-1", 0, 2, (), ORDERS).at(21_000).beat("a-1", 1, 1, HALF)
+    story = alone().at(20_000).joins("c-1", 2).at(20_005).beat("c-1", 0, 2, (), TOPICS).at(21_000).beat("a-1", 1, 1, HALF)
     story.at(25_000).beat("c-1", 2, 2).at(gives_up).beat("a-1", 1, 2).at(gives_up + 100).beat("c-1", 2, 2, OTHER)
     assert codes(story) == codes_told
 
@@ -68,10 +65,10 @@ def test_where_topics_had_changed_one_that_was_deleted_may_be_why_a_member_did_n
 
 def test_requests_alone_show_that_who_was_told_to_give_partitions_up_and_went_on_ran_out_of_that_time():
     """Its heartbeats went on until it was refused: no session ended."""
-    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, ORDERS, rebalance_timeout_ms=20_000)
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, TOPICS, rebalance_timeout_ms=20_000)
     for ms in range(5_000, 21_000, 5_000):
         story.at(ms).beat("a-1", 1, 1)
-    story.at(20_005).beat("c-1", 0, 2, (), ORDERS, rebalance_timeout_ms=20_000).at(21_000).beat("a-1", 1, 1, HALF)
+    story.at(20_005).beat("c-1", 0, 2, (), TOPICS, rebalance_timeout_ms=20_000).at(21_000).beat("a-1", 1, 1, HALF)
     for ms in range(24_000, 42_000, 4_000):
         story.at(ms).beat("c-1", 2, 2).at(ms + 1_000).beat("a-1", 1, 1)
     rows = story.at(42_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(45_000).beat("c-1", 2, 3, ALL).rows()

@@ -10,12 +10,11 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assignment, Protocol
 from tests.tracker.batching import batches
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.consumer_story import ALL, HALF, OTHER, ConsumerStory, told
+from tests.tracker.consumer.test_episodes import WHAT
 from tests.tracker.story import play
 
-WHAT = ("first_epoch", "generation", "started_at", "ended_at", "end_seen", "outcome", "cause", "member_id")
 SESSION = ("member_id", "end_kind", "joined_at", "ended_at")
-ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
 
 
 class Records(ConsumerStory):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import events as kinds
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.consumer_story import ALL, HALF, OTHER, TOPICS, ConsumerStory, told
 
 WHY = ("epoch", "cause", "member_id")
-ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
-ORDERS = ("orders",)
 
 
-def two(*, logged: bool = True, regex: str = "", topics: tuple[str, ...] = ORDERS) -> ConsumerStory:
+def two(*, logged: bool = True, regex: str = "", topics: tuple[str, ...] = TOPICS) -> ConsumerStory:
     """Two members share both partitions. The metadata hash is 7."""
     story = ConsumerStory().at(0)
     story = story.joins("a-1", 1, 7) if logged else story
@@ -34,12 +32,12 @@ def settled(story: ConsumerStory, epoch: int) -> ConsumerStory:
 
 def test_a_regular_expression_that_is_dropped_is_a_changed_subscription():
     story = two(regex="orders.*", topics=()).at(20_000).raised(3, 8).computed(3)
-    story.at(20_002).beat("b-1", 2, 3, None, ORDERS, subscribed_regex="", took=5)
+    story.at(20_002).beat("b-1", 2, 3, None, TOPICS, subscribed_regex="", took=5)
     assert last_round(settled(story, 3)) == (3, "SUBSCRIPTION_CHANGED", "b-1")
 
 
 def test_a_regular_expression_that_another_member_has_counts_at_once():
-    story = ConsumerStory().at(0).joins("a-1", 1, 7).at(5).beat("a-1", 0, 1, ALL, ORDERS, subscribed_regex="")
+    story = ConsumerStory().at(0).joins("a-1", 1, 7).at(5).beat("a-1", 0, 1, ALL, TOPICS, subscribed_regex="")
     story.at(10_000).joins("b-1", 2, 7).at(10_005).beat("b-1", 0, 2, (), (), subscribed_regex="orders.*")
     story.at(12_000).beat("a-1", 1, 1, HALF).at(12_100).beat("a-1", 1, 2).at(13_005).beat("b-1", 2, 2, OTHER)
     story.at(20_000).raised(3, 8).computed(3).at(20_002).beat("a-1", 2, 3, None, None, subscribed_regex="orders.*", took=5)
@@ -107,21 +105,21 @@ def test_a_member_that_joins_again_is_blamed_only_if_the_topics_are_the_same(met
 
 
 def test_a_member_that_joins_again_as_it_was_does_not_explain_a_grown_topic():
-    story = two().at(20_000).joins("b-1", 3, 8).at(20_002).beat("b-1", 0, 3, OTHER, ORDERS, subscribed_regex="", owned=(), took=5)
+    story = two().at(20_000).joins("b-1", 3, 8).at(20_002).beat("b-1", 0, 3, OTHER, TOPICS, subscribed_regex="", owned=(), took=5)
     assert last_round(settled(story, 3)) == (3, "METADATA_CHANGED", None)
 
 
 def test_a_join_that_raised_no_epoch_does_not_explain_the_next_one():
-    story = two().at(20_000).line(kinds.JOINED, "b-1").at(20_002).beat("b-1", 0, 2, OTHER, ORDERS, subscribed_regex="", owned=(), took=5)
+    story = two().at(20_000).line(kinds.JOINED, "b-1").at(20_002).beat("b-1", 0, 2, OTHER, TOPICS, subscribed_regex="", owned=(), took=5)
     story.at(20_050).raised(3, 7).computed(3).at(20_052).beat("a-1", 2, 3, None, ("orders", "x"), took=5)
     assert last_round(settled(story, 3)) == (3, "SUBSCRIPTION_CHANGED", "a-1")
 
 
 def test_a_member_that_lists_its_partitions_has_given_up_the_others():
     """It is told at once to give up more, so that its epoch stays."""
-    story = two().at(20_000).joins("c-1", 3, 7).at(20_005).beat("c-1", 0, 3, (), ORDERS)
+    story = two().at(20_000).joins("c-1", 3, 7).at(20_005).beat("c-1", 0, 3, (), TOPICS)
     story.at(21_000).beat("b-1", 2, 3).at(22_000).beat("a-1", 2, 2, ())
-    story.at(22_500).joins("d-1", 4, 7).at(22_505).beat("d-1", 0, 4, (), ORDERS)
+    story.at(22_500).joins("d-1", 4, 7).at(22_505).beat("d-1", 0, 4, (), TOPICS)
     story.at(24_000).beat("a-1", 2, 2, (), owned=())
     story.at(25_000).beat("c-1", 3, 4, HALF).at(26_000).beat("a-1", 2, 4).at(26_500).beat("b-1", 3, 4).at(27_000).beat("d-1", 4, 4)
     rows = story.at(40_000).beat("a-1", 4, 4).rows()
@@ -130,14 +128,14 @@ def test_a_member_that_lists_its_partitions_has_given_up_the_others():
 
 def test_what_a_member_says_it_owns_counts_where_its_answers_are_not_known():
     story = ConsumerStory().at(0).joins("a-1", 1).at(500).beat("a-1", 1, 1, owned=ALL).at(1_000).beat("a-1", 1, 1)
-    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), ORDERS)
+    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), TOPICS)
     story.at(12_000).beat("a-1", 1, 1, HALF).at(12_100).beat("a-1", 1, 2).at(13_005).beat("b-1", 2, 2, OTHER)
     assert told(story.at(30_000).beat("a-1", 2, 2).rows(), "rebalances", "partitions_moved")[-1] == (1,)
 
 
 def test_where_the_log_begins_late_nobody_knows_who_else_had_partitions():
     story = ConsumerStory().at(0).beat("a-1", 4, 4, owned=ALL).at(1_000).beat("a-1", 4, 4)
-    story.at(10_000).joins("b-1", 5).at(10_005).beat("b-1", 0, 5, (), ORDERS)
+    story.at(10_000).joins("b-1", 5).at(10_005).beat("b-1", 0, 5, (), TOPICS)
     story.at(12_000).beat("a-1", 4, 4, HALF).at(12_100).beat("a-1", 4, 5).at(13_005).beat("b-1", 5, 5, OTHER)
     rows = story.at(30_000).beat("a-1", 5, 5).rows()
     assert told(rows, "rebalances", "members_before", "partitions_moved", "unavailable_partition_ms")[-1] == (None, None, None)
@@ -145,15 +143,15 @@ def test_where_the_log_begins_late_nobody_knows_who_else_had_partitions():
 
 def test_what_a_member_owned_before_it_was_heard_counts_in_a_rebalance_that_has_begun():
     story = ConsumerStory().at(0).joins("a-1", 1).at(500).beat("a-1", 1, 1)
-    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), ORDERS)
+    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), TOPICS)
     story.at(11_000).beat("a-1", 1, 1, owned=ALL).at(12_000).beat("a-1", 1, 1, HALF).at(12_100).beat("a-1", 1, 2)
     rows = story.at(13_005).beat("b-1", 2, 2, OTHER).at(30_000).beat("a-1", 2, 2).rows()
     assert told(rows, "rebalances", "partitions_moved", "unavailable_partition_ms")[-1] == (1, 906)
 
 
 def test_answers_to_joins_of_one_instant_may_be_logged_in_any_order():
-    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, ORDERS)
-    story.at(10).beat("c-1", 0, 3, (), ORDERS, took=2).beat("b-1", 0, 2, (), ORDERS, took=1)
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, TOPICS)
+    story.at(10).beat("c-1", 0, 3, (), TOPICS, took=2).beat("b-1", 0, 2, (), TOPICS, took=1)
     rounds = told(story.at(2_000).beat("a-1", 1, 3).at(2_100).beat("b-1", 2, 3).rows(), "rebalance_rounds", *WHY)
     assert rounds == [(epoch, "MEMBER_JOINED", member) for epoch, member in ((1, "a-1"), (2, "b-1"), (3, "c-1"))]
 

@@ -7,17 +7,13 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from tests.tracker.batching import batches
-from tests.tracker.consumer.consumer_story import ConsumerStory, told
-from tests.tracker.consumer.test_episodes import ALL, HALF, OTHER, TOPICS, alone, two
+from tests.tracker.consumer.consumer_story import ALL, HALF, OTHER, TOPICS, ConsumerStory, told
+from tests.tracker.consumer.test_episodes import alone, two
+from tests.tracker.consumer.test_late_logs import ROUND, rounds
 from tests.tracker.consumer.test_stored_records import two as stored
 from tests.tracker.story import play
 
-ROUND = ("epoch", "cause", "member_id")
 SESSION = ("member_id", "end_kind")
-
-
-def rounds(story):
-    return told(story.rows(), "rebalance_rounds", *ROUND)
 
 
 def idle() -> ConsumerStory:

@@ -20,14 +20,10 @@ START_MS = 1_800_000_000_000
 FIELDS = {"member": "member_id", "instance": "instance_id", "new_member": "answer_member_id"}
 NUMBERS = {"generation": "generation", "count": "member_count", "rebalance_timeout": "rebalance_timeout_ms"}
 CAUSES = {
-    "join": "MEMBER_JOINED",
-    "leave": "MEMBER_LEFT",
-    "session_expired": "SESSION_TIMEOUT",
-    "rebalance_timeout": "REBALANCE_TIMEOUT",
-    "subscription": "SUBSCRIPTION_CHANGED",
-    "metadata": "METADATA_CHANGED",
+    "join": "MEMBER_JOINED", "leave": "MEMBER_LEFT", "session_expired": "SESSION_TIMEOUT",
+    "rebalance_timeout": "REBALANCE_TIMEOUT", "subscription": "SUBSCRIPTION_CHANGED", "metadata": "METADATA_CHANGED",
     "expression_resolved": "REGEX_RESOLVED",
-}
+}  # fmt: skip
 LOG, REQUESTS, RECORDS_TOPIC = "coordinator log", "request log", "records"
 RECORDS = {
     "GroupMetadata": kinds.EPOCH_STORED,

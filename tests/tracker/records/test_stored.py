@@ -147,12 +147,8 @@ def test_a_first_poll_amid_a_rebalance():
     story.at(5_000).described("Stable", split(A, B))
     (only,) = rebalances(story)
     assert (only["cause"], only["started_at"], only["ended_at"], only["members_before"], only["members_after"]) == (
-        "UNKNOWN",
-        0,
-        5_000,
-        None,
-        2,
-    )
+        "UNKNOWN", 0, 5_000, None, 2,
+    )  # fmt: skip
     assert (only["joined"], only["left"]) == ([], [])
 
 

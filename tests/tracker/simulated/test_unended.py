@@ -140,12 +140,8 @@ def test_a_group_that_only_polls_show_has_been_in_its_rebalance_since_they_show_
     story.at(30_000).described("PreparingRebalance").at(60_000).described("PreparingRebalance")
     ((_, row),) = read_at_once(story, 60_000).of_open
     assert (row["waits_for"], row["started_at"], row["total_ms"], row["start_seen"], row["broker"]) == (
-        "JOIN",
-        30_000,
-        30_000,
-        False,
-        "poll",
-    )
+        "JOIN", 30_000, 30_000, False, "poll",
+    )  # fmt: skip
 
 
 def test_a_rebalance_is_told_of_once_it_has_lasted_a_while_and_again_when_it_exceeds_its_limit_and_when_it_is_over() -> None:

@@ -28,20 +28,10 @@ class OldStory(Story):
     def joins(self, member: str, generation: int, members: tuple[str, ...] = (), *, waited: int = 1, asked_as: str = "") -> OldStory:
         """JOIN_GROUP as text: its bytes are not in the line."""
         self.request(
-            kinds.JOIN_GROUP,
-            asked_as,
-            took=waited,
-            answer_member_id=member,
-            answer_generation=generation,
-            leader_id="a-1",
-            protocol="range",
-            protocol_type="consumer",
-            api_version=2,
-            protocols=(Protocol("range", None, (), ""),),
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=30_000,
-            members=tuple(MemberEntry(m, "", 0, "", None) for m in members),
-        )
+            kinds.JOIN_GROUP, asked_as, took=waited, api_version=2, session_timeout_ms=10_000, rebalance_timeout_ms=30_000,
+            answer_member_id=member, answer_generation=generation, leader_id="a-1", protocol_type="consumer", protocol="range",
+            protocols=(Protocol("range", None, (), ""),), members=tuple(MemberEntry(m, "", 0, "", None) for m in members),
+        )  # fmt: skip
         return self
 
 
