@@ -1,19 +1,62 @@
-"""Members that go, by leaving or by a timer. Kafka: `consumerGroupFenceMembers`."""
+"""Members that go, by leaving or by a timer. Kafka: `consumerGroupLeave`, `consumerGroupFenceMembers`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
-from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
+from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.core import REBALANCE, ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.epochs import bump, names_without
-from coordinator_model.specification.consumer.handlers.records_of import group_tombstones, removal_records, target_record
-from coordinator_model.specification.consumer.member import ConsumerGroupMember
+from coordinator_model.specification.consumer.handlers.membership import known_static_member
+from coordinator_model.specification.consumer.handlers.records_of import assignment_record, group_tombstones, removal_records, target_record
+from coordinator_model.specification.consumer.member import NO_PARTITIONS, STATIC_LEAVE_EPOCH, ConsumerGroupMember, all_in_epoch
 from coordinator_model.specification.consumer.migration import can_downgrade, downgraded
 from coordinator_model.specification.consumer.records import TIME_UNKNOWN, ClassicGroupWritten, RegularExpressionTombstone
+from coordinator_model.specification.consumer.refusals import no_consumer_group
+from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
+from coordinator_model.specification.timers import SESSION
+
+RETRY_MS: Final = 500
+"""A removal that could not be written is tried again after this time (`EventBasedCoordinatorTimer`)."""
+
+
+def leave_consumer_group(group: ConsumerGroupCore, request: ConsumerGroupHeartbeat, operation: Operation) -> ConsumerGroupHeartbeatAnswer:
+    """A heartbeat that leaves: for good (epoch -1), or a static member for a while (-2), which keeps its partitions and its session.
+
+    The epoch that the member had is not checked.
+    """
+    state = group.state
+    if state is None:
+        raise no_consumer_group(group.group_id, exists=False)
+    if request.instance_id is None:
+        member = group.member(state, request.member_id)
+    else:
+        member = known_static_member(group, state, request.member_id, request.instance_id)
+    if request.instance_id is not None and request.epoch == STATIC_LEAVE_EPOCH:
+        away = member._replace(epoch=STATIC_LEAVE_EPOCH, pending=NO_PARTITIONS, assignment_epochs=all_in_epoch(0, member.assigned))
+        operation.records.append(assignment_record(away, group.release))
+    else:
+        fence_members(group, state, [member], BumpCause.LEAVE, operation)
+    return ConsumerGroupHeartbeatAnswer(Error.NONE, request.member_id, request.epoch)
+
+
+def end_of_timer(group: ConsumerGroupCore, kind: str, member_id: str) -> Operation:
+    """Remove the member, if there still is one. The rebalance timer spares one that has left the epoch in which it was set."""
+    operation = Operation()
+    state = group.state
+    member = None if state is None else state.members.get(member_id)
+    if state is None or member is None:
+        return operation
+    if kind == REBALANCE and member.epoch != group.revoking_epochs.get(member_id):
+        return operation
+    cause = BumpCause.SESSION_EXPIRED if kind == SESSION else BumpCause.REBALANCE_TIMEOUT
+    fence_members(group, state, [member], cause, operation)
+    return operation
 
 
 def fence_members(
