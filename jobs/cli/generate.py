@@ -113,7 +113,7 @@ def generate(
         raise
     seconds = max(time.monotonic() - begun, 0.001)
     click.echo(
-        f"{done.lines:,} lines, {done.bytes / 1e6:,.0f} MB, {duration(made.now_ms)} of a cluster's life, {made.rebalances:,} rebalances, "
-        f"in {seconds:.1f} s ({done.lines / seconds:,.0f} lines/s)",
+        f"{done.lines:,} lines, {done.bytes / 1e6:,.0f} MB, {duration(made.now_ms)} of a cluster's life, "
+        f"{made.book.rebalances:,} rebalances, in {seconds:.1f} s ({done.lines / seconds:,.0f} lines/s)",
         err=to_stream,
     )
