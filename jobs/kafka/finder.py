@@ -14,7 +14,7 @@ from jobs.kafka.ship_state import ShipTarget
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.content.tree import look_through
 from jobs.logs.content.verdict import Writer
-from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name, walk
+from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name
 from jobs.logs.record_judge import is_record_file, record_source
 
 _POD_PARTS: Final = 3
@@ -91,7 +91,7 @@ class Finder:
             pod = pods.pod_of(folder.name)
             if pod is None:
                 continue
-            for parts in walk(folder):
+            for parts in sorted(found.parts for found in look_through(folder).logs):
                 if len(parts) > 1 and fnmatchcase(parts[0], pods.container):
                     yield LogFile(self.target.cluster, pod, file_name_text("/".join(parts)), folder.joinpath(*parts))
 

@@ -22,7 +22,7 @@ from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
 from jobs.common.stores import Place
 from jobs.health.metrics import serving
-from jobs.health.watch import watching
+from jobs.health.watch import Watch
 from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import check_input, opened, remember_input, removed_if_void, take_complete_mark
@@ -30,8 +30,8 @@ from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.jvm import ensure_spark, started_spark
 from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
-from jobs.pipeline.topic_input import TopicInput
-from jobs.pipeline.topic_watch import watching_topic
+from jobs.pipeline.topic_input import TopicInput, is_for_java_alone
+from jobs.pipeline.topic_watch import TopicWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,10 +68,10 @@ def run(
         removed_if_void(folder),
         opened(folder, settings) as house,
         Interrupts() as interrupts,
-        watching(house, once=once, warn=warn, interrupted=interrupts.happened, groups=settings.metric_groups if metrics else 0) as watch,
+        Watch(house, once=once, warn=warn, interrupted=interrupts.happened, groups=settings.metric_groups if metrics else 0) as watch,
         alerting(house, settings.alerts, warn) as alerts,
         serving(*metrics, watch, alerts) if metrics else nullcontext(),
-        watching_topic(None if once else topic, warn) as topic_watch,
+        nullcontext() if once or topic is None or is_for_java_alone(topic) else TopicWatch(topic, warn) as topic_watch,
     ):
         before = reader.account(folder)
         complete = take_complete_mark(house)
