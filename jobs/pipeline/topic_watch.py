@@ -26,7 +26,10 @@ _STEP_SECONDS: Final = 0.2
 
 
 class TopicWatch:
-    """Watches the cluster of a topic in a thread, for as long as this context lasts. `warn` gets a line when it goes away, and one when it is back."""
+    """Watches the cluster of a topic in a thread, for as long as this context lasts.
+
+    `warn` gets a line when the cluster goes away, and one when it is back.
+    """
 
     def __init__(self, topic: TopicInput, warn: Callable[[str], None]) -> None:
         """UserError: the client's settings are wrong."""
