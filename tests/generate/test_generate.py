@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import entry
+from jobs.generate import output
 from jobs.generate.cluster import Cluster
-from jobs.generate.output import Folder
 from jobs.generate.sizes import SIZES, Size
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_full_disk_ends_the_command_and_is_named(tmp_path, monkeypatch, capsys
     def no_room(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Folder, "write", no_room)
+    monkeypatch.setattr(output, "write", no_room)
     assert entry.main(["generate", str(tmp_path / "logs"), "--lines", "5"]) == 5
     assert f"the disk is full: {tmp_path / 'logs'}" in capsys.readouterr().err
 
