@@ -29,10 +29,11 @@ from coordinator_model.specification.consumer.handlers.expressions import resolv
 from coordinator_model.specification.consumer.handlers.heartbeat import handle_consumer_heartbeat
 from coordinator_model.specification.consumer.handlers.offsets import commit_offset, fetch_offset, offset_record
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
-from coordinator_model.specification.consumer.handlers.removal import RETRY_MS, end_of_timer
-from coordinator_model.specification.consumer.handlers.removal_of_group import (
+from coordinator_model.specification.consumer.handlers.removal import (
+    RETRY_MS,
     clean_up,
     delete_consumer_group,
+    end_of_timer,
     forget_topics,
     offset_tombstones,
 )
