@@ -17,7 +17,7 @@ from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.traces.trace import FORMAT as CONSUMER_FORMAT
 from coordinator_model.specification.consumer.traces.trace import ConsumerTraceRun, episodes_of_trace
 from coordinator_model.specification.consumer.traces.trace_json import Json, TraceSymbols, by_number, told
-from coordinator_model.specification.consumer.traces.trace_run import ONE_GROUP_PER_PARTITION, Run
+from coordinator_model.specification.consumer.traces.trace_run import ONE_GROUP_PER_PARTITION, Run, given
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
@@ -150,8 +150,7 @@ def _snapshot(group: ClassicGroup | None, symbols: TraceSymbols) -> Json:
 
 
 def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
-    known = {name: settings[key] for key, name in _SETTINGS.items() if key in settings}
-    return replace(config, offsets_topic_num_partitions=ONE_GROUP_PER_PARTITION, **known)
+    return replace(config, offsets_topic_num_partitions=ONE_GROUP_PER_PARTITION, **given(settings, _SETTINGS))
 
 
 def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None, newer: Callable[[str], None], *, episodes: bool = False) -> None:

@@ -11,7 +11,6 @@ spark.sql(question.text, args=ask.values(question, {"group": "payments"}, now)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,27 +18,19 @@ from jobs.answers import questions
 from schemas.names import READABLE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
-def create_views(
-    spark: SparkSession, lakehouse: str | Path, text: str | None = None, *, keep: Callable[[DataFrame], DataFrame] = lambda rows: rows
-) -> None:
+def create_views(spark: SparkSession, lakehouse: str | Path, text: str | None = None) -> None:
     """Makes temporary views: one for each table of the lakehouse, one for each file of sql/views.
 
-    `text`: only those that it names, and those that they are made of; to make all takes Spark seconds. `keep`: what becomes of the rows of
-    each before others are made of them, such as `DataFrame.cache` where many questions will be asked.
+    `text`: only those that it names, and those that they are made of; to make all takes Spark seconds.
     """
     views = questions.views()
     text = " ".join([*READABLE, *views]) if text is None else text
-    named = {name: views[name] for name in questions.views_of(text, views)}
-    for table in sorted(questions.tables_of(" ".join([text, *named.values()]), READABLE)):
-        keep(spark.read.format("delta").load(f"{lakehouse}/{table}")).createOrReplaceTempView(table)
-    views_over_tables(spark, named, keep)
-
-
-def views_over_tables(spark: SparkSession, views: Mapping[str, str], keep: Callable[[DataFrame], DataFrame]) -> None:
-    """Makes temporary views by name of their texts, in an order in which each is made of those before and of tables that Spark knows."""
-    for name, made_of in views.items():
+    named = questions.views_of(text, views)
+    for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), READABLE)):
+        spark.read.format("delta").load(f"{lakehouse}/{table}").createOrReplaceTempView(table)
+    for name in named:
         # This keeps the plan. CREATE VIEW keeps the text, which each query would analyse again.
-        keep(spark.sql(made_of)).createOrReplaceTempView(name)
+        spark.sql(views[name]).createOrReplaceTempView(name)

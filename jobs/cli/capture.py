@@ -17,6 +17,7 @@ from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
+from jobs.common.settings import Settings
 from jobs.common.times import parse_span
 
 _GC_AFTER: Final = 100_000
@@ -89,7 +90,7 @@ def ship(
     from jobs.kafka.finder import Finder, Pods
     from jobs.kafka.outbox import Outbox
     from jobs.kafka.ship_state import ShipState, ShipTarget
-    from jobs.kafka.shipper import Shipper, settings_of
+    from jobs.kafka.shipper import Shipper, ShipSettings
 
     if (broker is None) == (pods is None):
         raise UserError("give either --broker or --pods")
@@ -98,7 +99,7 @@ def ship(
     check_cluster_name("--cluster", cluster)
     if broker is not None and broker != "clients":
         check_cluster_name("--broker", broker)
-    settings = settings_of(timezone, log_format, fold=not raw)
+    settings = ShipSettings.of(Settings(timezone=timezone, log_format=log_format or "auto"), fold=not raw)
     path = state or Path(f"ship-{cluster}-{broker or 'pods'}.json")
     find = Finder(inputs, target, warn, pods=chosen)
     if chosen is not None and not find():

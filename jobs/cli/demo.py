@@ -62,12 +62,12 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
 
     Its request log has the requests of consumer groups. Prints the bootstrap address and where its logs are. Ctrl-C stops it.
     """
-    from jobs.common.jars import ensure_broker_jars
+    from jobs.common.jars import of_broker
     from jobs.demo.local_broker import brokers_of
 
     wanted = [_topic(text) for text in topics]
     number = int(brokers)
-    ensure_broker_jars(warn, version)
+    of_broker(version).ensure(warn)
     folder = (folder or Path(tempfile.mkdtemp(prefix="rebalance-broker-"))).resolve()
     running: list[LocalBroker] = []
     with told_if_full(folder), Interrupts() as interrupts:
@@ -166,9 +166,9 @@ def demo_live(*, keep: bool) -> int:
     The consumers stall, die and fence each other. It takes two minutes. The first time it downloads Kafka. It writes only in the checkout,
     or in the user's cache.
     """
-    from jobs.common.jars import ensure_broker_jars, ensure_spark_jars
+    from jobs.common.jars import of_broker, of_spark
     from jobs.demo.live import run_demo_live
 
-    ensure_spark_jars(warn)
-    ensure_broker_jars(warn)
+    of_spark().ensure(warn)
+    of_broker().ensure(warn)
     return run_demo_live(stdout(), folder=kept_folder("demo-live"), keep=keep)

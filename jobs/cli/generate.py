@@ -88,32 +88,32 @@ def generate(
     from dataclasses import replace
 
     from jobs.generate.cluster import Cluster
-    from jobs.generate.output import Folder, Stream, write
+    from jobs.generate.output import to_folder, to_stream, write
 
-    to_stream = folder == _STREAM
-    number = brokers or (1 if to_stream else _BROKERS)
-    if to_stream and number != 1:
+    is_stream = folder == _STREAM
+    number = brokers or (1 if is_stream else _BROKERS)
+    if is_stream and number != 1:
         raise UserError("standard output takes the lines of one broker: leave out --brokers, or write to a folder")
     if cluster in {"", ".", ".."} or "/" in cluster:
         raise UserError(f"--cluster {printable(cluster, 40)}: write the name of a folder")
     wanted = SIZES[size] if rebalances is None else replace(SIZES[size], rebalances=rebalances)
     start_ms = epoch_ms(start.replace(tzinfo=timezone.utc))
     made = Cluster(wanted, release=release, brokers=number, start_ms=start_ms, seed=seed)
-    console = stderr() if to_stream else stdout()
+    console = stderr() if is_stream else stdout()
     shown = begun = time.monotonic()
     try:
-        with console.status("") as status, Stream(sys.stdout.buffer) if to_stream else Folder(folder / cluster, number) as logs:
-            for done in write(made, logs, lines):
+        with console.status("") as status, to_stream(sys.stdout.buffer) if is_stream else to_folder(folder / cluster, number) as put:
+            for done in write(made, put, lines):
                 if time.monotonic() - shown >= _PROGRESS_SECONDS:
                     shown = time.monotonic()
                     status.update(f"{done.lines:,} of {lines:,} lines")
     except OSError as error:
-        if is_full(error) and not to_stream:
+        if is_full(error) and not is_stream:
             raise DiskFullError(f"the disk is full: {folder}; the lines written so far stay there") from error
         raise
     seconds = max(time.monotonic() - begun, 0.001)
     click.echo(
-        f"{done.lines:,} lines, {done.bytes / 1e6:,.0f} MB, {duration(made.now_ms)} of a cluster's life, {made.rebalances:,} rebalances, "
-        f"in {seconds:.1f} s ({done.lines / seconds:,.0f} lines/s)",
-        err=to_stream,
+        f"{done.lines:,} lines, {done.bytes / 1e6:,.0f} MB, {duration(made.now_ms)} of a cluster's life, "
+        f"{made.book.rebalances:,} rebalances, in {seconds:.1f} s ({done.lines / seconds:,.0f} lines/s)",
+        err=is_stream,
     )

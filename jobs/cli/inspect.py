@@ -44,15 +44,11 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
 
 def _inspect(path: Path, name: str, settings: Settings, most: int, form: str, given: list[tuple[str, str]]) -> int:
     from jobs.cli.output.inspect_text import command_line, render, to_json
-    from jobs.logs.envelopes import Unwrapper
-    from jobs.logs.envelopes.patterns import layouts_named
     from jobs.logs.files import left_out, left_out_in
     from jobs.logs.slices import SlicerSettings
     from jobs.parsing.inspection import Inspector
 
-    unwrap = Unwrapper(layouts_named(settings.log_format, settings.log_formats))
-    zones = (settings.timezone, dict(settings.timezones), settings.zones_asked)
-    inspector = Inspector(path, SlicerSettings(*zones, slice_lines=min(most, _SLICE_LINES), unwrap=unwrap))
+    inspector = Inspector(path, SlicerSettings.of(settings, slice_lines=min(most, _SLICE_LINES)))
     with stdout().status("") as status:
         for lines in inspector.work(most):
             status.update(f"{lines:,} lines")

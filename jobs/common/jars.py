@@ -73,6 +73,23 @@ class JarSet:
         """What the stamp says when all JARs are there."""
         return "\n".join([*self.coordinates, *(f"without {one}" for one in self.without)]) + "\n"
 
+    def ensure(self, say: Say) -> Path:
+        """Downloads them unless they are there; returns their folder. UserError: they cannot be had."""
+        if self.is_there():
+            return self.folder
+        check_java()
+        ivy = places.kept_folder("ivy")
+        try:
+            with _alone(ivy, say):
+                if not self.is_there():
+                    _download(self, ivy, say)
+        except OSError as error:
+            raise UserError(
+                f"cannot keep the JARs of {self.name} in {self.folder}: {error.filename}: {error.strerror}; "
+                "REBALANCE_JARS, REBALANCE_S3_JARS and REBALANCE_KAFKA_JARS name other folders, XDG_CACHE_HOME another cache"
+            ) from None
+        return self.folder
+
     def chosen(self, found: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
         """Those that the folder gets, by file name. `found`: by Ivy. UserError: the first one is not among them."""
         by_name = {path.name.partition("_")[2]: path for path in sorted(found)}  # Ivy names them organisation_artifact-version.jar
@@ -95,43 +112,11 @@ def of_s3() -> JarSet:
     return JarSet("Hadoop's client of S3", places.s3_jar_dir(), S3_COORDINATES, "hadoop-aws", S3_WITHOUT)
 
 
-def of_broker(version: str) -> JarSet:
+def of_broker(version: str = KAFKA_VERSION) -> JarSet:
     """A broker of this release. UserError: it is not known here."""
     if version not in BROKERS:
         raise UserError(f"Kafka {version} is not known here; there are {', '.join(BROKERS)}")
     return JarSet(f"Kafka {version}", places.kafka_jar_dir(version), BROKERS[version], "kafka_2.13-", beside_spark=False)
-
-
-def ensure_spark_jars(say: Say) -> Path:
-    """Downloads Delta and Spark's Kafka connector unless they are there; returns their folder. UserError: they cannot be had."""
-    return _ensure(of_spark(), say)
-
-
-def ensure_s3_jars(say: Say) -> Path:
-    """Downloads what Spark needs for S3 unless it is there. UserError: it cannot be had."""
-    return _ensure(of_s3(), say)
-
-
-def ensure_broker_jars(say: Say, version: str = KAFKA_VERSION) -> Path:
-    """Downloads a broker of this release unless it is there. UserError: it cannot be had, or the release is not known here."""
-    return _ensure(of_broker(version), say)
-
-
-def _ensure(wanted: JarSet, say: Say) -> Path:
-    if wanted.is_there():
-        return wanted.folder
-    check_java()
-    folder = places.kept_folder("ivy")
-    try:
-        with _alone(folder, say):
-            if not wanted.is_there():
-                _download(wanted, folder, say)
-    except OSError as error:
-        raise UserError(
-            f"cannot keep the JARs of {wanted.name} in {wanted.folder}: {error.filename}: {error.strerror}; "
-            "REBALANCE_JARS, REBALANCE_S3_JARS and REBALANCE_KAFKA_JARS name other folders, XDG_CACHE_HOME another cache"
-        ) from None
-    return wanted.folder
 
 
 @contextmanager
@@ -268,10 +253,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         print(text, flush=True)  # noqa: T201 - what make shows
 
     try:
-        if arguments[:1] == ["kafka"]:
-            folder = ensure_broker_jars(say, *arguments[1:])
-        else:
-            folder = ensure_s3_jars(say) if arguments else ensure_spark_jars(say)
+        wanted = of_broker if arguments[:1] == ["kafka"] else of_s3 if arguments else of_spark
+        folder = wanted(*arguments[1:]).ensure(say)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -112,13 +113,12 @@ SCOPE: Final = {
 
 def texts(given: Mapping[str, tuple[str, str]]) -> Option:
     """Options that are taken as typed, by name: metavar and help text."""
+    return _together(*(click.option(f"--{name}", metavar=metavar, help=text) for name, (metavar, text) in given.items()))
 
-    def decorate(command: Command) -> Command:
-        for name, (metavar, text) in reversed(list(given.items())):
-            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
-        return command
 
-    return decorate
+def _together(*options: Option) -> Option:
+    """Several options, in their order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 settings = click.option("--config", type=PATH, metavar="FILE", help="TOML file of settings, such as conf/pipeline.toml.")
@@ -152,7 +152,7 @@ topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", 
 
 def topic_input(*, required: bool = False) -> Option:
     """Which topic of log lines to read. The names of the parameters are those of `TopicInput`, but for `kafka` and `kafka_config`."""
-    options = (
+    return _together(
         click.option(
             "--kafka",
             metavar="HOST:PORT",
@@ -175,10 +175,3 @@ def topic_input(*, required: bool = False) -> Option:
         client_settings("--kafka-config", "the client that reads the topic"),
         click.option("--accept-loss", is_flag=True, help="Continue although the topic has deleted records that were not read."),
     )
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate

@@ -21,6 +21,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -85,40 +86,24 @@ def free_port() -> int:
     raise UserError(f"no port of {_HOST} is free")
 
 
+@dataclass
 class LocalBroker:
     """One Kafka process and its folder. Use it as a context, or call `start` and `stop`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        settings: Mapping[str, str] | None = None,
-        node_id: int = 1,
-        port: int = 0,
-        version: str = KAFKA_VERSION,
-        logs: Path | None = None,
-        join: LocalBroker | None = None,
-        replicas: int = 1,
-        client: Mapping[str, str] | None = None,
-        java_options: Sequence[str] = (),
-    ) -> None:
-        """`settings`: broker properties, which override those of this module.
+    folder: Path
+    settings: Mapping[str, str] | None = None  # broker properties, which override those of this module
+    node_id: int = 1
+    port: int = 0  # 0 takes a free one at each start
+    version: str = KAFKA_VERSION
+    log_folder: Path | None = None  # `folder/logs` unless it is given
+    join: LocalBroker | None = None  # a running broker whose cluster this one joins
+    replicas: int = 1  # of every topic
+    client: Mapping[str, str] | None = None  # settings of librdkafka for the connection, where `settings` ask for a login or TLS
+    java_options: Sequence[str] = ()  # more options of the JVM of the broker
 
-        `port`: 0 takes a free one at each start. `logs`: the folder of the logs, if not `folder/logs`. `join`: a running broker whose
-        cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
-        login or TLS. `java_options`: more options of the JVM of the broker.
-        """
-        self.folder = folder
-        self.logs = logs or folder / "logs"
-        self.node_id = node_id
-        self.version = version
-        self._settings = dict(settings or {})
-        self._client = dict(client or {})
-        self._java_options = java_options
-        self._wanted_port = port
-        self._join = join
-        self._replicas = replicas
-        self._port = port
+    def __post_init__(self) -> None:
+        self.logs = self.log_folder or self.folder / "logs"
+        self._port = self.port
         self._controller = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -187,13 +172,13 @@ class LocalBroker:
             pass
         except OSError:
             raise UserError(f"{self.folder} is the folder of a broker that is running; stop that one, or take another folder") from None
-        if self._wanted_port:
+        if self.port:
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like Kafka: a port that was just left is free
                 try:
-                    probe.bind((_HOST, self._wanted_port))
+                    probe.bind((_HOST, self.port))
                 except (OSError, OverflowError):
-                    raise UserError(f"port {self._wanted_port} of {_HOST} is taken, or this user may not open it") from None
+                    raise UserError(f"port {self.port} of {_HOST} is taken, or this user may not open it") from None
 
     @property
     def _output(self) -> Path:
@@ -202,11 +187,11 @@ class LocalBroker:
     def _configure(self, *, fresh: bool) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._port = self._wanted_port or free_port()
+        self._port = self.port or free_port()
         if fresh or not self._controller:  # else the port stays: brokers that joined look for their controller there
             self._controller = free_port()
         plain, controller = f"PLAINTEXT://{_HOST}:{self._port}", f"CONTROLLER://{_HOST}:{self._controller}"
-        voter = self if self._join is None else self._join
+        voter = self if self.join is None else self.join
         properties = {
             "process.roles": "broker,controller" if voter is self else "broker",
             "node.id": str(self.node_id),
@@ -217,9 +202,9 @@ class LocalBroker:
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
             "auto.create.topics.enable": "false",
-            **{f"{topics}.replication.factor": str(self._replicas) for topics in _REPLICATED},
-            **{f"{topics}.min.isr": str(max(self._replicas - 1, 1)) for topics in _REPLICATED[1:3]},
-            **self._settings,
+            **{f"{topics}.replication.factor": str(self.replicas) for topics in _REPLICATED},
+            **{f"{topics}.min.isr": str(max(self.replicas - 1, 1)) for topics in _REPLICATED[1:3]},
+            **(self.settings or {}),
         }
         file = self.folder / "server.properties"
         file.touch(0o600)  # it may hold passwords
@@ -230,10 +215,10 @@ class LocalBroker:
     def _format(self) -> None:
         if (self.folder / "data" / "meta.properties").exists():
             return
-        if self._join is None:
+        if self.join is None:
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")  # a - may look like an option
         else:
-            text = _tail(self._join.folder / "data" / "meta.properties")
+            text = _tail(self.join.folder / "data" / "meta.properties")
             cluster_id = text.partition("cluster.id=")[2].partition("\n")[0].strip()
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.folder / "server.properties"))
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -244,7 +229,7 @@ class LocalBroker:
         """Starts the process; False if it does not answer."""
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603
-                bound(*self._java(*self._java_options, "kafka.Kafka", str(self.folder / "server.properties"))),
+                bound(*self._java(*self.java_options, "kafka.Kafka", str(self.folder / "server.properties"))),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -263,7 +248,7 @@ class LocalBroker:
         return ready
 
     def _admin(self) -> AdminClient:
-        return AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0})
+        return AdminClient({**(self.client or {}), "bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def _java(self, *arguments: str) -> list[str]:
         jars = kafka_jar_dir(self.version)
@@ -294,7 +279,7 @@ def brokers_of(
             node_id=number,
             port=port + number - 1 if port else 0,
             version=version,
-            logs=folder / "logs" / f"broker-{number}",
+            log_folder=folder / "logs" / f"broker-{number}",
             join=brokers[0] if brokers else None,
             replicas=count,
         )

@@ -33,6 +33,8 @@ class Book:
         self.later: dict[int, list[tuple[list[str], str]]] = {}
         """By their time, lines that are due: the log, and the line without its time."""
         self.now_ms = 0
+        self.rebalances = 0
+        """That coordinators said they began."""
         self.release = release
         self.words = Words(release)
         self.times = Times(chance)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from coordinator_model.events import COORDINATOR_ELECTED, COORDINATOR_RESIGNED
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.generate.book import Book
-from jobs.generate.episode import Episode, begin
+from jobs.generate.episode import Episode
 from jobs.generate.fetches import Fetching
 from jobs.generate.groups import Group, Member
 from jobs.generate.incidents import FEW, MIXTURE, SOON_MS, Expected, Plan, choose, visit
@@ -67,7 +67,6 @@ class Cluster:
         self._steady = Steady(self.book, random.Random(seed + 2), self._fetching)
         self._size = size
         self._salt = f"{seed}/"
-        self.rebalances = 0
         self._expected = Expected()
         self._incidents = 0
         self._plans: dict[str, Plan] = {}
@@ -134,9 +133,9 @@ class Cluster:
 
     def _start_incidents(self, now_ms: int) -> None:
         """Start as many incidents as it takes to have the wanted number of rebalances soon."""
-        wanted = self._size.rebalances
+        wanted, came = self._size.rebalances, self.book.rebalances
         for _ in range(_TRIES):
-            enough = self.rebalances + self._expected.soon(now_ms, self.rebalances) >= wanted * (now_ms + SOON_MS) / 1_000
+            enough = came + self._expected.soon(now_ms, came) >= wanted * (now_ms + SOON_MS) / 1_000
             if enough or self._incidents > wanted * now_ms / 1_000:
                 return
             group = self._chance.choice(self.groups)
@@ -156,13 +155,8 @@ class Cluster:
                 self._fetching.stop(group.members[number])
 
     def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
-        self._episodes[group.name] = begin(
-            self.book, group, plan, now_ms, salt=self._salt, on_rebalance=self._count, fetching=self._fetching
-        )
+        self._episodes[group.name] = Episode(self.book, group, plan, now_ms, salt=self._salt, fetching=self._fetching)
         self._steady.remove(group)
-
-    def _count(self) -> None:
-        self.rebalances += 1
 
     def _write_move(self, move: Move, now_ms: int) -> None:
         """Both brokers tell of a move, and its groups leave the old one."""

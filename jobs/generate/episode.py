@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -29,36 +28,38 @@ _MOVING_MS: Final = 4_000
 class Episode(LoggedGroup):
     """A group while something happens to it, as lines of its brokers' logs in the book of its cluster."""
 
-    def __init__(
-        self,
-        book: Book,
-        group: Group,
-        cast: list[Member],
-        applications: Sequence[Application],
-        *,
-        on_rebalance: Callable[[], None],
-        fetching: Fetching | None = None,
-        begin_ms: int = 0,
-        salt: str = "",
-    ) -> None:
-        """`cast`: the consumers, by the numbers that the simulation has for them."""
-        super().__init__(
-            book.release,
-            applications,
-            group_id=group.name,
-            assignor=partial(range_assignor, group.topic, group.partitions),
-            begin_ms=begin_ms,
-            salt=salt,
-        )
-        self.group = group
-        self.ends_ms = begin_ms
+    def __init__(self, book: Book, group: Group, plan: Plan, now_ms: int, *, salt: str, fetching: Fetching | None) -> None:
+        """A steady group, to which from now on happens what is planned."""
+        self._book, self.group, self._fetching = book, group, fetching
+        self._cast = list(group.members)
+        """The consumers, by the numbers that the simulation has for them."""
+        applications = [
+            self._application(member, member.last_ms - _POLL_MS, plan.fates.get(number, Fate())) for number, member in enumerate(self._cast)
+        ]
+        for newcomer in plan.newcomers:
+            former = group.members[newcomer.place]
+            member = Member(former.client_id, former.instance_id, book.new_host(), former.offset)
+            member.committed = former.committed
+            self._cast.append(member)
+            applications.append(self._application(member, newcomer.starts_ms, newcomer.fate))
+        assignor = partial(range_assignor, group.topic, group.partitions)
+        super().__init__(book.release, applications, group_id=group.name, assignor=assignor, begin_ms=now_ms, salt=salt)
+        self.ends_ms = plan.ends_ms
         self.target = group.broker
         """The broker that takes the group over."""
-        self._book = book
-        self._cast = cast
-        self._numbers = {member.member_id: number for number, member in enumerate(cast) if member.member_id}
-        self._on_rebalance = on_rebalance
-        self._fetching = fetching
+        self._numbers = {member.member_id: number for number, member in enumerate(group.members)}
+        beats = [Beats(number, member.last_ms, max(member.due_ms, now_ms + 1)) for number, member in enumerate(group.members)]
+        self.resume(group.stored(), beats)
+
+    def _application(self, member: Member, starts_ms: int, fate: Fate) -> Application:
+        return Application(
+            self.group.config(self._book.release, member),
+            starts_ms,
+            poll_every_ms=_POLL_MS if len(self.group.members) <= _LARGE else _LARGE_POLL_MS,
+            stalls=(fate.stall,) if fate.stall else (),
+            dies_ms=fate.dies_ms,
+            closes_ms=fate.closes_ms,
+        )
 
     def move_to(self, target: int, at_ms: int, away_ms: int) -> None:
         """The group moves to another broker."""
@@ -108,7 +109,7 @@ class Episode(LoggedGroup):
     def say(self, said: Said) -> None:
         """A line of the coordinator's log."""
         if said.kind == PREPARING_REBALANCE:
-            self._on_rebalance()
+            self._book.rebalances += 1
         about: dict[str, Any] = {"partition": self.group.partition}
         number = self._numbers.get(said.member_id)
         if number is not None:
@@ -167,33 +168,3 @@ class Episode(LoggedGroup):
         """The group was unloaded just now. From now on the other broker writes."""
         super().moves()
         self.group.broker = self.target
-
-
-def begin(
-    book: Book, group: Group, plan: Plan, now_ms: int, *, salt: str, on_rebalance: Callable[[], None], fetching: Fetching | None
-) -> Episode:
-    """The episode of a plan."""
-
-    def application(member: Member, starts_ms: int, fate: Fate) -> Application:
-        return Application(
-            group.config(book.release, member),
-            starts_ms,
-            poll_every_ms=_POLL_MS if len(group.members) <= _LARGE else _LARGE_POLL_MS,
-            stalls=(fate.stall,) if fate.stall else (),
-            dies_ms=fate.dies_ms,
-            closes_ms=fate.closes_ms,
-        )
-
-    cast = list(group.members)
-    applications = [application(member, member.last_ms - _POLL_MS, plan.fates.get(number, Fate())) for number, member in enumerate(cast)]
-    for newcomer in plan.newcomers:
-        former = group.members[newcomer.place]
-        member = Member(former.client_id, former.instance_id, book.new_host(), former.offset)
-        member.committed = former.committed
-        cast.append(member)
-        applications.append(application(member, newcomer.starts_ms, newcomer.fate))
-    found = Episode(book, group, cast, applications, on_rebalance=on_rebalance, fetching=fetching, begin_ms=now_ms, salt=salt)
-    found.ends_ms = plan.ends_ms
-    beats = [Beats(number, member.last_ms, max(member.due_ms, now_ms + 1)) for number, member in enumerate(group.members)]
-    found.resume(group.stored(), beats)
-    return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -17,6 +17,8 @@ COORDINATOR_LOG: Final = "server.log"
 _STAMP: Final = 25  # characters at the beginning of a line
 
 Taken = list[tuple[bool, int, list[str]]]
+Write = Callable[[Taken], int]
+"""Appends lines to their logs; returns the bytes."""
 
 
 @dataclass
@@ -27,40 +29,34 @@ class Progress:
     bytes: int = 0
 
 
-class Folder(ExitStack):
-    """`broker-N/kafka-request.log` and `broker-N/server.log` in a folder, as `rebalance run --input` reads the logs of a cluster."""
+@contextmanager
+def to_folder(folder: Path, brokers: int) -> Iterator[Write]:
+    """To `broker-N/kafka-request.log` and `broker-N/server.log` in a folder, as `rebalance run --input` reads the logs of a cluster.
 
-    def __init__(self, folder: Path, brokers: int) -> None:
-        """UserError: the folder holds something."""
-        super().__init__()
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder} is there already: remove it, or write to another folder")
-        self._files: dict[tuple[bool, int], IO[bytes]] = {}
+    UserError: the folder holds something.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is there already: remove it, or write to another folder")
+    with ExitStack() as opened:
+        files: dict[tuple[bool, int], IO[bytes]] = {}
         for broker in range(brokers):
             place = folder / f"broker-{broker + 1}"
             place.mkdir(parents=True)
             for is_request, name in ((True, REQUEST_LOG), (False, COORDINATOR_LOG)):
-                self._files[is_request, broker] = self.enter_context((place / name).open("wb"))
-
-    def write(self, taken: Taken) -> int:
-        """Append lines to their logs; returns the bytes."""
-        return sum(self._files[is_request, broker].write("".join(lines).encode("ascii")) for is_request, broker, lines in taken)
+                files[is_request, broker] = opened.enter_context((place / name).open("wb"))
+        yield lambda taken: sum(files[is_request, broker].write("".join(lines).encode("ascii")) for is_request, broker, lines in taken)
 
 
-class Stream(ExitStack):
-    """Both logs of one broker in one stream, in order of time: as a container writes them to its standard output."""
-
-    def __init__(self, out: IO[bytes]) -> None:
-        super().__init__()
-        self._out = out
-        self.callback(out.flush)
-
-    def write(self, taken: Taken) -> int:
-        """Write lines; returns the bytes."""
-        return self._out.write("".join(heapq.merge(*(lines for _, _, lines in taken), key=_stamp)).encode("ascii"))
+@contextmanager
+def to_stream(out: IO[bytes]) -> Iterator[Write]:
+    """To one stream, both logs of one broker in order of time: as a container writes them to its standard output."""
+    try:
+        yield lambda taken: out.write("".join(heapq.merge(*(lines for _, _, lines in taken), key=_stamp)).encode("ascii"))
+    finally:
+        out.flush()
 
 
-def write(cluster: Cluster, to: Folder | Stream, lines: int) -> Iterator[Progress]:
+def write(cluster: Cluster, put: Write, lines: int) -> Iterator[Progress]:
     """Write a number of lines; yields after each step."""
     done = Progress()
     while done.lines < lines:
@@ -70,7 +66,7 @@ def write(cluster: Cluster, to: Folder | Stream, lines: int) -> Iterator[Progres
             if done.lines > lines:
                 _drop_last(taken, done.lines - lines)
                 done.lines = lines
-            done.bytes += to.write(taken)
+            done.bytes += put(taken)
             yield done
             if done.lines == lines:
                 return

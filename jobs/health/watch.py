@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,33 +34,13 @@ from jobs.lakehouse.folder import Lakehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from typing_extensions import Self
 
     from jobs.health.batches import IngestedBatch, TrackedBatch
 
 _LOOK_SECONDS: Final = 1.0
 _STATUS_MS: Final = 5_000
 _PATIENCE_SECONDS: Final = 5.0
-
-
-@contextmanager
-def watching(
-    house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool], groups: int = 0
-) -> Iterator[Watch]:
-    """A watch for as long as this lasts. At its end it writes how the process ended.
-
-    `interrupted`: whether a signal stopped it. `groups`: how many groups have metrics of their own; 0: there are no metrics of groups.
-    """
-    watch = Watch(house, once=once, warn=warn, interrupted=interrupted, groups=groups)
-    watch.start()
-    try:
-        yield watch
-    except KeyboardInterrupt:
-        watch.finish(status.STOPPED)
-        raise
-    except BaseException as error:
-        watch.finish(status.FAILED, str(error) if isinstance(error, (UserError, QueryFailedError)) else root_cause(error))
-        raise
-    watch.finish(status.STOPPED if interrupted() else status.FINISHED)
 
 
 @dataclass
@@ -78,7 +57,11 @@ class _QueryState:
 
 
 class Watch(Collector):
-    """The watch over one process that works in a lakehouse. `warn` gets one line at the first failure of the watch."""
+    """The watch over one process that works in a lakehouse, for as long as this context lasts. At its end it writes how the process ended.
+
+    `warn` gets one line at the first failure of the watch. `interrupted`: whether a signal stopped the process. `groups`: how many groups
+    have metrics of their own; 0: there are no metrics of groups.
+    """
 
     def __init__(
         self, house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool], groups: int = 0
@@ -114,10 +97,18 @@ class Watch(Collector):
         if self.groups is not None:
             self.groups.tracked(batch.rows)
 
-    def start(self) -> None:
-        """Writes that the process runs, and starts the thread."""
+    def __enter__(self) -> Self:
         self._write_status(status.RUNNING, None)
         self._thread.start()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, KeyboardInterrupt) or (error is None and self._interrupted()):
+            self._finish(status.STOPPED)
+        elif error is None:
+            self._finish(status.FINISHED)
+        else:
+            self._finish(status.FAILED, str(error) if isinstance(error, (UserError, QueryFailedError)) else root_cause(error))
 
     def follow(self, spark: SparkSession, queries: Mapping[str, StreamingQuery], unread: Callable[[], int | None]) -> None:
         """Watches these queries. `unread`: bytes of log files that wait; None if there are no files."""
@@ -137,7 +128,7 @@ class Watch(Collector):
         self._look()
         self._spark_alive = False
 
-    def finish(self, state: str, reason: str | None = None) -> None:
+    def _finish(self, state: str, reason: str | None = None) -> None:
         """Writes that the process ends in this state."""
         self._end.set()
         self._thread.join(timeout=_PATIENCE_SECONDS)

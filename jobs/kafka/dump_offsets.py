@@ -136,25 +136,19 @@ def dump_position(path: Path) -> DumpPosition | None:
     return DumpPosition(offsets, newest_ms) if whole else None
 
 
+@dataclass
 class _Dump:
     """One run of the command."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        write: Callable[[str], None],
-        after: DumpPosition | None,
-        stopped: Callable[[], bool],
-        keys: tuple[bytes, ...],
-    ) -> None:
-        """`keys`: how those of the records begin that belong into the dump."""
-        self._cluster = cluster
-        self._write = write
-        self._after = after
-        self._stopped = stopped
-        self._keys = keys
+    _cluster: Cluster
+    _write: Callable[[str], None]
+    _after: DumpPosition | None
+    _stopped: Callable[[], bool]
+    _keys: tuple[bytes, ...]  # how those of the records begin that belong into the dump
+
+    def __post_init__(self) -> None:
         self._counts = DumpCounts()
-        self._clock = ClusterTime(after.newest_ms if after else -1)
+        self._clock = ClusterTime(self._after.newest_ms if self._after else -1)
         self._unread: set[int] = set()  # partitions that were not read to their ends
 
     def run(self, alive_seconds: float | None) -> DumpCounts:

@@ -14,7 +14,7 @@ from jobs.kafka.ship_state import ShipTarget
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.content.tree import look_through
 from jobs.logs.content.verdict import Writer
-from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name, walk
+from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name
 from jobs.logs.record_judge import is_record_file, record_source
 
 _POD_PARTS: Final = 3
@@ -50,45 +50,39 @@ class Pods:
         return parts[1]
 
 
+@dataclass
 class Finder:
     """Lists the logs of one broker: those in folders, and files that were named together with their rotated ones.
 
     With `pods` the folders are those of a kubelet, and each pod is a broker of its name.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[Path],
-        target: ShipTarget,
-        complain: Callable[[str], None],
-        *,
-        pods: Pods | None = None,
-        open_file: Callable[[Path], LogBytes] = open_log,
-    ) -> None:
-        self._inputs = inputs
-        self._pods = pods
-        self._target = target
-        self._complain = complain
-        self._open_file = open_file
+    inputs: Sequence[Path]
+    target: ShipTarget
+    complain: Callable[[str], None]
+    pods: Pods | None = None
+    open_file: Callable[[Path], LogBytes] = open_log
+
+    def __post_init__(self) -> None:
         self._unreadable: set[Path] = set()
-        for path in inputs:
+        for path in self.inputs:
             if not path.exists():
                 raise UserError(f"--input {path}: no such file or folder")
-            if pods is not None and not path.is_dir():
+            if self.pods is not None and not path.is_dir():
                 raise UserError(f"--input {path}: no folder; with --pods give the kubelet's, /var/log/pods")
 
     def __call__(self) -> list[LogFile]:
         """All files that can be read now, each once, in a fixed order."""
         files: dict[Path, LogFile] = {}
-        for root in self._inputs:
+        for root in self.inputs:
             for file in self._in_folder(root) if root.is_dir() else self._beside(root):
                 if self._readable(file.path):
                     files.setdefault(file.path.resolve(), file)
         return sorted(files.values())
 
     def _in_folder(self, root: Path) -> list[LogFile]:
-        if self._pods is not None:
-            return list(self._of_pods(root, self._pods))
+        if self.pods is not None:
+            return list(self._of_pods(root, self.pods))
         return [self._log(root.joinpath(*found.parts), found.parts, found.writer) for found in look_through(root).logs]
 
     def _of_pods(self, root: Path, pods: Pods) -> Iterator[LogFile]:
@@ -97,9 +91,9 @@ class Finder:
             pod = pods.pod_of(folder.name)
             if pod is None:
                 continue
-            for parts in walk(folder):
+            for parts in sorted(found.parts for found in look_through(folder).logs):
                 if len(parts) > 1 and fnmatchcase(parts[0], pods.container):
-                    yield LogFile(self._target.cluster, pod, file_name_text("/".join(parts)), folder.joinpath(*parts))
+                    yield LogFile(self.target.cluster, pod, file_name_text("/".join(parts)), folder.joinpath(*parts))
 
     def _beside(self, path: Path) -> list[LogFile]:
         """A file that was named, and the rotated files of this log: server.log.1, server.log.2026-11-21-06.gz."""
@@ -111,7 +105,7 @@ class Finder:
         return [self._log(path.with_name(name), (name,)) for name in rotated if path.with_name(name).is_file()]
 
     def _log(self, path: Path, parts: tuple[str, ...], writer: Writer = Writer.UNKNOWN) -> LogFile:
-        broker, origin = self._target.broker, file_name_text("/".join(parts))
+        broker, origin = self.target.broker, file_name_text("/".join(parts))
         if writer is Writer.CLIENT and broker != CLIENTS:
             broker = CLIENTS
         elif is_record_file(path.name) and writer is Writer.UNKNOWN:
@@ -120,18 +114,18 @@ class Finder:
             broker = CLIENTS
         elif broker == CLIENTS:
             origin = f"{CLIENTS}/{origin}"
-        return LogFile(self._target.cluster, broker, origin, path)
+        return LogFile(self.target.cluster, broker, origin, path)
 
     def _readable(self, path: Path) -> bool:
         """Whether a file can be read; complains once if not."""
         try:
-            self._open_file(path).close()
+            self.open_file(path).close()
         except FileNotFoundError:
             return False  # rotated away since it was listed
         except OSError as error:
             if path not in self._unreadable:
                 self._unreadable.add(path)
-                self._complain(f"{path}: cannot be read: {error.strerror}")
+                self.complain(f"{path}: cannot be read: {error.strerror}")
             return False
         self._unreadable.discard(path)
         return True

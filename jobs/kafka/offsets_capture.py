@@ -10,10 +10,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jobs.kafka.clients import Cluster, check_cluster_name
 from jobs.kafka.dump_offsets import dump_to_file
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _FILE: Final = "captured.jsonl"
 _STOP_SECONDS: Final = 10
@@ -30,30 +33,33 @@ class OffsetsFrom:
 
 
 class OffsetsCapture:
-    """The dump of one cluster in a folder. `error`: why the thread failed, if it did."""
+    """The dump of one cluster in a folder, which is continued for as long as this context lasts; `once`: up to now, before it begins.
 
-    def __init__(self, source: OffsetsFrom, folder: Path) -> None:
+    UserError: the cluster cannot be reached, or the topic cannot be read. `error`: why the thread failed, if it did.
+    """
+
+    def __init__(self, source: OffsetsFrom, folder: Path, stopped: Callable[[], bool], *, once: bool) -> None:
+        """`stopped`: whether to end before all is read."""
         check_cluster_name("--offsets-cluster", source.cluster)
         self.folder = folder
         self.error: BaseException | None = None
         self._path = folder / source.cluster / "offsets" / _FILE
         self._commits = source.commits
         self._cluster = Cluster(source.bootstrap, source.config)
+        self._stopped, self._once = stopped, once
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="offsets", daemon=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
 
-    def fetch(self, stopped: Callable[[], bool]) -> None:
-        """Continues the dump up to now. UserError: the topic cannot be read."""
-        dump_to_file(self._cluster, self._path, stopped=stopped, commits=self._commits)
+    def __enter__(self) -> Self:
+        if self._once:
+            dump_to_file(self._cluster, self._path, stopped=self._stopped, commits=self._commits)
+        else:
+            self._cluster.admin()  # which says at once whether it can be reached
+            self._thread.start()
+        return self
 
-    def start(self) -> None:
-        """Continues the dump until `stop`. UserError: the cluster cannot be reached."""
-        self._cluster.admin()
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the thread, and waits a few seconds for it."""
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)

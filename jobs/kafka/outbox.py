@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -42,33 +43,23 @@ class StoppedError(Exception):
     """The shipper was stopped, and what it had sent was not acknowledged in time."""
 
 
+@dataclass
 class Outbox:
     """A producer for one topic."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        topic: str,
-        *,
-        stopped: Callable[[], bool],
-        complain: Callable[[str], None],
-        once: bool = False,
-        compression: str = "lz4",
-        metadata_seconds: float = METADATA_SECONDS,
-    ) -> None:
-        """`once`: a cluster that is away is an error, after `metadata_seconds`. Otherwise the outbox waits for it.
+    cluster: Cluster
+    topic: str
+    stopped: Callable[[], bool]
+    complain: Callable[[str], None]
+    once: bool = False
+    """A cluster that is away is an error, after `metadata_seconds`. Otherwise the outbox waits for it."""
+    compression: str = "lz4"
+    """As of Kafka's `compression.type`, unless the cluster's settings have one."""
+    metadata_seconds: float = METADATA_SECONDS
 
-        `compression`: as of Kafka's `compression.type`, unless the cluster's settings have one.
-        """
-        self.topic = topic
+    def __post_init__(self) -> None:
         self.partitions = 0
-        self.max_bytes = int(cluster.setting("message.max.bytes") or 1_000_000) - _OVERHEAD_BYTES
-        self._cluster = cluster
-        self._stopped = stopped
-        self._complain = complain
-        self._once = once
-        self._compression = compression
-        self._metadata_seconds = metadata_seconds
+        self.max_bytes = int(self.cluster.setting("message.max.bytes") or 1_000_000) - _OVERHEAD_BYTES
         self._refused: KafkaError | None = None
         self._away_since: float | None = None
         self._complained = False
@@ -77,20 +68,20 @@ class Outbox:
     def connect(self) -> bool:
         """Finds out how many partitions the topic has; False if stopped before. UserError: there is no such topic."""
         complained = False
-        while not self._stopped():
+        while not self.stopped():
             try:
-                topic = topic_metadata(self._producer, self.topic, self._metadata_seconds, stopped=self._stopped).topics[self.topic]
+                topic = topic_metadata(self._producer, self.topic, self.metadata_seconds, stopped=self.stopped).topics[self.topic]
             except KafkaException as error:
                 self._producer.poll(0)
-                problem = f"cannot reach a cluster at {self._cluster.bootstrap}: {self._cluster.last_error or reason(error)}"
-                if self._once:
+                problem = f"cannot reach a cluster at {self.cluster.bootstrap}: {self.cluster.last_error or reason(error)}"
+                if self.once:
                     raise UserError(problem) from None
                 if not complained:
-                    self._complain(f"{problem}; still trying")
+                    self.complain(f"{problem}; still trying")
                 complained = True
                 continue
             if topic.error is not None:
-                place = f"topic {self.topic} of {self._cluster.bootstrap}"
+                place = f"topic {self.topic} of {self.cluster.bootstrap}"
                 raise UserError(f"cannot write to {place}: {topic.error.str()}; create it (docs/shipping.md)")
             self.partitions = len(topic.partitions)
             return True
@@ -113,7 +104,7 @@ class Outbox:
             except BufferError:  # noqa: PERF203 - each attempt may fail
                 self._producer.poll(_STEP_SECONDS)
                 self._check_progress()
-                if self._stopped() and self._away_since is not None and time.monotonic() - self._away_since > STOP_SECONDS:
+                if self.stopped() and self._away_since is not None and time.monotonic() - self._away_since > STOP_SECONDS:
                     raise StoppedError from None
             except KafkaException as error:
                 raise DeliveryError(reason(error)) from None
@@ -125,14 +116,14 @@ class Outbox:
         until: float | None = None
         while self._producer.flush(_STEP_SECONDS):
             self._check_progress()
-            if self._stopped():
+            if self.stopped():
                 until = until or time.monotonic() + STOP_SECONDS
                 if time.monotonic() > until:
                     raise StoppedError
         if self._refused is not None:
             raise DeliveryError(self._refused.str())
         if self._complained:
-            self._complain(f"{self._cluster.bootstrap} acknowledges again")
+            self.complain(f"{self.cluster.bootstrap} acknowledges again")
         self._away_since, self._complained = None, False
 
     def renew(self) -> None:
@@ -154,8 +145,8 @@ class Outbox:
         self._away_since = self._away_since or now
         if not self._complained and now - self._away_since > _AWAY_SECONDS:
             self._complained = True
-            detail = f": {self._cluster.last_error}" if self._cluster.last_error else ""
-            self._complain(f"{self._cluster.bootstrap} acknowledges nothing{detail}; waiting, nothing is lost")
+            detail = f": {self.cluster.last_error}" if self.cluster.last_error else ""
+            self.complain(f"{self.cluster.bootstrap} acknowledges nothing{detail}; waiting, nothing is lost")
 
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
@@ -164,6 +155,6 @@ class Outbox:
             self._refused = error
 
     def _new_producer(self) -> Any:
-        timeout_ms = int(ONCE_SECONDS * 1000) if self._once else 0
-        defaults = _DEFAULTS | {"compression.type": self._compression}
-        return self._cluster.producer(defaults, {"enable.idempotence": True, "acks": "all", "message.timeout.ms": timeout_ms})
+        timeout_ms = int(ONCE_SECONDS * 1000) if self.once else 0
+        defaults = _DEFAULTS | {"compression.type": self.compression}
+        return self.cluster.producer(defaults, {"enable.idempotence": True, "acks": "all", "message.timeout.ms": timeout_ms})

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobs.common.errors import UserError
-from jobs.common.settings import Settings
 from jobs.kafka.folding import FoldedBeats, Senders
 from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
 from jobs.kafka.topic_records import bundle_headers, clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
-from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
+from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
 from jobs.logs.mark import KeptLines
@@ -274,12 +273,3 @@ def _unused(label: str, broker: str, taken: set[tuple[str, str]]) -> str:
         number += 1
         free = f"{name}-{number}.{kind}"
     return free
-
-
-def settings_of(zone: str, log_format: str | None = None, *, fold: bool = True) -> ShipSettings:
-    """The settings of a broker with timestamps of this time zone and lines of this pattern. UserError: there is no such zone or pattern.
-
-    `fold`: heartbeats go into bundles.
-    """
-    given = Settings(timezone=zone)
-    return ShipSettings(timezone=zone, fold=fold, unwrap=Unwrapper(layouts_named(log_format or given.log_format, ())))

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from jobs.laws import evidence_laws, finding_laws, membership_laws, offset_laws, rebalance_laws, round_laws
+from jobs.laws import evidence_laws, finding_laws, membership_laws, offset_laws, rebalance_laws
 from jobs.laws.group_rows import Breach, Breaches, GroupRows, Row, by_group
 
 Law = Callable[[GroupRows], Breaches]
 
-LAWS: Final[tuple[Law, ...]] = (
-    *rebalance_laws.LAWS,
-    *round_laws.LAWS,
-    *offset_laws.LAWS,
-    *membership_laws.LAWS,
-    *finding_laws.LAWS,
-    *evidence_laws.LAWS,
-)
+LAWS: Final[tuple[Law, ...]] = (*rebalance_laws.LAWS, *offset_laws.LAWS, *membership_laws.LAWS, *finding_laws.LAWS, *evidence_laws.LAWS)
 
 
 def breaches(tables: Mapping[str, Iterable[Row]], laws: Sequence[Law] = LAWS) -> list[Breach]:

@@ -92,13 +92,6 @@ class LogBytes(AbstractContextManager["LogBytes"]):
         """Moves on by `size` bytes; False if there are fewer."""
         return size == 0
 
-    def first(self, size: int) -> bytes:
-        """The first `size` bytes of a log that has just been opened, or all there is."""
-        data = b""
-        while len(data) < size and (more := self.read(size - len(data))):
-            data += more
-        return data
-
     def file_position(self) -> int:
         """Bytes of the file, as it lies on disk or in its archive, that were read so far: for progress."""
         return 0

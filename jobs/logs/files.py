@@ -9,7 +9,7 @@ layouts are understood:
 * `clients` in the place of a broker: logs of client applications, `clients/<group>/app.log` where their lines do not name the group. A
   log with lines of consumers and none of a broker is one of a client wherever it lies.
 
-Deeper folders belong to the broker above them. A zip or tar is a folder (jobs/logs/content/places.py).
+Deeper folders belong to the broker above them. A zip or tar is a folder.
 
 Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_judge.py), `*.jsonl[.gz]`.
 """
@@ -17,7 +17,7 @@ Beside brokers a cluster may have the folders `offsets` and `poll` with files of
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,15 +25,19 @@ from typing import Final
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import open_log
 from jobs.logs.content.kinds import is_log_name
-from jobs.logs.content.places import naming_parts
 from jobs.logs.content.tree import Found, LeftOut, Parts, left_out_line, look_through, stem_of
 from jobs.logs.content.verdict import Writer
-from jobs.logs.record_judge import is_record_file, record_source
+from jobs.logs.record_judge import FOLDERS, is_record_file, record_source
 
-__all__ = ["LogFile", "discover", "file_name_text", "head_of", "is_log_name", "left_out", "left_out_in", "walk"]
+__all__ = ["LogFile", "discover", "file_name_text", "head_of", "is_log_name", "left_out", "left_out_in"]
 
 DEFAULT_CLUSTER: Final = "default"
 DEFAULT_BROKER: Final = "broker-0"
+_SAY_NOTHING: Final = frozenset(
+    {"var", "log", "logs", "kafka", "opt", "usr", "srv", "mnt", "home", "root", "tmp", "data", "local", "private"}
+)
+"""Folders that only say where Kafka lay (`var/log/kafka`): they name nothing in an archive."""
+_SAY_MUCH: Final = FOLDERS | {CLIENTS}
 
 
 @dataclass(frozen=True, order=True)
@@ -56,7 +60,7 @@ def discover(root: Path) -> list[LogFile]:
     found_logs = look_through(root).logs
     itself = [_single(root, found) for found in found_logs if not found.parts]  # a file, or an archive whose damage is to be told
     logs = [found for found in found_logs if found.parts]
-    parts = naming_parts(logs)
+    parts = _naming_parts(logs)
     own_name = file_name_text(stem_of(root.resolve().name) if root.is_file() else root.resolve().name) or DEFAULT_CLUSTER
     layout = _Layout(logs, parts, own_name)
     below = (LogFile(*layout.names(found), file_name_text("/".join(found.parts)), root.joinpath(*found.parts)) for found in logs)
@@ -118,9 +122,44 @@ class _Layout:
         return cluster, CLIENTS if is_client else broker
 
 
-def walk(root: Path) -> Iterator[Parts]:
-    """Paths of log files below `root`, as name parts. OSError: `root` cannot be read."""
-    yield from sorted(found.parts for found in look_through(root).logs)
+def _naming_parts(logs: Sequence[Found]) -> dict[Parts, Parts]:
+    """For each log the folders that name its cluster and its broker, and its own name, by its path: an archive stands for a folder."""
+    names = {found.parts: found.parts for found in logs if found.outside >= len(found.parts)}
+    archives: dict[Parts, list[Parts]] = {}
+    for found in logs:
+        if found.outside < len(found.parts):
+            archives.setdefault(found.parts[: found.outside], []).append(found.parts[found.outside :])
+    for archive, members in archives.items():
+        names |= zip(((*archive, *member) for member in members), _in_archive(archive, members), strict=True)
+    return names
+
+
+def _in_archive(archive: Parts, members: Sequence[Parts]) -> list[Parts]:
+    """The naming parts of the logs in an archive."""
+    outer = archive[:-1]
+    lead = [stem_of(archive[-1])] if archive else []
+    folders = [tuple(stem_of(part) for part in member[:-1]) for member in members]
+    shared = _shared(folders)
+    lead += [part for part in shared if part.lower() not in _SAY_NOTHING and part not in lead]
+    inner = [tuple(part for part in path[len(shared) :] if part.lower() not in _SAY_NOTHING) for path in folders]
+    # Where the logs lie in several folders, these are brokers; where each lies in two or more, clusters and brokers.
+    if all(len(path) > 1 for path in inner):
+        lead = []
+    elif any(inner):
+        lead = lead[-1:] if not outer else []
+    else:
+        lead = lead[-2:] if not outer else lead[-1:]
+    return [(*outer, *lead, *path, member[-1]) for path, member in zip(inner, members, strict=True)]
+
+
+def _shared(folders: Iterable[Parts]) -> Parts:
+    """The folders in which all logs lie."""
+    shared: list[str] = []
+    for level in zip(*folders, strict=False):
+        if len(set(level)) > 1 or level[0] in _SAY_MUCH:
+            break
+        shared.append(level[0])
+    return tuple(shared)
 
 
 def head_of(path: Path) -> bytes:

@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jobs.logs.envelopes import Unwrapper, unwrapped
+from jobs.common.settings import Settings
+from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
 from jobs.logs.jumps import TOLERANCE_MS
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
 from jobs.logs.streams import Stream, StreamKey
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
 
 
@@ -45,6 +48,12 @@ class SlicerSettings:
     def __post_init__(self) -> None:
         if self.slice_lines < 1:
             raise ValueError("a slice has at least one line")
+
+    @classmethod
+    def of(cls, settings: Settings, **more: Any) -> Self:
+        """As a user set them. SettingsError: there is no such pattern."""
+        layouts = layouts_named(settings.log_format, settings.log_formats)
+        return cls(settings.timezone, dict(settings.timezones), settings.zones_asked, unwrap=Unwrapper(layouts), **more)
 
     def zone(self, cluster: str) -> str:
         """The time zone of a cluster's logs that have no other."""

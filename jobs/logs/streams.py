@@ -13,6 +13,7 @@ import msgspec
 
 from jobs.logs.bytes import HEAD_BYTES, NO_FINGERPRINT, NO_TAIL, Fingerprint, LogBytes, PlainBytes, Signature, Step, Tail, open_log
 from jobs.logs.files import LogFile
+from jobs.logs.formats.compression import first_bytes
 from jobs.logs.jumps import Jump
 from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER, LogReader
@@ -226,7 +227,7 @@ def same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> b
         return False
     if len(head) == HEAD_BYTES:
         with suppress(OSError), open_log(file.path) as one, open_log(other.path) as another:
-            ours, theirs = one.first(_BANNER_BYTES), another.first(_BANNER_BYTES)
+            ours, theirs = first_bytes(one, _BANNER_BYTES), first_bytes(another, _BANNER_BYTES)
             return theirs.startswith(ours) or ours.startswith(theirs)
     return len(head) >= SHORT_HEAD or (len(head) >= TINY_HEAD and stem(file.origin) == stem(other.origin))
 

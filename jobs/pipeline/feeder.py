@@ -14,7 +14,6 @@ from jobs.common.failures import raise_failed
 from jobs.common.settings import Settings
 from jobs.common.stores import Place, StorePath
 from jobs.lakehouse.folder import Lakehouse
-from jobs.logs.envelopes import Unwrapper, layouts_named
 from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
 from jobs.logs.troubles import Troubles
@@ -50,10 +49,8 @@ class Feeder:
         self._spool = Spool(
             source,
             house.spool,
-            settings=SpoolSettings(
-                timezone=settings.timezone,
-                timezones=dict(settings.timezones),
-                zones_asked=settings.zones_asked,
+            settings=SpoolSettings.of(
+                settings,
                 slice_lines=settings.slice_lines,
                 stretch_bytes=settings.stretch_bytes,
                 # A line this far ahead of its log would make those after it late: it must be confirmed by them first.
@@ -61,7 +58,6 @@ class Feeder:
                 max_pending=_PENDING,
                 fold=True,
                 half_lines=settings.half_lines,
-                unwrap=Unwrapper(layouts_named(settings.log_format, settings.log_formats)),
             ),
             find=lambda root: sorted([*_outside(discover(root), own), *(discover(also) if also is not None else ())]),
         )

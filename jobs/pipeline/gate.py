@@ -146,10 +146,6 @@ class Gate:
             for log in oldest[: len(self._logs) - self._logs_kept]:
                 del self._logs[log]
 
-    def uncovered(self, log: LogName) -> list[int]:
-        """Positions of a log's lines that no clock covers in all partitions."""
-        return list(map(int, self._logs[log].arrived))
-
     def encode(self) -> bytes:
         """The state as bytes."""
         logs = [

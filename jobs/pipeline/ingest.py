@@ -8,8 +8,9 @@ changes nothing. A lakehouse has one ingest and one checkpoint: they are kept an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ from jobs.logs.slice_files import SliceFiles
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import ARROW
-from jobs.pipeline.part_tasks import Part, Written
+from jobs.pipeline.part_tasks import Part
 from jobs.pipeline.parts import tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.sources.slices import SliceSource
@@ -45,30 +46,6 @@ def read_slices(spark: SparkSession, files: SliceFiles) -> DataFrame:
     return stream.option("tasks", spark.sparkContext.defaultParallelism).load()
 
 
-def write_batch(
-    rows: pa.Table,
-    batch_id: int,
-    *,
-    lakehouse: Place,
-    app_id: str = names.INGEST,
-    gatekeeper: Gatekeeper | None = None,
-    observer: Observer | None = None,
-    more: Sequence[Written] = (),
-) -> None:
-    """Append the rows of PARSED of one slice to the three tables. `more`: what tasks have written of it."""
-    admission = gatekeeper(batch.line_summaries(rows)) if gatekeeper is not None else batch.EVERYTHING
-    written = batch.rows_by_table(rows, batch_id, admission)
-    if more:
-        written[names.INPUT_LINES] = batch.summed([written[names.INPUT_LINES], *(task.account for task in more)])
-    files = {name: [task.files[name] for task in more if name in task.files] for name in (*written, names.QUARANTINE)}
-    if files[names.QUARANTINE]:
-        written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
-    side_by_side(lambda name: tables.append(lakehouse / name, written[name], app_id, batch_id, files[name]), written)
-    if observer is not None:
-        account = written[names.INPUT_LINES]
-        observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[names.REPEATED]).as_py() or 0))
-
-
 def unpacked(packets: pa.Table) -> pa.Table:
     """The rows of PARSED in PACKETS."""
     tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
@@ -76,25 +53,36 @@ def unpacked(packets: pa.Table) -> pa.Table:
     return pa.concat_tables([every, *tables], promote_options="default").select(every.column_names)
 
 
+@dataclass(frozen=True)
 class LineWriter:
-    """Writes micro-batches: PACKETS, or rows of PARSED."""
+    """Writes micro-batches to the three tables: PACKETS, or rows of PARSED."""
 
-    def __init__(self, lakehouse: Place, parts: Place | None = None, **options: Any) -> None:
-        """`parts`: the folder of parts, if batches may have them. `options`: further arguments of `write_batch`."""
-        self._lakehouse = lakehouse
-        self._parts = parts
-        self._options = options
+    lakehouse: Place
+    parts: Place | None = None  # the folder of parts, if batches may have them
+    app_id: str = names.INGEST
+    observer: Observer | None = None
 
-    def __call__(self, packets: DataFrame, batch_id: int, **options: Any) -> None:
-        """Writes a batch, as Spark calls it. `options`: further arguments of `write_batch`."""
-        self.write(unpacked(packets.toArrow()), batch_id, tasks_as_workers(packets.sparkSession), **options)
+    def __call__(self, packets: DataFrame, batch_id: int) -> None:
+        """Writes a batch, as Spark calls it."""
+        self.write(unpacked(packets.toArrow()), batch_id, tasks_as_workers(packets.sparkSession))
 
-    def write(self, rows: pa.Table, batch_id: int, workers: Workers, **options: Any) -> None:
+    def write(self, rows: pa.Table, batch_id: int, workers: Workers, gatekeeper: Gatekeeper | None = None) -> None:
         """Writes a batch. `workers`: who parses and writes its parts."""
         is_part = pc.equal(rows["verdict"], names.PART)
-        parts = [Part(str(self._parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self._parts]
-        more = write_parts(workers, parts, self._lakehouse, batch_id) if parts else ()
-        write_batch(rows.filter(pc.invert(is_part)), batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
+        parts = [Part(str(self.parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self.parts]
+        more = write_parts(workers, parts, self.lakehouse, batch_id) if parts else ()
+        rows = rows.filter(pc.invert(is_part))
+        admission = gatekeeper(batch.line_summaries(rows)) if gatekeeper is not None else batch.EVERYTHING
+        written = batch.rows_by_table(rows, batch_id, admission)
+        if more:
+            written[names.INPUT_LINES] = batch.summed([written[names.INPUT_LINES], *(task.account for task in more)])
+        files = {name: [task.files[name] for task in more if name in task.files] for name in (*written, names.QUARANTINE)}
+        if files[names.QUARANTINE]:
+            written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
+        side_by_side(lambda name: tables.append(self.lakehouse / name, written[name], self.app_id, batch_id, files[name]), written)
+        if self.observer is not None:
+            account = written[names.INPUT_LINES]
+            self.observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[names.REPEATED]).as_py() or 0))
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:

@@ -20,7 +20,7 @@ from pyspark.logger import PySparkLogger
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
-from jobs.common.jars import ensure_s3_jars, ensure_spark_jars
+from jobs.common.jars import of_s3, of_spark
 from jobs.common.java import check_java
 from jobs.common.stores import Place, StorePath
 from jobs.lakehouse.folder import Lakehouse
@@ -37,9 +37,9 @@ _LOCK_SECONDS: Final = 60
 def ensure_spark(folder: Place, say: Callable[[str], None]) -> None:
     """Downloads what Spark needs for a lakehouse, unless it is there. UserError: it cannot be had, or there is no Java."""
     check_java()
-    ensure_spark_jars(say)
+    of_spark().ensure(say)
     if isinstance(folder, StorePath):
-        ensure_s3_jars(say)
+        of_s3().ensure(say)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ then. They run until the spool has ended and first ingest, then track has no inp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
 from jobs.common.stores import Place
 from jobs.health.metrics import serving
-from jobs.health.watch import watching
+from jobs.health.watch import Watch
 from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import check_input, opened, remember_input, removed_if_void, take_complete_mark
@@ -30,8 +30,8 @@ from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.jvm import ensure_spark, started_spark
 from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
-from jobs.pipeline.topic_input import TopicInput
-from jobs.pipeline.topic_watch import watching_topic
+from jobs.pipeline.topic_input import TopicInput, is_for_java_alone
+from jobs.pipeline.topic_watch import TopicWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,15 +68,16 @@ def run(
         removed_if_void(folder),
         opened(folder, settings) as house,
         Interrupts() as interrupts,
-        watching(house, once=once, warn=warn, interrupted=interrupts.happened, groups=settings.metric_groups if metrics else 0) as watch,
+        Watch(house, once=once, warn=warn, interrupted=interrupts.happened, groups=settings.metric_groups if metrics else 0) as watch,
         alerting(house, settings.alerts, warn) as alerts,
         serving(*metrics, watch, alerts) if metrics else nullcontext(),
-        watching_topic(None if once else topic, warn) as topic_watch,
+        nullcontext() if once or topic is None or is_for_java_alone(topic) else TopicWatch(topic, warn) as topic_watch,
     ):
         before = reader.account(folder)
         complete = take_complete_mark(house)
-        capture = OffsetsCapture(offsets, house.captured) if offsets is not None else None
-        for place in (capture.folder if capture is not None else None, source):
+        capture = OffsetsCapture(offsets, house.captured, interrupts.happened, once=once) if offsets is not None else None
+        captured = capture.folder if capture is not None else None
+        for place in (captured, source):
             if place is not None:
                 remember_input(house, place)
         if topic_watch is not None:
@@ -86,7 +87,7 @@ def run(
         if topic is not None:
             topic_input.check(topic, house)
         with (
-            _capturing(capture, interrupts, once=once) as captured,
+            capture or nullcontext(),
             feeding(source or captured, house, settings, follow=not once, also=captured if source else None, tell=warn) as feeder,
         ):
             if complete and once and topic is None and feeder is not None and not feeder.has_input(interrupts.happened):
@@ -107,19 +108,3 @@ def run(
             house.complete.touch()
         late = stages.progress().late_events
         return result_of(before, reader.account(folder), started, feeder, late_events=late, signal=interrupts.signal)
-
-
-@contextmanager
-def _capturing(capture: OffsetsCapture | None, interrupts: Interrupts, *, once: bool) -> Iterator[Path | None]:
-    """The folder of the records read from a cluster, if any are: those up to now, or all that come for as long as this lasts."""
-    if capture is None:
-        yield None
-        return
-    if once:
-        capture.fetch(interrupts.happened)
-    else:
-        capture.start()
-    try:
-        yield capture.folder
-    finally:
-        capture.stop()

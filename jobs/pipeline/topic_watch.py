@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
 
 from jobs.kafka.clients import Cluster, reason
-from jobs.pipeline.topic_input import TopicInput, is_for_java_alone
+from jobs.pipeline.topic_input import TopicInput
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 EVERY_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 5.0
@@ -24,7 +26,10 @@ _STEP_SECONDS: Final = 0.2
 
 
 class TopicWatch:
-    """Watches the cluster of a topic in a thread. `warn` gets a line when it goes away, and one when it is back."""
+    """Watches the cluster of a topic in a thread, for as long as this context lasts.
+
+    `warn` gets a line when the cluster goes away, and one when it is back.
+    """
 
     def __init__(self, topic: TopicInput, warn: Callable[[str], None]) -> None:
         """UserError: the client's settings are wrong."""
@@ -43,13 +48,12 @@ class TopicWatch:
         """Why the cluster does not answer; None while it does."""
         return self._away
 
-    def start(self) -> None:
-        """Starts the thread."""
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """Ends the thread, without waiting for an answer that is due."""
-        self._end.set()
+    def __exit__(self, *_: object) -> None:
+        self._end.set()  # without waiting for an answer that is due
 
     def wait(self, stopped: Callable[[], bool]) -> bool:
         """Waits for the first answer of the cluster, or its refusal of the login; False if stopped before."""
@@ -88,17 +92,3 @@ class TopicWatch:
             self._admin.poll(0)  # brings the reason
             return self._cluster.last_error or reason(error)
         return ""
-
-
-@contextmanager
-def watching_topic(topic: TopicInput | None, warn: Callable[[str], None]) -> Iterator[TopicWatch | None]:
-    """A watch over the cluster of a topic for as long as this lasts; None without a topic, or where only Java can log in."""
-    if topic is None or is_for_java_alone(topic):
-        yield None
-        return
-    watch = TopicWatch(topic, warn)
-    watch.start()
-    try:
-        yield watch
-    finally:
-        watch.stop()

@@ -59,9 +59,9 @@ def test_jars_that_somebody_put_there_are_taken_as_they_are(target: Path, monkey
     files(target, "delta-spark_4.0_2.13-4.4.0.jar", "hadoop-aws-3.4.1.jar", "kafka_2.13-4.4.0.jar")
     monkeypatch.delattr(jars, "resolve")
     said: list[str] = []
-    jars.ensure_spark_jars(said.append)
-    jars.ensure_s3_jars(said.append)
-    jars.ensure_broker_jars(said.append)
+    jars.of_spark().ensure(said.append)
+    jars.of_s3().ensure(said.append)
+    jars.of_broker().ensure(said.append)
     assert said == []
 
 
@@ -69,7 +69,7 @@ def test_jars_that_somebody_put_there_are_taken_as_they_are(target: Path, monkey
 def test_those_of_another_version_or_an_interrupted_download_are_replaced(target: Path, stamp: str) -> None:
     files(target, "delta-spark_4.0_2.13-4.3.0.jar")
     (target / "resolved.txt").write_text(stamp)
-    jars.ensure_spark_jars(lambda _: None)
+    jars.of_spark().ensure(lambda _: None)
     assert "delta-spark_4.0_2.13-4.3.0.jar" not in {path.name for path in target.iterdir()}
     assert (target / "resolved.txt").read_text() == "\n".join(COORDINATES) + "\n"
 
@@ -85,16 +85,16 @@ def test_a_download_that_was_tampered_with_is_no_set_of_jars(target: Path) -> No
     (target.parent / "found" / FOUND[0]).write_text("tampered with")
     for _ in range(2):
         with pytest.raises(UserError, match="Nothing was kept"):
-            jars.ensure_spark_jars(lambda _: None)
+            jars.of_spark().ensure(lambda _: None)
     assert {path.name for path in target.iterdir()} == {"resolved.txt"}
 
 
 def test_a_set_of_which_more_is_left_out_now_is_replaced(target: Path) -> None:
-    jars.ensure_s3_jars(lambda _: None)
+    jars.of_s3().ensure(lambda _: None)
     stamp = (target / "resolved.txt").read_text()
     (target / "resolved.txt").write_text(stamp.replace("without software.amazon.awssdk:bundle\n", ""))
     files(target, "bundle-2.57.8.jar")
-    jars.ensure_s3_jars(lambda _: None)
+    jars.of_s3().ensure(lambda _: None)
     assert (target / "resolved.txt").read_text() == stamp
     assert "bundle-2.57.8.jar" not in {path.name for path in target.iterdir()}
 
@@ -102,12 +102,12 @@ def test_a_set_of_which_more_is_left_out_now_is_replaced(target: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(target: Path) -> None:
     target.write_text("a file")
     with pytest.raises(UserError, match=rf"cannot keep the JARs .* in {target}: .*REBALANCE_JARS"):
-        jars.ensure_spark_jars(lambda _: None)
+        jars.of_spark().ensure(lambda _: None)
 
 
 def test_a_release_that_is_not_known(target: Path) -> None:  # noqa: ARG001
     with pytest.raises(UserError, match=r"Kafka 0\.8 is not known here; there are 4\.4\.0, 4\.2\.0, 3\.9\.1"):
-        jars.ensure_broker_jars(lambda _: None, "0.8")
+        jars.of_broker("0.8").ensure(lambda _: None)
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 
 import uvicorn
 
-from jobs.dashboard.app import build_app
-from jobs.dashboard.server import listening, names
+from jobs.dashboard.server import build_app, listening, names
 from tests.waiting import PATIENCE_SECONDS
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import entry
+from jobs.generate import output
 from jobs.generate.cluster import Cluster
-from jobs.generate.output import Folder
 from jobs.generate.sizes import SIZES, Size
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_full_disk_ends_the_command_and_is_named(tmp_path, monkeypatch, capsys
     def no_room(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Folder, "write", no_room)
+    monkeypatch.setattr(output, "write", no_room)
     assert entry.main(["generate", str(tmp_path / "logs"), "--lines", "5"]) == 5
     assert f"the disk is full: {tmp_path / 'logs'}" in capsys.readouterr().err
 
@@ -125,7 +125,7 @@ def taken(size, seconds, **settings):
 def test_heartbeats_go_on_through_all_that_happens():
     """Steady members and simulated ones write the same log: generations, numbers and intervals show no seam between them."""
     cluster, lines = taken(Size(20, 5, 1.5), 120)
-    assert cluster.rebalances > 100
+    assert cluster.book.rebalances > 100
     generations: dict[str, int] = {}
     last: dict[str, tuple[int, int, str]] = {}
     seen = Counter[str]()
@@ -154,7 +154,7 @@ def test_heartbeats_go_on_through_all_that_happens():
 
 def test_rebalances_are_about_as_many_as_wanted():
     cluster, _ = taken(Size(200, 3, 2.0), 60, brokers=1)
-    assert 80 <= cluster.rebalances <= 160
+    assert 80 <= cluster.book.rebalances <= 160
 
 
 def test_a_zipf_size_has_few_large_groups_and_many_small_ones():

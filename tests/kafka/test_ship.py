@@ -9,7 +9,8 @@ import pytest
 
 from jobs.cli.entry import main
 from jobs.common.errors import UserError
-from jobs.kafka.shipper import settings_of
+from jobs.common.settings import Settings
+from jobs.kafka.shipper import ShipSettings
 from tests.kafka.shipments import AT_ONCE, Topic, kept, lines_of, ship
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, write
 
@@ -182,7 +183,7 @@ def test_commands_that_cannot_work(tmp_path, capsys):
 
 
 def test_a_time_zone():
-    assert settings_of("Europe/Berlin").timezone == "Europe/Berlin"
+    assert ShipSettings.of(Settings(timezone="Europe/Berlin")).timezone == "Europe/Berlin"
 
 
 def test_a_pattern_of_the_brokers_lines(tmp_path):
@@ -190,7 +191,8 @@ def test_a_pattern_of_the_brokers_lines(tmp_path):
     own = coordinator(0)
     write(tmp_path / "in/server.log", [own[1:20].replace(b"-", b"/") + b" ;; " + own.partition(b"INFO ")[2]])
     topic = Topic()
-    ship(tmp_path, topic, settings=replace(AT_ONCE, unwrap=settings_of("UTC", "%d{yyyy/MM/dd HH:mm:ss} ;; %m (%c)%n").unwrap))
+    given = ShipSettings.of(Settings(log_format="%d{yyyy/MM/dd HH:mm:ss} ;; %m (%c)%n"))
+    ship(tmp_path, topic, settings=replace(AT_ONCE, unwrap=given.unwrap))
     assert [record.text.encode() for _, _, record in topic.records if record.record == "line"] == [own]
 
 

@@ -22,6 +22,7 @@ from jobs.parsing.rows import ARROW
 from jobs.parsing.runs import heartbeat_runs as members
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
+from jobs.pipeline.parts import THIS_PROCESS
 from schemas import names
 from schemas.tables import INGEST_TABLES, schema_of
 from tests.parsing.reading import read_lines
@@ -106,7 +107,7 @@ def rows():
 
 def test_a_batch_that_is_run_again_changes_nothing(rows, lakehouse):
     for batch_id in (0, 0, 1, 0, 1):
-        ingest.write_batch(rows, batch_id, lakehouse=lakehouse)
+        ingest.LineWriter(lakehouse).write(rows, batch_id, THIS_PROCESS)
     assert sorted(row["batch_id"] for row in table(lakehouse, names.GROUP_EVENTS)) == [0, 1]
     assert sorted(row["batch_id"] for row in table(lakehouse, names.QUARANTINE)) == [0, 1]
     assert {row["raw"] for row in table(lakehouse, names.QUARANTINE)} == {"\\x1b[31m Completed request:{"}
@@ -125,15 +126,15 @@ def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, m
     with monkeypatch.context() as crash:
         crash.setattr(tables, "append", killed)
         with pytest.raises(KeyboardInterrupt):
-            ingest.write_batch(rows, 0, lakehouse=lakehouse)
+            ingest.LineWriter(lakehouse).write(rows, 0, THIS_PROCESS)
     assert [len(table(lakehouse, name)) for name in INGEST_TABLES][:2] == [1, 0]  # tables are written side by side
-    ingest.write_batch(rows, 0, lakehouse=lakehouse)
+    ingest.LineWriter(lakehouse).write(rows, 0, THIS_PROCESS)
     assert [len(table(lakehouse, name)) for name in INGEST_TABLES] == [1, 1, 1]
 
 
 @pytest.mark.spark
 def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, tmp_path):
-    ingest.write_batch(rows, 0, lakehouse=lakehouse)
+    ingest.LineWriter(lakehouse).write(rows, 0, THIS_PROCESS)
     with pytest.raises(UserError, match="keep or delete both"):
         ingest.start_ingest(spark, files=SliceFiles(tmp_path / "spool"), lakehouse=lakehouse, checkpoint=tmp_path / "new")
 
@@ -148,7 +149,7 @@ def test_a_table_of_an_older_version_gets_the_columns_that_came_since(rows, tmp_
     tables.ensure_table(tmp_path, names.GROUP_EVENTS, older)
     for name, schema in INGEST_TABLES.items():
         tables.ensure_table(tmp_path, name, schema)
-    ingest.write_batch(rows, 0, lakehouse=tmp_path)
+    ingest.LineWriter(tmp_path).write(rows, 0, THIS_PROCESS)
     (event,) = table(tmp_path, names.GROUP_EVENTS)
     assert event.keys() == set(schema_of(names.GROUP_EVENTS).names)
     version = DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version()

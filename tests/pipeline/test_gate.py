@@ -118,7 +118,7 @@ def test_a_state_that_an_earlier_version_stored_is_continued():
     assert lines(gate, 0, 0, log=log, texts={0: "DAMAGED", 1: "other"}) == [0]
     assert lines(gate, 1, 2, log=other) == [1]
     assert times(gate, clock(1, 3, 2_000, log=log), clock(1, 1, 1_000, 5_000, log=other)) == [(2_000, (1, 2)), (5_000 - READ_MARGIN_MS, ())]
-    assert gate.uncovered(log) == [7, 8]
+    assert gate._logs[log].arrived.tolist() == [7, 8]
 
 
 @st.composite
@@ -162,4 +162,4 @@ def test_every_line_once_and_no_time_before_its_lines(topic):
     assert told == [] or told[-1].at_ms == last
     assert heard == sorted(heard)
     assert max(heard, default=last) == last
-    assert Gate.decode(gate.encode()).uncovered(LOG) == []
+    assert Gate.decode(gate.encode())._logs[LOG].arrived.tolist() == []

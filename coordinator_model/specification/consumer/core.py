@@ -16,6 +16,7 @@ from coordinator_model.specification.consumer.effects import ConsumerGroupEffect
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, replay_all
 from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember
 from coordinator_model.specification.consumer.records import ClassicGroupWritten, ConsumerGroupRecord, LogRecord, OffsetCommitted
+from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.topics import TopicImage
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.hash_maps import TimelineHashMap
@@ -66,6 +67,13 @@ class ConsumerGroupCore:
     append_error: Error = Error.NONE
     """The error of every write to the log while the present request is handled."""
     effects: list[ConsumerGroupEffect] = field(default_factory=list)
+
+    def member(self, state: ConsumerGroupState, member_id: str) -> ConsumerGroupMember:
+        """`getOrMaybeCreateMember`, which creates none. A request of an id that no member has is refused."""
+        member = state.members.get(member_id)
+        if member is None:
+            raise RefusedRequestError(Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+        return member
 
     # Timers. They are set and cancelled when a decision is made, so that a failed write does not undo it.
 

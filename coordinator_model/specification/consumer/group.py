@@ -4,8 +4,8 @@
 what happened inside. Every request is answered at once. For any sequence of requests and times, a group gives the answers of Kafka's
 coordinator, and writes its records in the same order.
 
-group_state.py holds what a group keeps in the log, core.py its timers and writes. handlers/ holds the decisions: heartbeat, leave,
-offsets, removal of the group, and what they share (membership, epochs, expressions, removal, expiry). reconciliation.py and target.py
+group_state.py holds what a group keeps in the log, core.py its timers and writes. handlers/ holds the decisions: heartbeat,
+offsets, removal of members and of the group, and what they share (membership, epochs, expressions). reconciliation.py and target.py
 with assignors/ compute who gets which partitions. Names are Kafka's: `GroupMetadataManager`, `ConsumerGroup`, `CurrentAssignmentBuilder`.
 """
 
@@ -25,14 +25,15 @@ from coordinator_model.specification.consumer.handlers.classic_members import (
     leave_as_classic_member,
     sync_consumer_group,
 )
-from coordinator_model.specification.consumer.handlers.expiry import RETRY_MS, end_of_timer
 from coordinator_model.specification.consumer.handlers.expressions import resolve_expressions
 from coordinator_model.specification.consumer.handlers.heartbeat import handle_consumer_heartbeat
 from coordinator_model.specification.consumer.handlers.offsets import commit_offset, fetch_offset, offset_record
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
-from coordinator_model.specification.consumer.handlers.removal_of_group import (
+from coordinator_model.specification.consumer.handlers.removal import (
+    RETRY_MS,
     clean_up,
     delete_consumer_group,
+    end_of_timer,
     forget_topics,
     offset_tombstones,
 )

@@ -14,11 +14,6 @@ class RefusedRequestError(Exception):
         self.message = message
 
 
-def unknown_member(member_id: str, group_id: str) -> RefusedRequestError:
-    """`getOrMaybeCreateMember` finds no member."""
-    return RefusedRequestError(Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
-
-
 def no_consumer_group(group_id: str, *, exists: bool) -> RefusedRequestError:
     """`GroupMetadataManager.consumerGroup` finds no group, or one of another type."""
     reason = f"Group {group_id} is not a consumer group." if exists else f"Group {group_id} not found."

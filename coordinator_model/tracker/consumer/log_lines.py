@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, margins, troubles
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, causes, episodes, members, ownership
+from coordinator_model.tracker.consumer import causes, episodes, heartbeats, members, ownership
 from coordinator_model.tracker.consumer.without_logs import client_words, departed, lost_lines
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
@@ -24,6 +24,12 @@ _FIRST_STREAMS_EPOCH: Final = 2
 """A new streams group has epoch 1, and the first member raises it. Seen at a broker of Kafka 4.2.0."""
 _ASSIGNOR: Final = re.compile(r"with '([^']+)' assignor")
 _TARGETED: Final = re.compile(r"([^\s{}=,]+)=(?:Member)?Assignment(?:Impl)?\(")
+_PARTITIONS: Final = re.compile(r"state=(\w+), assignedPartitions=\[([^\]]*)\](?: and revokedPartitions=\[([^\]]*)\])?\.")
+_TASKS: Final = re.compile(r"state=(\w+), assignedTasks=\(active=\[([^\]]*)\].* and tasksPendingRevocation=\(active=\[([^\]]*)\]")
+_EPOCH_OF_TASK: Final = re.compile(r"@\d+$")
+_UNREVOKED: Final = ("UNREVOKED_PARTITIONS", "UNREVOKED_TASKS")
+_UNRELEASED: Final = ("UNRELEASED_PARTITIONS", "UNRELEASED_TASKS")
+"""A member that is to have what others have not given up yet, standby tasks included: the group is not Stable before it is."""
 
 
 def member_joins(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -121,6 +127,49 @@ def group_given_up(g: Emitter, view: ConsumerView, event: Event) -> None:
     view.given_up = (event.at_ms, ref(event))
 
 
+def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Takes what a member has from now on, and what it has to give up. The answer to its heartbeat follows, and says the same.
+
+    Consumer groups have such lines at INFO up to Kafka 3.9, at DEBUG since 4.0; share and streams groups at INFO. A streams group has tasks
+    in the place of partitions. Members of a share group give nothing up.
+    """
+    found = _PARTITIONS.search(event.reason) or _TASKS.search(event.reason)
+    if found is None or event.generation < 0:
+        return
+    episodes.forget_logged(g, view)
+    view.heard, at_ms, epoch = True, event.at_ms, event.generation
+    member = view.find(event.member_id)
+    partitions, revoked = (_listed(found[2]), _listed(found[3])) if view.group_type != kinds.SHARE else (None, ())
+    must_give_up = found[1] in _UNREVOKED
+    is_told = must_give_up and bool(set(revoked) - set(member.giving))
+    gave_up = not must_give_up or not set(member.giving) <= set(revoked)  # it may be told of others at once
+    answer = event._replace(answer_generation=epoch)
+    if epoch > view.epoch:
+        episodes.seen(g, view, answer._replace(generation=epoch), epoch)
+    heartbeats.note_progress(view, member, answer, partitions, is_told=is_told, gave_up=gave_up)
+    if epoch > member.epoch:
+        member.epoch, member.epoch_ms = epoch, at_ms
+    if is_told:
+        ownership.told_to_revoke(view, member, revoked, at_ms)
+    if partitions is not None:
+        member.partitions = partitions
+        ownership.note_partitions(view, epoch, len(partitions))
+    member.caught_up, member.waits = view.frees, int(found[1] in _UNRELEASED)
+    episodes.end_if_reconciled(g, view, at_ms)
+
+
+def topics_updated(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A member subscribes to other topics than before, which raises the epoch. The first ones of a member come with its join."""
+    joins = any(change.logged and change.member_id == event.member_id and change.comer is not None for change in view.changes)
+    if not joins and event.member_id in view.members:
+        episodes.note(g, view, event, reasons.SUBSCRIPTION_CHANGED, event.member_id)
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    """Partitions or active tasks of a printed list. A task is printed with the epoch in which it was assigned."""
+    return tuple(_EPOCH_OF_TASK.sub("", one) for one in (text or "").split(", ") if one)
+
+
 HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.JOINED: member_joins,
     kinds.RETURNED: static_member_returns,
@@ -131,8 +180,8 @@ HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.EPOCH_RAISED: epoch_raised,
     kinds.TARGET_COMPUTED: target_computed,
     kinds.REGEX_RESOLVED: expressions_resolved,
-    kinds.ASSIGNMENT_STORED: assignment_lines.assignment_stored,
-    kinds.TOPICS_UPDATED: assignment_lines.topics_updated,
+    kinds.ASSIGNMENT_STORED: assignment_stored,
+    kinds.TOPICS_UPDATED: topics_updated,
     kinds.READ_BACK: group_read_back,
     kinds.GIVEN_UP: group_given_up,
     kinds.REFUSED: consumer_findings.classic_member_refused,

@@ -17,9 +17,8 @@ from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Containers, own_lines
-from jobs.logs.survey.ordered_times import OrderedTimes
+from jobs.logs.survey.ordered_times import OrderedTimes, TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
-from jobs.logs.survey.ranges import TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.section_search import SectionSearch
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of

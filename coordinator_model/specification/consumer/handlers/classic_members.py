@@ -31,7 +31,7 @@ from coordinator_model.specification.consumer.handlers.removal import fence_memb
 from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember, MemberState
 from coordinator_model.specification.consumer.migration import can_downgrade, classic_assignment, downgraded, partitions_by_id
 from coordinator_model.specification.consumer.records import ClassicGroupWritten
-from coordinator_model.specification.consumer.refusals import RefusedRequestError, unknown_member
+from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.hash_maps import hash_set_of
 from coordinator_model.specification.requests import (
     UNKNOWN_MEMBER_ID,
@@ -212,10 +212,7 @@ def _identified(group: ConsumerGroupCore, state: ConsumerGroupState, who: Leavin
         if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance id alone
             member_id = state.static_members.get(who.instance_id, "")
         return known_static_member(group, state, member_id, who.instance_id)
-    member = state.members.get(who.member_id)
-    if member is None:
-        raise unknown_member(who.member_id, group.group_id)
-    return member
+    return group.member(state, who.member_id)
 
 
 def leave_as_classic_member(group: ConsumerGroupCore, request: LeaveGroup, operation: Operation) -> LeaveAnswer:

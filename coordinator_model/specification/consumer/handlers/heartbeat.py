@@ -12,7 +12,6 @@ from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.epochs import bump_cause, maybe_reconcile, target_for, update_epoch
 from coordinator_model.specification.consumer.handlers.expressions import ExpressionChange, update_expression
-from coordinator_model.specification.consumer.handlers.leave import leave_consumer_group
 from coordinator_model.specification.consumer.handlers.membership import (
     MemberChange,
     check_epoch,
@@ -22,6 +21,7 @@ from coordinator_model.specification.consumer.handlers.membership import (
     known_static_member,
     take_member,
 )
+from coordinator_model.specification.consumer.handlers.removal import leave_consumer_group
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, ConsumerGroupMember
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer

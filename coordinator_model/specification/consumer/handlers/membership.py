@@ -10,7 +10,7 @@ from coordinator_model.specification.consumer.group_state import ConsumerGroupSt
 from coordinator_model.specification.consumer.handlers.records_of import assignment_record, removal_records, subscription_record
 from coordinator_model.specification.consumer.member import STATIC_LEAVE_EPOCH, ConsumerGroupMember, Partitions
 from coordinator_model.specification.consumer.records import TargetAssignmentMember
-from coordinator_model.specification.consumer.refusals import RefusedRequestError, unknown_member
+from coordinator_model.specification.consumer.refusals import RefusedRequestError
 
 
 class MemberChange(NamedTuple):
@@ -56,11 +56,7 @@ def dynamic_member(
     group: ConsumerGroupCore, state: ConsumerGroupState, member_id: str, epoch: int, owned: Partitions | None
 ) -> ConsumerGroupMember:
     """`getOrMaybeSubscribeDynamicConsumerGroupMember`: epoch 0 joins, or joins again with all that the member had."""
-    member = state.members.get(member_id)
-    if member is None:
-        if epoch:
-            raise unknown_member(member_id, group.group_id)
-        member = ConsumerGroupMember(member_id)
+    member = group.member(state, member_id) if epoch or member_id in state.members else ConsumerGroupMember(member_id)
     check_epoch(member, epoch, owned)
     return member
 
@@ -68,12 +64,7 @@ def dynamic_member(
 def static_owner(group: ConsumerGroupCore, state: ConsumerGroupState, instance_id: str) -> ConsumerGroupMember | None:
     """`ConsumerGroup.staticMember`. An instance id that points to a removed member is refused, even to join."""
     member_id = state.static_members.get(instance_id)
-    if member_id is None:
-        return None
-    member = state.members.get(member_id)
-    if member is None:
-        raise unknown_member(member_id, group.group_id)
-    return member
+    return None if member_id is None else group.member(state, member_id)
 
 
 def known_static_member(group: ConsumerGroupCore, state: ConsumerGroupState, member_id: str, instance_id: str) -> ConsumerGroupMember:

@@ -9,7 +9,7 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.member import ConsumerGroupMember
 from coordinator_model.specification.consumer.records import OffsetCommitted
-from coordinator_model.specification.consumer.refusals import RefusedRequestError, unknown_member
+from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import KNOWS_EPOCHS, ConsumerOffsetCommit, OffsetFetch, OffsetFetchAnswer
 from coordinator_model.specification.requests import CommitAnswer
 
@@ -33,9 +33,7 @@ def _check_commit(group: ConsumerGroupCore, request: ConsumerOffsetCommit) -> No
         raise RefusedRequestError(Error.GROUP_ID_NOT_FOUND if request.api_version >= KNOWS_EPOCHS else Error.ILLEGAL_GENERATION)
     if request.epoch < 0 and not state.members:
         return
-    member = state.members.get(request.member_id)
-    if member is None:
-        raise unknown_member(request.member_id, group.group_id)
+    member = group.member(state, request.member_id)
     if member.classic is None and request.api_version < KNOWS_EPOCHS:
         raise RefusedRequestError(Error.UNSUPPORTED_VERSION)
     if not (group.release.assignment_epochs and _assigned_since(group, member, request)):
@@ -61,10 +59,7 @@ def fetch_offset(group: ConsumerGroupCore, request: OffsetFetch, operation: Oper
     if state is not None and (request.member_id is not None or request.epoch >= 0):
         if request.member_id is None:
             raise RefusedRequestError(Error.UNKNOWN_SERVER_ERROR)  # Kafka throws: a map has no member null
-        member = state.members.get(request.member_id)
-        if member is None:
-            raise unknown_member(request.member_id, group.group_id)
-        _check_epoch(member, request.epoch)
+        _check_epoch(group.member(state, request.member_id), request.epoch)
     return OffsetFetchAnswer(Error.NONE, committed_offset(group, request))
 
 

@@ -1,19 +1,73 @@
-"""Members that go, by leaving or by a timer. Kafka: `consumerGroupFenceMembers`."""
+"""Members that go, by leaving or by a timer, and the end of a group.
+
+Kafka: `consumerGroupLeave`, `consumerGroupFenceMembers`; `deleteGroups`, `cleanupGroupMetadata`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
-from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
+from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.core import REBALANCE, ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.epochs import bump, names_without
-from coordinator_model.specification.consumer.handlers.records_of import group_tombstones, removal_records, target_record
-from coordinator_model.specification.consumer.member import ConsumerGroupMember
+from coordinator_model.specification.consumer.handlers.membership import known_static_member
+from coordinator_model.specification.consumer.handlers.records_of import assignment_record, group_tombstones, removal_records, target_record
+from coordinator_model.specification.consumer.member import NO_PARTITIONS, STATIC_LEAVE_EPOCH, ConsumerGroupMember, all_in_epoch
 from coordinator_model.specification.consumer.migration import can_downgrade, downgraded
-from coordinator_model.specification.consumer.records import TIME_UNKNOWN, ClassicGroupWritten, RegularExpressionTombstone
+from coordinator_model.specification.consumer.records import (
+    TIME_UNKNOWN,
+    ClassicGroupWritten,
+    LogRecord,
+    OffsetCommitted,
+    RegularExpressionTombstone,
+)
+from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
+from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
+from coordinator_model.specification.consumer.topics import Topic
+from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup
+from coordinator_model.specification.timers import SESSION
+
+RETRY_MS: Final = 500
+"""A removal that could not be written is tried again after this time (`EventBasedCoordinatorTimer`)."""
+
+
+def leave_consumer_group(group: ConsumerGroupCore, request: ConsumerGroupHeartbeat, operation: Operation) -> ConsumerGroupHeartbeatAnswer:
+    """A heartbeat that leaves: for good (epoch -1), or a static member for a while (-2), which keeps its partitions and its session.
+
+    The epoch that the member had is not checked.
+    """
+    state = group.state
+    if state is None:
+        raise no_consumer_group(group.group_id, exists=False)
+    if request.instance_id is None:
+        member = group.member(state, request.member_id)
+    else:
+        member = known_static_member(group, state, request.member_id, request.instance_id)
+    if request.instance_id is not None and request.epoch == STATIC_LEAVE_EPOCH:
+        away = member._replace(epoch=STATIC_LEAVE_EPOCH, pending=NO_PARTITIONS, assignment_epochs=all_in_epoch(0, member.assigned))
+        operation.records.append(assignment_record(away, group.release))
+    else:
+        fence_members(group, state, [member], BumpCause.LEAVE, operation)
+    return ConsumerGroupHeartbeatAnswer(Error.NONE, request.member_id, request.epoch)
+
+
+def end_of_timer(group: ConsumerGroupCore, kind: str, member_id: str) -> Operation:
+    """Remove the member, if there still is one. The rebalance timer spares one that has left the epoch in which it was set."""
+    operation = Operation()
+    state = group.state
+    member = None if state is None else state.members.get(member_id)
+    if state is None or member is None:
+        return operation
+    if kind == REBALANCE and member.epoch != group.revoking_epochs.get(member_id):
+        return operation
+    cause = BumpCause.SESSION_EXPIRED if kind == SESSION else BumpCause.REBALANCE_TIMEOUT
+    fence_members(group, state, [member], cause, operation)
+    return operation
 
 
 def fence_members(
@@ -40,3 +94,44 @@ def fence_members(
         operation.records.append(target_record(state.group_epoch + 1, TIME_UNKNOWN, group.release))
     for member in members:
         group.cancel_timers(member.member_id)
+
+
+def delete_consumer_group(group: ConsumerGroupCore, request: DeleteGroup, operation: Operation) -> DeleteAnswer:  # noqa: ARG001 (as others)
+    """DeleteGroups: the group and its offsets, unless it has members."""
+    if group.state is None:
+        raise no_consumer_group(group.group_id, exists=False)
+    if group.state.members:
+        raise RefusedRequestError(Error.NON_EMPTY_GROUP)
+    operation.records += offset_tombstones(group)
+    operation.records += group_tombstones([], group.state)
+    return DeleteAnswer(Error.NONE)
+
+
+def clean_up(group: ConsumerGroupCore) -> Operation:
+    """`cleanupExpiredOffsets`, `maybeDeleteGroup`: offsets that are too old, then the group if nothing is left of it."""
+    operation = Operation()
+    if group.state is None:
+        return operation
+    retention_ms = group.config.classic.offsets_retention_minutes * 60_000
+    offsets = _offsets(group)
+    expired = [one for one in offsets if one.topic not in group.state.names and group.now_ms - one.committed_ms >= retention_ms]
+    operation.records += [offset._replace(offset=None) for offset in expired]
+    if expired == offsets and not group.state.members:
+        operation.records += group_tombstones([], group.state)
+    return operation
+
+
+def offset_tombstones(group: ConsumerGroupCore) -> list[LogRecord]:
+    """`deleteAllOffsets`."""
+    return [offset._replace(offset=None) for offset in _offsets(group)]
+
+
+def forget_topics(group: ConsumerGroupCore, gone: Collection[Topic]) -> Operation:
+    """`OffsetMetadataManager.onTopicsDeleted`: the offsets of these names that have their id, or none as those of commits by name."""
+    ids = {topic.name: topic.topic_id for topic in gone}
+    own = [offset for offset in _offsets(group) if offset.topic in ids and offset.topic_id in (None, ids[offset.topic])]
+    return Operation([offset._replace(offset=None) for offset in own])
+
+
+def _offsets(group: ConsumerGroupCore) -> list[OffsetCommitted]:
+    return [offset for partitions in group.offsets.values() for offset in partitions.values()]

@@ -34,7 +34,7 @@ from coordinator_model.specification.consumer.traces.trace_json import (
     record_json,
     snapshot_json,
 )
-from coordinator_model.specification.consumer.traces.trace_run import ONE_GROUP_PER_PARTITION, Run
+from coordinator_model.specification.consumer.traces.trace_run import ONE_GROUP_PER_PARTITION, Run, given
 from coordinator_model.specification.releases import release_numbers
 from coordinator_model.specification.requests import DeleteGroup, Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 
@@ -152,9 +152,9 @@ def _by_name(by_label: dict[str, list[int]]) -> TopicPartitions:
 def consumer_group_config(settings: Json, release: str) -> ConsumerGroupConfig:
     """The settings of a trace; what is absent has its default in the release."""
     default = ConsumerGroupConfig.of(release)
-    classic = {"offsets_topic_num_partitions": ONE_GROUP_PER_PARTITION, **_given(settings, _CLASSIC_SETTINGS)}
+    classic = {"offsets_topic_num_partitions": ONE_GROUP_PER_PARTITION, **given(settings, _CLASSIC_SETTINGS)}
     return ConsumerGroupConfig(
-        **_given(settings, _SETTINGS),
+        **given(settings, _SETTINGS),
         assignors=tuple(settings["assignors"].split(",")) if "assignors" in settings else default.assignors,
         migration_policy=MigrationPolicy(settings.get("migration_policy", default.migration_policy.value)),
         classic=CoordinatorConfig(default.classic.version, group_initial_rebalance_delay_ms=0, **classic),
@@ -169,7 +169,3 @@ _SETTINGS: Final = {
     "assignment_interval_ms": "assignment_interval_ms",
 }
 _CLASSIC_SETTINGS: Final = {"offsets_retention_check_ms": "offsets_retention_check_interval_ms"}
-
-
-def _given(settings: Json, names: dict[str, str]) -> dict[str, int]:
-    return {name: settings[key] for key, name in names.items() if key in settings}

@@ -72,5 +72,10 @@ class Run(ABC):
         return kind(**values)
 
 
+def given(settings: Json, names: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that a trace has, by their own names. `names`: these, by those in traces."""
+    return {name: settings[key] for key, name in names.items() if key in settings}
+
+
 def _itself(value: Any) -> Any:
     return value
