@@ -16,7 +16,7 @@ from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
-from coordinator_model.offsets.reads import END_ALONE, End, Read
+from coordinator_model.offsets.reads import END_ALONE, NOT_TOLD, End, Read
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.rows import Ref, ref
 
@@ -104,6 +104,7 @@ class Run(Struct, array_like=True):
     step: int = 0  # the most that it went on in a span
     is_ahead: bool = True  # of its commits, as far as is known: it asks for more than its application has processed
     asked_ms: int = -1  # when its last request arrived
+    previous: int = -1  # the position in the request before that: what came in between may still be in hand
 
     @property
     def has_more(self) -> bool:
@@ -199,6 +200,7 @@ class Partition(Struct, array_like=True):
         run.step = max(run.step, read.reached - run.position)
         run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, read.sign
         run.asked_ms, run.end = read.asked_ms, max(run.end, read.end)
+        run.previous = run.before if read.previous == NOT_TOLD else read.previous
 
     def _is_after_pause(self, run: Run, read: Read) -> bool:
         """Whether a connection goes on after a pause. Within a fetch session it asks for no partition of which nothing new came (KIP-227).

@@ -30,6 +30,7 @@ SCENES = sorted((Path(__file__).parents[1] / "data" / "offset-scenes").iterdir()
 NOT_READ_MS = 20_000
 POLL_MS = 2_000
 BEGINS_WITHIN_MS = 15_000  # a client that took several partitions over reads them one after the other
+ANSWER = 3  # records at most: one comes every 250 ms, and requests wait for half a second
 NO_REBALANCE = {"is-killed-and-comes-back-eager-librdkafka"}  # a static member came back in time
 NOTHING_COMMITTED = {("commits-itself-cooperative-librdkafka", "joins")}
 OUT_OF_RANGE = {"is-outlived-eager-librdkafka"}  # its records were deleted: only FETCH shows that
@@ -138,8 +139,11 @@ def test_what_was_read_twice_lies_in_the_range(of):
 
 
 def test_positions_tell_how_much_was_read_twice(of):
-    """With a request for records after the last commit. The others are ranges: of clients that were behind, that stalled, that began."""
-    exact = more = 0
+    """With a request for records after the last commit: but for what one answer had brought, if its client died.
+
+    The others are wide ranges: of clients that were behind, that stalled, that began.
+    """
+    exact = near = more = 0
     for told, woke, row in told_hand_overs(of):
         if row["reread_max"] is None or row["resumed_offset"] == -1:
             continue
@@ -148,7 +152,9 @@ def test_positions_tell_how_much_was_read_twice(of):
         if told["reread"]:
             more += 1
             exact += row["reread_min"] == row["reread_max"]
-    assert (exact > more / 2) if of.positions else exact == 0, (exact, more)
+            near += 0 < row["reread_min"] >= row["reread_max"] - ANSWER
+    assert (near > more / 2) if of.positions else near == 0, (near, more)
+    assert exact == (4 if of.positions else 0), "an owner that went on itself, when its offset had been set back by 50"
 
 
 def test_the_range_is_no_wider_than_two_intervals_of_commits(of):

@@ -92,6 +92,7 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
         "end": pa.array(end[told], pa.int64(), mask=told < 0),
         "transactions": pa.array(np.maximum.reduceat(transactions, starts) > 0),
         "asked_ms": pa.array(asked[last] - since, pa.int32()),
+        "previous": pa.array(position[last - 1], pa.int64(), mask=(last == starts) | (position[last - 1] == NOT_TOLD)),
     }
     values = pa.StructArray.from_arrays([fields[field.name] for field in _READS.value_type], fields=list(_READS.value_type))
     senders = [cells.connections[number] for number in of[rows].tolist()]
