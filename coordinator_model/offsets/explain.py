@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
-from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start, Topics
+from coordinator_model.offsets.ledger import OF_NOBODY, Ledger, Partition, Seen, Start, Topics
 from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS, End, Read, span_of
 from coordinator_model.view.rows import Row
 
@@ -106,18 +108,21 @@ def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Ro
     name, partition = ledger.find(told.partition, told.at_ms, topics)
     if name not in ledger.partitions:
         return []  # of another group
-    partition.ends.add(told.at_ms, told.end, -1)
-    partition.transactions |= bool(told.transactions)
+    partition.end(told)
     return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, told.at_ms, told.sign, not_read_ms)]
 
 
 def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
-    rows: list[Row] = []
+    # A coordinator takes a commit without a member only while there are none (GroupMetadataManager, OffsetMetadataManager).
+    is_empty = ledger.members == 0 and (seen.since_ms if seen.kind == kinds.OFFSETS_POLLED else seen.at_ms) > ledger.rebalanced_ms
+    if seen.generation < 0 and (is_empty or (seen.kind == kinds.OFFSET_COMMIT and not seen.client[0])):
+        seen = replace(seen, generation=OF_NOBODY)
+    rows = troubles.set_forward(partition, name, offset, seen)
     last, lost = partition.last, partition.lost >= 0
     if last is not None and (offset < last.last or lost):
         gone = troubles.expired(partition, name, -1, seen) if lost and not partition.out_of_range else []
-        rows = troubles.moved(partition, name, offset, seen)
-        rows = [*gone, *rows] if rows else []
+        told = troubles.moved(partition, name, offset, seen)
+        rows += [*gone, *told] if told else []
     if lost:
         handovers.begin_elsewhere(ledger, name, seen)
     partition.commit(seen.at_ms, offset, seen)

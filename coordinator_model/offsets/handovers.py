@@ -23,7 +23,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import Client, Ends, HandOver, Ledger, Partition, Seen, Start, Stretch, intervals
+from coordinator_model.offsets.ends import Ends, intervals
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Start, Stretch
 from coordinator_model.offsets.reads import Read, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons

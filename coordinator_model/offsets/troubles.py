@@ -9,8 +9,9 @@ from typing import Any, Final
 from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, intervals
-from coordinator_model.offsets.reads import client_key
+from coordinator_model.offsets.ends import intervals
+from coordinator_model.offsets.ledger import OF_NOBODY, Client, HandOver, Ledger, Partition, Seen
+from coordinator_model.offsets.reads import SPAN_MS, client_key
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
 SELDOM_MS: Final = 10_000
@@ -27,7 +28,7 @@ ADMINISTRATOR: Final = "an administrator, or a client that takes no part in the 
 
 
 def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms: int) -> list[Row]:
-    """PARTITION_NOT_READ, COMMITS_STOPPED: the log of a partition grows, and its committed offset stands, though its owner is there.
+    """PARTITION_NOT_READ, COMMITS_STOPPED, OPEN_TRANSACTION: a log grows, and the committed offset stands, though its owner is there.
 
     An owner that dies, or stops its heartbeats, is removed within its session timeout, and then there is a rebalance.
     """
@@ -53,8 +54,10 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
     is_read = _is_read(partition, since_ms, at_ms - not_read_ms // 2)
     text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
+    if last.last <= partition.stable and partition.stable_ms <= since_ms + SPAN_MS:
+        text = offset_catalogue.OPEN_TRANSACTION
     since = at_ms - partition.moved_ms
-    words = {"partition": name, "silence": seconds(since), "came": _records(partition, came)}
+    words = {"partition": name, "silence": seconds(since), "came": _records(partition, came), "stable": partition.stable}
     signs = [last.sign, sign]
     return [_row(text, at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
 
@@ -140,6 +143,24 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
     words |= {"who": who, "again": _records(partition, again), "offset": offset}
     details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
+
+
+def set_forward(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+    """OFFSET_SET_FORWARD: a commit of nobody was ahead of the last one of the group, and its members have gone on from there.
+
+    It is told with their next commit. A client without a group that reads commits again, or was seen to read.
+    """
+    if len(partition.stretches) < 2 or seen.generation == OF_NOBODY:
+        return []
+    before, one = partition.stretches[-2:]
+    client, skipped = client_key(*one.client[1:]), one.last - before.last
+    if one.generation != OF_NOBODY or before.generation == OF_NOBODY or one.first != one.last or not 0 < skipped <= offset - before.last:
+        return []
+    if any(run.client == client and run.position > before.last for run in partition.runs):
+        return []
+    words = {"partition": name, "last": before.last, "offset": one.last, "who": ADMINISTRATOR, "skipped": skipped}
+    details = {"from_offset": before.last, "to_offset": one.last, "skipped": skipped}
+    return [_row(offset_catalogue.OFFSET_SET_FORWARD, one.first_ms, one.client, [before.sign, one.sign], words, -1, **details)]
 
 
 def _begun(partition: Partition, commit: Seen) -> int:

@@ -177,6 +177,32 @@ def test_a_tool_that_asks_for_ends_tells_the_lag():
     assert of(rows(killed(), listings("other-0", P0)), P1)["lag_added"] is None
 
 
+def stable_listings(*partitions: str) -> list[Asked]:
+    """As `listings`, by a client with isolation.level=read_committed."""
+    return [one._replace(end=-1, stable=one.end) for one in listings(*partitions)]
+
+
+def test_a_tool_that_asks_with_read_committed_tells_the_lag_too():
+    assert of(rows(killed(), stable_listings(P0, P1)), P1) == of(rows(killed(), listings(P0, P1)), P1)
+
+
+def test_where_a_partition_has_transactions_what_is_stable_is_no_end():
+    shows = Asked(200, "b", P1, 0, 0, transactions=True)
+    assert of(rows(killed(), [shows, *stable_listings(P0, P1)]), P1)["lag_before"] is None
+
+
+@pytest.mark.parametrize(("opened", "code"), [(25_000, "OPEN_TRANSACTION"), (200_000, "PARTITION_NOT_READ")])
+def test_a_transaction_that_does_not_end_holds_up_who_reads_committed_records_alone(opened, code):
+    """B asks again and again for the first record of the transaction, and commits that offset; or has another reason to."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
+    for ms in range(30_000, 120_000, INTERVAL):
+        story.at(ms).commit(B, 1, offsets=offsets_of(250, P1))
+    asked = [Asked(ms, "b", P1, min(end(ms), 250), end(ms), stable=min(end(ms), end(opened))) for ms in range(500, 120_000, WAIT)]
+    (found,) = rows(story, asked, FINDINGS)
+    assert (found["code"], found["client_id"]) == (code, "b")
+    assert ("it began at 250" in found["message"]) == (code == "OPEN_TRANSACTION")
+
+
 def test_a_group_that_commits_by_id_is_told_by_name():
     """As Java clients do since 4.1. The name of the topic comes with an answer to METADATA."""
     story = killed()
