@@ -69,6 +69,22 @@ OFFSET_REWOUND: Final = Text(
     "If that was intended (kafka-consumer-groups --reset-offsets, or seek()), nothing is to be done. Else find out who did it: the line "
     "has the client.",
 )
+READ_AGAIN: Final = Text(
+    "READ_AGAIN",
+    "WARNING",
+    "The client went back in {partition} without a rebalance: it had read up to {from_offset} and goes on from {to_offset}, so {again} "
+    "are read twice.",
+    "If that was intended (seek()), nothing is to be done. A client that is started again, as a static member or with assign(), begins at "
+    "the last committed offset: commit more often, and let a planned stop call close().",
+)
+NOTHING_COMMITTED: Final = Text(
+    "NOTHING_COMMITTED",
+    "ERROR",
+    "The group commits no offsets: none is committed of {partition}, and after it had been read up to {from_offset} a client began at "
+    "{to_offset} again. So {again} are read twice, and all will be with each rebalance.",
+    "Commit what was processed (enable.auto.commit=true, or commitSync() after each batch). If offsets are kept elsewhere, seek() to them "
+    "before the first poll(), or use assign() without a group.",
+)
 OFFSET_SET_FORWARD: Final = Text(
     "OFFSET_SET_FORWARD",
     "WARNING",

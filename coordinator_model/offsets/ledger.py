@@ -104,6 +104,7 @@ class Run(Struct, array_like=True):
     is_ahead: bool = True  # of its commits, as far as is known: it asks for more than its application has processed
     asked_ms: int = -1  # when its last request arrived
     previous: int = -1  # the position in the request before that: what came in between may still be in hand
+    judged: bool = False  # it is known whether it went back
 
     @property
     def has_more(self) -> bool:
@@ -256,6 +257,7 @@ class Ledger(Struct, array_like=True):
     members: int = -1  # after it; -1: not known
     member_commit_ms: int = -1  # the last commit of a member
     stopped: dict[str, int] = {}  # until when members had worked that left with it, or before it if it found the group empty
+    told_none: bool = False  # it was told that nothing is committed
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 
     owners: dict[str, str] = {}  # of each partition that somebody has, as far as shares were seen: a member id

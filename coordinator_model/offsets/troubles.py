@@ -10,7 +10,7 @@ from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.offsets.ends import intervals
-from coordinator_model.offsets.ledger import OF_NOBODY, Client, HandOver, Ledger, Partition, Seen
+from coordinator_model.offsets.ledger import OF_NOBODY, Client, HandOver, Ledger, Partition, Run, Seen
 from coordinator_model.offsets.reads import SPAN_MS, client_key
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
@@ -161,6 +161,48 @@ def set_forward(partition: Partition, name: str, offset: int, seen: Seen) -> lis
     words = {"partition": name, "last": before.last, "offset": one.last, "who": ADMINISTRATOR, "skipped": skipped}
     details = {"from_offset": before.last, "to_offset": one.last, "skipped": skipped}
     return [_row(offset_catalogue.OFFSET_SET_FORWARD, one.first_ms, one.client, [before.sign, one.sign], words, -1, **details)]
+
+
+def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
+    """READ_AGAIN: a client went back, and no rebalance took the partition from it. It is judged with its next commit.
+
+    What it goes back to without having committed more it may not have processed: a client goes back to a record that it failed on.
+    """
+    partition = ledger.partitions[name]
+    client, last = client_key(*seen.client[1:]), partition.last
+    runs = [run for run in partition.runs if run.client == client and run.first_ms < seen.at_ms] if client else []
+    if not runs or runs[-1].judged or last is None:
+        return []
+    run, former = runs[-1], runs[-2] if len(runs) > 1 else None
+    run.judged = True
+    since_ms = max(ledger.rebalance_began_ms, ledger.rebalanced_ms)
+    if former is None or not since_ms < former.last_ms <= run.first_ms or partition.lost >= 0 or name in ledger.open:
+        return []
+    reached = last.last if former.connection == run.connection else max(last.last, former.previous)
+    return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), reached) if reached > run.first else []
+
+
+def none_committed(ledger: Ledger, partition: Partition, name: str) -> list[Row]:
+    """NOTHING_COMMITTED: a client began where one had begun before, since the answer to its OffsetFetch had no offset. Told once."""
+    start = partition.start
+    if ledger.told_none or partition.last is not None or start is None or start.offset >= 0 or len(partition.runs) < 2:
+        return []
+    former, run = partition.runs[-2:]
+    asked = former.last_ms - RETRIED_MS <= start.at_ms <= run.first_ms
+    if not asked or run.client != client_key(*start.client[1:]) or not run.first <= former.first < former.previous:
+        return []
+    ledger.told_none = True
+    return _again(partition, name, offset_catalogue.NOTHING_COMMITTED, start.client, (former, run), former.previous)
+
+
+def _again(partition: Partition, name: str, text: Text, client: Client, runs: tuple[Run, Run], reached: int) -> list[Row]:
+    """What was read in one run and is read in the next one, too. `reached`: what was processed of it at least."""
+    former, run = runs
+    least, most = reached - run.first, max(former.position, reached) - run.first
+    details = {"from_offset": former.position, "to_offset": run.first, "reread_max": most}
+    again = f"{least} to {most} records" if least < most and not partition.transactions else _records(partition, most)
+    details["reread_min"] = 0 if partition.transactions else least
+    return [_row(text, run.first_ms, client, [former.sign, run.sign], {"partition": name, "again": again, **details}, -1, **details)]
 
 
 def _begun(partition: Partition, commit: Seen) -> int:

@@ -236,6 +236,17 @@ def test_what_is_found_is_what_was_done(of):
     assert len(of.findings("OFFSET_RESET")) == (16 if of.positions else 12)
 
 
+def test_what_a_client_that_came_back_without_a_rebalance_read_again(of):
+    """Where it is told: it takes positions."""
+    truth = [told for told in of.lines("truth.jsonl") if told["group"] in NO_REBALANCE and told["old_client"] == told["new_client"]]
+    again = {(told["partition"], told["reread"]) for told in truth if told["reread"] and of.positions}
+    found = of.findings("READ_AGAIN")
+    assert {row["group_id"] for row in found} <= NO_REBALANCE
+    ranges = {int(row["details"]["partition"][-1]): (row["details"]["reread_min"], row["details"]["reread_max"]) for row in found}
+    assert ranges.keys() == {partition for partition, _ in again}
+    assert all(ranges[partition][0] <= reread <= ranges[partition][1] for partition, reread in again)
+
+
 def test_a_partition_that_nobody_reads_is_told_in_time_and_no_other(of):
     (line,) = [line for line in of.lines("groups.jsonl") if line["scene"] == "is_stuck"]
     paused = next(action["at"] for action in line["actions"] if "reads no longer" in action["text"])

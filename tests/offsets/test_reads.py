@@ -5,10 +5,12 @@ As in test_offsets.py, the log of a partition grows by ten records a second. A c
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
+from coordinator_model import events as kinds
 from coordinator_model.events import LIST_OFFSETS, TOPIC_NAMED, Offsets
 from coordinator_model.offsets.ledger import Ledger
 from coordinator_model.offsets.reads import OUT_OF_RANGE, End, Read, client_key
@@ -175,6 +177,33 @@ def test_a_tool_that_asks_for_ends_tells_the_lag():
     assert listed["lag_added"] == pytest.approx(polled["lag_added"], abs=2)
     assert listed["lag_before"] is not None is not listed["caught_up_at"]
     assert of(rows(killed(), listings("other-0", P0)), P1)["lag_added"] is None
+
+
+def goes_back(to: int) -> list[Asked]:
+    """B reads on to 242, and from 25 s on from an offset before. There is no rebalance."""
+    return [*reading("b", P1, 200, 25_000), *reading("b", P1, 25_100, 60_000, begin=to, number=2)]
+
+
+@pytest.mark.parametrize(("to", "told"), [(200, [(37, 42)]), (242, []), (239, [])])
+def test_a_static_member_that_comes_back_reads_again_what_it_had_not_committed(to, told):
+    """It had asked for 237 and 242 when it died, so 237 to 241 it may not have processed."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 60_000).commits(B, 1, P1, INTERVAL, 21_000)
+    story.at(25_050).fetch(B, P1, to).commits(B, 1, P1, 30_000, 60_000)
+    found = [row for row in rows(story, goes_back(to), FINDINGS) if row["code"] == "READ_AGAIN"]
+    assert [(row["occurred_at"], row["client_id"]) for row in found] == [(25_600, "b")] * len(told)
+    details = [json.loads(row["details"]) for row in found]
+    assert [(one["reread_min"], one["reread_max"]) for one in details] == told
+
+
+@pytest.mark.parametrize(("offset", "told"), [(-1, ["NOTHING_COMMITTED"]), (100, [])])
+def test_a_group_that_never_commits_reads_everything_again(offset, told):
+    story = killed()
+    story.events = [event for event in story.events if event.kind not in (kinds.OFFSET_COMMIT, kinds.OFFSET_FETCH)]
+    story.at(120).fetch(B, P1, offset).at(33_520).fetch(A, P1, offset)
+    asked = [*reading("b", P1, 200, 21_000, begin=0), *reading("a", P1, 33_600, 60_000, begin=0)]
+    found = [row for row in rows(story, asked, FINDINGS) if row["code"].startswith("NOTHING")]
+    assert [row["code"] for row in found] == told
+    assert all("So 197 to 202 records are read twice" in row["message"] for row in found)
 
 
 def stable_listings(*partitions: str) -> list[Asked]:
