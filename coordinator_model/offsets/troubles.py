@@ -166,7 +166,8 @@ def set_forward(partition: Partition, name: str, offset: int, seen: Seen) -> lis
 def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
     """READ_AGAIN: a client went back, and no rebalance took the partition from it. It is judged with its next commit.
 
-    What it goes back to without having committed more it may not have processed: a client goes back to a record that it failed on.
+    What it goes back to without having committed more it may not have processed, unless it began anew at the committed offset: clients go
+    back to a record that they failed on.
     """
     partition = ledger.partitions[name]
     client, last = client_key(*seen.client[1:]), partition.last
@@ -176,9 +177,13 @@ def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
     run, former = runs[-1], runs[-2] if len(runs) > 1 else None
     run.judged = True
     since_ms = max(ledger.rebalance_began_ms, ledger.rebalanced_ms)
-    if former is None or not since_ms < former.last_ms <= run.first_ms or partition.lost >= 0 or name in ledger.open:
+    if former is None or not since_ms < former.last_ms <= run.first_ms or last.generation != seen.generation:
         return []
-    reached = last.last if former.connection == run.connection else max(last.last, former.previous)
+    if partition.lost >= 0 or name in ledger.open:
+        return []
+    start = partition.start
+    is_anew = start is not None and start.at_ms >= former.asked_ms and start.offset == run.first
+    reached = max(last.last, former.previous) if is_anew else last.last
     return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), reached) if reached > run.first else []
 
 

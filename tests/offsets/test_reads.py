@@ -195,6 +195,14 @@ def test_a_static_member_that_comes_back_reads_again_what_it_had_not_committed(t
     assert [(one["reread_min"], one["reread_max"]) for one in details] == told
 
 
+@pytest.mark.parametrize(("to", "told"), [(235, 0), (190, 1)])
+def test_a_client_that_goes_back_to_what_it_has_not_committed_may_not_have_processed_it(to, told):
+    """It goes back to a record that it failed on, perhaps."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 60_000).commits(B, 1, P1, INTERVAL, 21_000)
+    story.commits(B, 1, P1, 30_000, 60_000)
+    assert sum(row["code"] == "READ_AGAIN" for row in rows(story, goes_back(to), FINDINGS)) == told
+
+
 @pytest.mark.parametrize(("offset", "told"), [(-1, ["NOTHING_COMMITTED"]), (100, [])])
 def test_a_group_that_never_commits_reads_everything_again(offset, told):
     story = killed()
