@@ -345,13 +345,14 @@ def _merged(reads: Iterable[Read]) -> list[Read]:
 
 def _ends(reads: Iterable[Read]) -> list[End]:
     """The end of each log that was told last in each span."""
-    last: dict[tuple[int, str, bool], End] = {}
+    last: dict[tuple[int, str], End] = {}
     for one in reads:
         if max(one.end, one.stable) >= 0:
-            log = one.at_ms, one.partition, one.end >= 0
-            told = End(one.end_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
+            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
             before = last.get(log, told)
-            last[log] = max(before, told)._replace(transactions=max(before.transactions, told.transactions))
+            latest = max(before, told, key=lambda end: (end.end >= 0, end))  # what is stable stands for an end where none is told
+            stable = max(end.stable for end in (before, told) if end.end >= 0 or end is latest)
+            last[log] = latest._replace(transactions=max(before.transactions, told.transactions), stable=stable)
     return [end for _, end in sorted(last.items())]
 
 
