@@ -2,8 +2,8 @@
 --
 -- One row per partition whose committed offset stood still though its log grew and its owner was there, the last one first.
 -- PARTITION_NOT_READ: the owner commits other offsets, or this one again. COMMITS_STOPPED: it commits nothing at all, so
--- it does not read, or does not commit what it reads. `records` came meanwhile. It takes the ends of logs
--- (`rebalance poll`) and a request log, or `dump-offsets --commits`.
+-- it does not read, or does not commit what it reads. OPEN_TRANSACTION: it waits for the end of a transaction.
+-- `records` came meanwhile. It takes the ends of logs (`rebalance poll`) and a request log, or `dump-offsets --commits`.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -24,7 +24,7 @@ SELECT
   CAST(get_json_object(f.details, '$.stands_ms') AS BIGINT) AS stands_ms,
   f.id
 FROM findings_with_id AS f
-WHERE f.code IN ('PARTITION_NOT_READ', 'COMMITS_STOPPED')
+WHERE f.code IN ('PARTITION_NOT_READ', 'COMMITS_STOPPED', 'OPEN_TRANSACTION')
   AND (:cluster IS NULL OR f.cluster = :cluster)
   AND (:group IS NULL OR f.group_id = :group)
   AND f.occurred_at >= :since

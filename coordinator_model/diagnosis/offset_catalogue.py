@@ -15,6 +15,14 @@ PARTITION_NOT_READ: Final = Text(
     "and not resumed it, or have lost the thread that works on it. A dump of its threads tells. Skip or park a record that it fails on. "
     "With isolation.level=read_committed a transaction that never ends holds it up, too (kafka-transactions.sh find-hanging).",
 )
+OPEN_TRANSACTION: Final = Text(
+    "OPEN_TRANSACTION",
+    "ERROR",
+    "A transaction holds {partition} up: it began at {stable} and has not ended. The owner reads no further (isolation.level is "
+    "read_committed): its committed offset has been {offset} for {silence}, and {came} wait.",
+    "The owner is well. Find the producer (kafka-transactions.sh find-hanging, then abort): it hangs, or its transactions last too long. "
+    "Keep transaction.timeout.ms low, so that the coordinator aborts those of a producer that died.",
+)
 COMMITS_STOPPED: Final = Text(
     "COMMITS_STOPPED",
     "ERROR",
@@ -60,6 +68,30 @@ OFFSET_REWOUND: Final = Text(
     "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} are read again.",
     "If that was intended (kafka-consumer-groups --reset-offsets, or seek()), nothing is to be done. Else find out who did it: the line "
     "has the client.",
+)
+READ_AGAIN: Final = Text(
+    "READ_AGAIN",
+    "WARNING",
+    "The client went back in {partition} without a rebalance: it had read up to {from_offset} and goes on from {to_offset}, so {again} "
+    "are read twice.",
+    "If that was intended (seek()), nothing is to be done. A client that is started again, as a static member or with assign(), begins at "
+    "the last committed offset: commit more often, and let a planned stop call close().",
+)
+NOTHING_COMMITTED: Final = Text(
+    "NOTHING_COMMITTED",
+    "ERROR",
+    "The group commits no offsets: none is committed of {partition}, and after it had been read up to {from_offset} a client began at "
+    "{to_offset} again. So {again} are read twice, and all will be with each rebalance.",
+    "Commit what was processed (enable.auto.commit=true, or commitSync() after each batch). If offsets are kept elsewhere, seek() to them "
+    "before the first poll(), or use assign() without a group.",
+)
+OFFSET_SET_FORWARD: Final = Text(
+    "OFFSET_SET_FORWARD",
+    "WARNING",
+    "The committed offset of {partition} was set forward from {last} to {offset} while the group had no members, by {who}. The group "
+    "has gone on from there: {skipped} offsets are skipped, unless that client read them.",
+    "If that was intended (kafka-consumer-groups --reset-offsets), nothing is to be done. Else stop the group, set the offset back "
+    "(--reset-offsets --to-offset {last}), and find out who did it: the line has the client, if it is that of a request.",
 )
 COMMIT_BEHIND: Final = Text(
     "COMMIT_BEHIND",

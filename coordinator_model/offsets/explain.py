@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from coordinator_model import events as kinds
 from coordinator_model.offsets import handovers, troubles
-from coordinator_model.offsets.ledger import Ledger, Partition, Seen, Start, Topics
+from coordinator_model.offsets.ledger import OF_NOBODY, Ledger, Partition, Seen, Start, Topics
 from coordinator_model.offsets.reads import OUT_OF_RANGE, SPAN_MS, End, Read, span_of
 from coordinator_model.view.rows import Row
 
@@ -49,7 +51,7 @@ def explain(
         if ledger.open or ledger.closed:
             rows += handovers.overdue(ledger, seen.at_ms - WAIT_MS)
         if isinstance(seen, Read):
-            _position(ledger, seen, topics)
+            rows += _position(ledger, seen, topics)
         elif isinstance(seen, End):
             rows += _end(ledger, seen, not_read_ms, topics)
         else:
@@ -89,35 +91,39 @@ def _read(ledger: Ledger, seen: Seen, not_read_ms: int, topics: Topics) -> list[
     return rows
 
 
-def _position(ledger: Ledger, read: Read, topics: Topics) -> None:
+def _position(ledger: Ledger, read: Read, topics: Topics) -> list[Row]:
     """A client reads on."""
     name, partition = ledger.find(read.partition, read.last_ms, topics)
     if name not in ledger.partitions:
-        return  # of another group
+        return []  # of another group
     if read.end == OUT_OF_RANGE:
         partition.lose(out_of_range=True)
         partition.runs = [run for run in partition.runs if run.connection != read.connection]  # it begins anew
-        return
+        return []
     partition.read(read)
     handovers.read(ledger, name, read)
+    return troubles.none_committed(ledger, partition, name)
 
 
 def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Row]:
     name, partition = ledger.find(told.partition, told.at_ms, topics)
     if name not in ledger.partitions:
         return []  # of another group
-    partition.ends.add(told.at_ms, told.end, -1)
-    partition.transactions |= bool(told.transactions)
+    partition.end(told)
     return [*handovers.know_end(ledger, name), *troubles.standing_still(ledger, name, told.at_ms, told.sign, not_read_ms)]
 
 
 def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
-    rows: list[Row] = []
+    # A coordinator takes a commit without a member only while there are none (GroupMetadataManager, OffsetMetadataManager).
+    is_empty = ledger.members == 0 and (seen.since_ms if seen.kind == kinds.OFFSETS_POLLED else seen.at_ms) > ledger.rebalanced_ms
+    if seen.generation < 0 and (is_empty or (seen.kind == kinds.OFFSET_COMMIT and not seen.client[0])):
+        seen = replace(seen, generation=OF_NOBODY)
+    rows = [*troubles.set_forward(partition, name, offset, seen), *troubles.read_again(ledger, name, seen)]
     last, lost = partition.last, partition.lost >= 0
     if last is not None and (offset < last.last or lost):
         gone = troubles.expired(partition, name, -1, seen) if lost and not partition.out_of_range else []
-        rows = troubles.moved(partition, name, offset, seen)
-        rows = [*gone, *rows] if rows else []
+        told = troubles.moved(partition, name, offset, seen)
+        rows += [*gone, *told] if told else []
     if lost:
         handovers.begin_elsewhere(ledger, name, seen)
     partition.commit(seen.at_ms, offset, seen)

@@ -23,7 +23,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
-from coordinator_model.offsets.ledger import Client, Ends, HandOver, Ledger, Partition, Seen, Start, Stretch, intervals
+from coordinator_model.offsets.ends import Ends, intervals
+from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Start, Stretch
 from coordinator_model.offsets.reads import Read, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
@@ -164,7 +165,8 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     if last.has_more or any(run.connection != last.connection and run.last_ms > last.first_ms for run in runs):
         return  # of two clients that read at the same time, one may be of another group
     one.reads_on = last.client == client and not one.gone  # else it is another process of the same name
-    one.reader, one.read_more, one.read_least = last.connection, -1 if last.is_ahead else last.step, last.position
+    one.reader, one.read_more = last.connection, -1 if last.is_ahead else last.step
+    one.read_least = last.previous if one.gone else last.position  # what its last answer brought it may not have processed
     # Its last answer brought it more: it commits that, or lives on and reads it before it hears of the rebalance.
     has_all = last.position >= one.reached and not one.reads_on
     one.read_most = last.position if has_all else max(last.end, last.position, one.reached)
@@ -188,7 +190,9 @@ def read(ledger: Ledger, name: str, of: Read) -> None:
     """A client reads on: the one before, too, whose last request is answered a while after it was sent."""
     one = ledger.open.get(name)
     if one is not None and one.reader == of.connection and not one.reads_on and of.first_ms <= one.resumed_ms + ANSWERED_MS:
-        one.read_least = one.read_most = max(one.read_most, of.reached)
+        run = next(run for run in reversed(ledger.partitions[name].runs) if run.connection == of.connection)
+        one.read_most = max(one.read_most, run.position)
+        one.read_least = run.previous if one.gone else one.read_most
 
 
 def commit(ledger: Ledger, name: str, at_ms: int, offset: int, seen: Seen) -> list[Row]:

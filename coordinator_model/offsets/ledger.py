@@ -6,9 +6,7 @@ first and the last. A rebalance, which is written some time after it happened, f
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -16,16 +14,17 @@ from msgspec import Struct, field, msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, Offsets
-from coordinator_model.offsets.reads import END_ALONE, End, Read
+from coordinator_model.offsets.ends import Ends
+from coordinator_model.offsets.reads import END_ALONE, NOT_TOLD, End, Read
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.rows import Ref, ref
 
+OF_NOBODY: Final = -2
+"""In the place of a generation."""
 RECENT: Final = 8
 """Commits of a partition whose rate counts."""
 _STRETCHES: Final = 8
 _RUNS: Final = 6
-_ENDS: Final = 128
-"""Of a log: with a poll every ten seconds those of twenty minutes."""
 _SHARES: Final = frozenset({kinds.SYNC_GROUP, kinds.GROUP_STORED, kinds.GROUP_DESCRIBED, kinds.CONSUMER_GROUP_DESCRIBED})
 """The kinds of events that say who has which partitions: all of them, but for SYNC_GROUP, which may say it of one member."""
 _COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds.OFFSETS_STORED})
@@ -70,7 +69,7 @@ class Stretch(Struct, array_like=True):
     """Commits of one member in one generation, one after the other."""
 
     client: Client
-    generation: int  # -1: not known, or the offsets of no member
+    generation: int  # -1: not known, or the offsets of no member; OF_NOBODY: the group had no members
     first_ms: int
     first: int  # offset
     last_ms: int
@@ -104,51 +103,13 @@ class Run(Struct, array_like=True):
     step: int = 0  # the most that it went on in a span
     is_ahead: bool = True  # of its commits, as far as is known: it asks for more than its application has processed
     asked_ms: int = -1  # when its last request arrived
+    previous: int = -1  # the position in the request before that: what came in between may still be in hand
+    judged: bool = False  # it is known whether it went back
 
     @property
     def has_more(self) -> bool:
         """Whether the last answer brought much of what it reads in a span: it asks again when its application has processed that."""
         return 2 * (self.end - self.position) > self.step
-
-
-def intervals(commits: Iterable[tuple[int, int]]) -> list[int]:
-    """The times between commits that follow each other, in ms."""
-    return [after_ms - before_ms for (before_ms, _), (after_ms, _) in pairwise(commits)]
-
-
-class Ends(Struct, array_like=True):
-    """How long the log of a partition was at some times."""
-
-    times: list[int] = []
-    offsets: list[int] = []
-
-    def add(self, at_ms: int, end: int, since_ms: int) -> None:
-        """Takes an end that is not before the last one. `since_ms`: when it was still the end before; -1: not known."""
-        if self.times and self.times[-1] < since_ms < at_ms:
-            self._add(since_ms, self.offsets[-1])
-        self._add(at_ms, end)
-
-    def _add(self, at_ms: int, end: int) -> None:
-        if self.times and at_ms <= self.times[-1]:
-            return
-        self.times.append(at_ms)
-        self.offsets.append(max(end, self.offsets[-1]) if self.offsets else end)
-        del self.times[:-_ENDS], self.offsets[:-_ENDS]
-
-    def at(self, at_ms: int) -> int | None:
-        """The end at a time, by a line between those before and after. None: there are no two."""
-        if not self.times or not self.times[0] <= at_ms <= self.times[-1]:
-            return None
-        place = bisect_left(self.times, at_ms)
-        if self.times[place] == at_ms:
-            return self.offsets[place]
-        (before_ms, after_ms), (before, after) = self.times[place - 1 : place + 1], self.offsets[place - 1 : place + 1]
-        return before + round((after - before) * (at_ms - before_ms) / (after_ms - before_ms))
-
-    def passed(self, offset: int) -> int | None:
-        """When the log was first seen to be longer than an offset. None: it was not."""
-        place = bisect_right(self.offsets, offset)
-        return self.times[place] if place < len(self.times) else None
 
 
 class Partition(Struct, array_like=True):
@@ -170,12 +131,24 @@ class Partition(Struct, array_like=True):
     back_ms: int = -1  # when a connection went back last
     begun: int = -1  # the position at which a client began that had no place
     topic_id: str = ""  # if that was told
+    stable: int = -1  # the last stable offset, if a transaction is open: where it began
+    stable_ms: int = -1  # since when it has been that
     transactions: bool = False  # offsets are not records: each transaction has a marker, and records of an aborted one are not read
 
     @property
     def last(self) -> Stretch | None:
         """The stretch with the last commit."""
         return self.stretches[-1] if self.stretches else None
+
+    def end(self, told: End) -> None:
+        """Takes the end of its log. Its last stable offset is one, too, unless it has transactions: one may be open, with records."""
+        self.transactions |= bool(told.transactions)
+        if told.end >= 0 or not self.transactions:
+            self.ends.add(told.at_ms, max(told.end, told.stable), -1)
+        if told.stable >= 0:
+            is_open = bool(self.ends.offsets) and told.stable < self.ends.offsets[-1]
+            if not is_open or told.stable != self.stable:
+                self.stable, self.stable_ms = (told.stable, told.at_ms) if is_open else (-1, -1)
 
     def lose(self, *, out_of_range: bool = False) -> None:
         """No offset is committed any more, or the log does not have it."""
@@ -199,6 +172,7 @@ class Partition(Struct, array_like=True):
         run.step = max(run.step, read.reached - run.position)
         run.before, run.position, run.last_ms, run.sign = run.position, read.reached, read.last_ms, read.sign
         run.asked_ms, run.end = read.asked_ms, max(run.end, read.end)
+        run.previous = run.before if read.previous == NOT_TOLD else read.previous
 
     def _is_after_pause(self, run: Run, read: Read) -> bool:
         """Whether a connection goes on after a pause. Within a fetch session it asks for no partition of which nothing new came (KIP-227).
@@ -283,6 +257,7 @@ class Ledger(Struct, array_like=True):
     members: int = -1  # after it; -1: not known
     member_commit_ms: int = -1  # the last commit of a member
     stopped: dict[str, int] = {}  # until when members had worked that left with it, or before it if it found the group empty
+    told_none: bool = False  # it was told that nothing is committed
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 
     owners: dict[str, str] = {}  # of each partition that somebody has, as far as shares were seen: a member id
@@ -372,10 +347,12 @@ def _ends(reads: Iterable[Read]) -> list[End]:
     """The end of each log that was told last in each span."""
     last: dict[tuple[int, str], End] = {}
     for one in reads:
-        if one.end >= 0:
-            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition, one.transactions)
+        if max(one.end, one.stable) >= 0:
+            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
             before = last.get(log, told)
-            last[log] = max(before, told)._replace(transactions=max(before.transactions, told.transactions))
+            latest = max(before, told, key=lambda end: (end.end >= 0, end))  # what is stable stands for an end where none is told
+            stable = max(end.stable for end in (before, told) if end.end >= 0 or end is latest)
+            last[log] = latest._replace(transactions=max(before.transactions, told.transactions), stable=stable)
     return [end for _, end in sorted(last.items())]
 
 

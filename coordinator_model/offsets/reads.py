@@ -56,6 +56,8 @@ class Read(NamedTuple):
     end: int  # of the log, as an answer told last
     transactions: int  # 1: an answer that told an end showed a transaction
     asked_ms: int  # when the last request arrived: an answer is also sent to a client that died meanwhile
+    previous: int  # the position in the request before the last one, if that is of the span, too
+    stable: int  # the last stable offset, told with the end or in its place
     client: str  # `client_key`; of LIST_OFFSETS: the partition
     sign: Ref  # a request at the end
 
@@ -69,8 +71,10 @@ class Read(NamedTuple):
 
     def and_then(self, later: Read) -> Read:
         """This, and what goes on."""
-        end_ms, end = max((self.end_ms, self.end), (later.end_ms, later.end))
-        return later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, sign=max(self.sign, later.sign))
+        end_ms, end, stable = max((self.end_ms, self.end, self.stable), (later.end_ms, later.end, later.stable))
+        previous = self.reached if later.previous == NOT_TOLD else later.previous
+        whole = later._replace(first_ms=self.first_ms, position=self.position, end_ms=end_ms, end=end, previous=previous)
+        return whole._replace(stable=stable, sign=max(self.sign, later.sign))
 
 
 class End(NamedTuple):
@@ -81,6 +85,7 @@ class End(NamedTuple):
     sign: Ref
     partition: str
     transactions: int = 0  # as of Read
+    stable: int = NOT_TOLD
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Reads:
     counts: list[int]  # of its reads
     partitions: list[str]
     numbers: Sequence[Sequence[int]]
-    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `asked_ms`."""
+    """Columns of all reads: `at_ms` of Read, `kind`, a place in `partitions`, `first_ms` and so on to `stable`."""
 
     def of(self, wanted: Iterable[str]) -> Iterator[tuple[str, list[Read]]]:
         """Each part that concerns one of these, and whom."""

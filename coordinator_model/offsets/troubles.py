@@ -9,8 +9,9 @@ from typing import Any, Final
 from coordinator_model.diagnosis import findings, offset_catalogue
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.diagnosis.findings import seconds
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, intervals
-from coordinator_model.offsets.reads import client_key
+from coordinator_model.offsets.ends import intervals
+from coordinator_model.offsets.ledger import OF_NOBODY, Client, HandOver, Ledger, Partition, Run, Seen
+from coordinator_model.offsets.reads import SPAN_MS, client_key
 from coordinator_model.view.rows import FINDINGS, Ref, Row, or_none
 
 SELDOM_MS: Final = 10_000
@@ -27,7 +28,7 @@ ADMINISTRATOR: Final = "an administrator, or a client that takes no part in the 
 
 
 def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms: int) -> list[Row]:
-    """PARTITION_NOT_READ, COMMITS_STOPPED: the log of a partition grows, and its committed offset stands, though its owner is there.
+    """PARTITION_NOT_READ, COMMITS_STOPPED, OPEN_TRANSACTION: a log grows, and the committed offset stands, though its owner is there.
 
     An owner that dies, or stops its heartbeats, is removed within its session timeout, and then there is a rebalance.
     """
@@ -53,8 +54,11 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
     is_read = _is_read(partition, since_ms, at_ms - not_read_ms // 2)
     text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
+    asks = any(run.last_ms > at_ms - not_read_ms // 2 for run in partition.runs)
+    if asks and last.last <= partition.stable and partition.stable_ms <= since_ms + SPAN_MS:
+        text = offset_catalogue.OPEN_TRANSACTION
     since = at_ms - partition.moved_ms
-    words = {"partition": name, "silence": seconds(since), "came": _records(partition, came)}
+    words = {"partition": name, "silence": seconds(since), "came": _records(partition, came), "stable": partition.stable}
     signs = [last.sign, sign]
     return [_row(text, at_ms, owner, signs, words, last.generation, came=came, offset=last.last, stands_ms=since)]
 
@@ -140,6 +144,71 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
     words |= {"who": who, "again": _records(partition, again), "offset": offset}
     details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
+
+
+def set_forward(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+    """OFFSET_SET_FORWARD: a commit of nobody was ahead of the last one of the group, and its members have gone on from there.
+
+    It is told with their next commit. A client without a group that reads commits again, or was seen to read.
+    """
+    if len(partition.stretches) < 2 or seen.generation == OF_NOBODY:
+        return []
+    before, one = partition.stretches[-2:]
+    client, skipped = client_key(*one.client[1:]), one.last - before.last
+    if one.generation != OF_NOBODY or before.generation == OF_NOBODY or one.first != one.last or not 0 < skipped <= offset - before.last:
+        return []
+    if any(run.client == client and run.position > before.last for run in partition.runs):
+        return []
+    words = {"partition": name, "last": before.last, "offset": one.last, "who": ADMINISTRATOR, "skipped": skipped}
+    details = {"from_offset": before.last, "to_offset": one.last, "skipped": skipped}
+    return [_row(offset_catalogue.OFFSET_SET_FORWARD, one.first_ms, one.client, [before.sign, one.sign], words, -1, **details)]
+
+
+def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
+    """READ_AGAIN: a client went back, and no rebalance took the partition from it. It is judged with its next commit.
+
+    What it goes back to without having committed more it may not have processed, unless it began anew at the committed offset: clients go
+    back to a record that they failed on.
+    """
+    partition = ledger.partitions[name]
+    client, last = client_key(*seen.client[1:]), partition.last
+    runs = [run for run in partition.runs if run.client == client and run.first_ms < seen.at_ms] if client else []
+    if not runs or runs[-1].judged or last is None:
+        return []
+    run, former = runs[-1], runs[-2] if len(runs) > 1 else None
+    run.judged = True
+    since_ms = max(ledger.rebalance_began_ms, ledger.rebalanced_ms)
+    if former is None or not since_ms < former.last_ms <= run.first_ms or last.generation != seen.generation:
+        return []
+    if partition.lost >= 0 or name in ledger.open:
+        return []
+    start = partition.start
+    is_anew = start is not None and start.at_ms >= former.asked_ms and start.offset == run.first
+    reached = max(last.last, former.previous) if is_anew else last.last
+    return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), reached) if reached > run.first else []
+
+
+def none_committed(ledger: Ledger, partition: Partition, name: str) -> list[Row]:
+    """NOTHING_COMMITTED: a client began where one had begun before, since the answer to its OffsetFetch had no offset. Told once."""
+    start = partition.start
+    if ledger.told_none or partition.last is not None or start is None or start.offset >= 0 or len(partition.runs) < 2:
+        return []
+    former, run = partition.runs[-2:]
+    asked = former.last_ms - RETRIED_MS <= start.at_ms <= run.first_ms
+    if not asked or run.client != client_key(*start.client[1:]) or not run.first <= former.first < former.previous:
+        return []
+    ledger.told_none = True
+    return _again(partition, name, offset_catalogue.NOTHING_COMMITTED, start.client, (former, run), former.previous)
+
+
+def _again(partition: Partition, name: str, text: Text, client: Client, runs: tuple[Run, Run], reached: int) -> list[Row]:
+    """What was read in one run and is read in the next one, too. `reached`: what was processed of it at least."""
+    former, run = runs
+    least, most = reached - run.first, max(former.position, reached) - run.first
+    details = {"from_offset": former.position, "to_offset": run.first, "reread_max": most}
+    again = f"{least} to {most} records" if least < most and not partition.transactions else _records(partition, most)
+    details["reread_min"] = 0 if partition.transactions else least
+    return [_row(text, run.first_ms, client, [former.sign, run.sign], {"partition": name, "again": again, **details}, -1, **details)]
 
 
 def _begun(partition: Partition, commit: Seen) -> int:

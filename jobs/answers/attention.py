@@ -58,8 +58,12 @@ FIGURES: Final = {
     catalogue.ROLLING_RESTART.code: "total_ms",
     offset_catalogue.PARTITION_NOT_READ.code: "came",
     offset_catalogue.COMMITS_STOPPED.code: "came",
+    offset_catalogue.OPEN_TRANSACTION.code: "came",
     offset_catalogue.OFFSET_RESET.code: "skipped_max",
     offset_catalogue.OFFSET_REWOUND.code: "reread",
+    offset_catalogue.OFFSET_SET_FORWARD.code: "skipped",
+    offset_catalogue.READ_AGAIN.code: "reread_max",
+    offset_catalogue.NOTHING_COMMITTED.code: "reread_max",
     offset_catalogue.COMMIT_BEHIND.code: "reread_max",
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""

@@ -36,6 +36,7 @@ class Asked(NamedTuple):
     api: str = FETCH
     transactions: bool = False  # whether the answer has one that is open
     waited: int = 0  # for how long the request waited for the answer
+    stable: int = -1  # the last stable offset
 
 
 def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | None = None) -> pa.Table:
@@ -45,7 +46,8 @@ def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | No
     cells = array("q")
     for line, one in enumerate(asked, 1):
         place = senders.index((one.api, one.client, one.number)), partitions.index(one.partition)
-        cells.extend((*place, START_MS + one.at_ms, one.position, one.end, line, one.transactions, START_MS + one.at_ms - one.waited))
+        at_ms = START_MS + one.at_ms
+        cells.extend((*place, at_ms, one.position, one.end, line, one.transactions, at_ms - one.waited, one.stable))
     told = [Sender(api, f"10.0.0.1:9092-{HOST}:{4_000 + number}-{ord(client[0])}", client, "java 4.2.0") for api, client, number in senders]
     fetched = Fetched(told, partitions, cells.tobytes(), topics or {}, len(asked))
     row = {"cluster": "c", "broker": "broker-1", "origin": "request", "position": len(asked), "repeated": encoded(fetched)}

@@ -206,6 +206,47 @@ def test_an_administrator_sets_an_offset_back():
     assert "from 250 to 100" in found["message"]
 
 
+def emptied() -> OffsetStory:
+    """Both members leave. A minute later A is back."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 20_000).commits(A, 1, P0, INTERVAL, 20_000)
+    story.at(20_000).leave(A).leave(B).at(20_010).log_preparing(1, "Removing member a-1 on LeaveGroup", A)
+    story.at(20_020).log(kinds.GROUP_EMPTY, generation=2)
+    story.at(80_000).log_preparing(2, JOINED.format(A), A).at(80_100).log_stabilized(3, members=1)
+    story.at(80_100).join(A, 3, A, [A], waited=90).at(80_110).log_assignment(3, leader=A, members=1).sync(A, 3, {A: (P0, P1)})
+    return story.beats([A], 3, 81_000, 100_000)
+
+
+def sets(story: OffsetStory, at: int, offset: int, how: str) -> OffsetStory:
+    """A commit of nobody, as a request or as a record."""
+    if how == "request":
+        return story.at(at).commit("", -1, client_id="adminclient-1", offsets=Offsets((P0,), (offset,)))
+    story.at(at).add("offsets", kinds.OFFSETS_STORED, offsets=Offsets((P0,), (offset,)))
+    return story
+
+
+@pytest.mark.parametrize("how", ["request", "record"])
+def test_an_administrator_sets_an_offset_forward(how):
+    story = sets(emptied(), 50_000, 900, how)
+    if how == "record":
+        story.events = [event for event in story.events if event.kind != kinds.OFFSET_COMMIT]
+        sets(story, 15_000, 150, how)
+        sets(story, 85_000, 910, how)
+    else:
+        story.at(85_000).commit(A, 3, offsets=Offsets((P0,), (910,)))
+    (found,) = [row for row in table(story.rows(), FINDINGS) if row["code"].startswith("OFFSET")]
+    assert (found["code"], found["occurred_at"]) == ("OFFSET_SET_FORWARD", 50_000)
+    assert "set forward from 150 to 900" in found["message"]
+    assert "750 offsets are skipped" in found["message"]
+
+
+def test_a_client_without_a_group_that_reads_on_skips_nothing():
+    story = emptied()
+    for ms in (50_000, 55_000):
+        sets(story, ms, end(ms), "request")
+    story.at(85_000).commit(A, 3, offsets=Offsets((P0,), (end(85_000),)))
+    assert [row for row in table(story.rows(), FINDINGS) if row["code"].startswith("OFFSET")] == []
+
+
 @pytest.mark.parametrize(("first", "words"), [(5, "at least 295 records were read again"), (900, "up to 600 records were skipped")])
 def test_offsets_are_gone_and_the_client_begins_elsewhere(first, words):
     story = OffsetStory().begin().beats([A, B], 1, 1_000, 90_000).commits(A, 1, P0, INTERVAL, 31_000)

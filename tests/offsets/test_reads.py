@@ -5,10 +5,12 @@ As in test_offsets.py, the log of a partition grows by ten records a second. A c
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
+from coordinator_model import events as kinds
 from coordinator_model.events import LIST_OFFSETS, TOPIC_NAMED, Offsets
 from coordinator_model.offsets.ledger import Ledger
 from coordinator_model.offsets.reads import OUT_OF_RANGE, End, Read, client_key
@@ -53,10 +55,10 @@ OF_X = reading("x", P1, 200, 60_000)
 HEIR = reading("a", P1, 33_600, 60_000, begin=200)
 
 
-def test_how_far_a_killed_client_had_read_is_known():
+def test_how_far_a_killed_client_had_read_is_known_but_for_what_it_had_in_hand():
     last = Asked(21_400, "b", P1, 207, end(21_400))  # it was sent before the client died, and is answered after that
     row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR]), P1)
-    assert reread(row) == (7, 7)
+    assert reread(row) == (2, 7), "it had asked for 207, so it had 202 to 206, and may have died while it processed them"
 
 
 def test_an_answer_that_comes_late_to_a_client_that_died_is_no_sign_of_life():
@@ -175,6 +177,67 @@ def test_a_tool_that_asks_for_ends_tells_the_lag():
     assert listed["lag_added"] == pytest.approx(polled["lag_added"], abs=2)
     assert listed["lag_before"] is not None is not listed["caught_up_at"]
     assert of(rows(killed(), listings("other-0", P0)), P1)["lag_added"] is None
+
+
+def goes_back(to: int) -> list[Asked]:
+    """B reads on to 242, and from 25 s on from an offset before. There is no rebalance."""
+    return [*reading("b", P1, 200, 25_000), *reading("b", P1, 25_100, 60_000, begin=to, number=2)]
+
+
+@pytest.mark.parametrize(("to", "told"), [(200, [(37, 42)]), (242, []), (239, [])])
+def test_a_static_member_that_comes_back_reads_again_what_it_had_not_committed(to, told):
+    """It had asked for 237 and 242 when it died, so 237 to 241 it may not have processed."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 60_000).commits(B, 1, P1, INTERVAL, 21_000)
+    story.at(25_050).fetch(B, P1, to).commits(B, 1, P1, 30_000, 60_000)
+    found = [row for row in rows(story, goes_back(to), FINDINGS) if row["code"] == "READ_AGAIN"]
+    assert [(row["occurred_at"], row["client_id"]) for row in found] == [(25_600, "b")] * len(told)
+    details = [json.loads(row["details"]) for row in found]
+    assert [(one["reread_min"], one["reread_max"]) for one in details] == told
+
+
+@pytest.mark.parametrize(("to", "told"), [(235, 0), (190, 1)])
+def test_a_client_that_goes_back_to_what_it_has_not_committed_may_not_have_processed_it(to, told):
+    """It goes back to a record that it failed on, perhaps."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(A, 1, P0, INTERVAL, 60_000).commits(B, 1, P1, INTERVAL, 21_000)
+    story.commits(B, 1, P1, 30_000, 60_000)
+    assert sum(row["code"] == "READ_AGAIN" for row in rows(story, goes_back(to), FINDINGS)) == told
+
+
+@pytest.mark.parametrize(("offset", "told"), [(-1, ["NOTHING_COMMITTED"]), (100, [])])
+def test_a_group_that_never_commits_reads_everything_again(offset, told):
+    story = killed()
+    story.events = [event for event in story.events if event.kind not in (kinds.OFFSET_COMMIT, kinds.OFFSET_FETCH)]
+    story.at(120).fetch(B, P1, offset).at(33_520).fetch(A, P1, offset)
+    asked = [*reading("b", P1, 200, 21_000, begin=0), *reading("a", P1, 33_600, 60_000, begin=0)]
+    found = [row for row in rows(story, asked, FINDINGS) if row["code"].startswith("NOTHING")]
+    assert [row["code"] for row in found] == told
+    assert all("So 197 to 202 records are read twice" in row["message"] for row in found)
+
+
+def stable_listings(*partitions: str) -> list[Asked]:
+    """As `listings`, by a client with isolation.level=read_committed."""
+    return [one._replace(end=-1, stable=one.end) for one in listings(*partitions)]
+
+
+def test_a_tool_that_asks_with_read_committed_tells_the_lag_too():
+    assert of(rows(killed(), stable_listings(P0, P1)), P1) == of(rows(killed(), listings(P0, P1)), P1)
+
+
+def test_where_a_partition_has_transactions_what_is_stable_is_no_end():
+    shows = Asked(200, "b", P1, 0, 0, transactions=True)
+    assert of(rows(killed(), [shows, *stable_listings(P0, P1)]), P1)["lag_before"] is None
+
+
+@pytest.mark.parametrize(("opened", "code"), [(25_000, "OPEN_TRANSACTION"), (200_000, "PARTITION_NOT_READ")])
+def test_a_transaction_that_does_not_end_holds_up_who_reads_committed_records_alone(opened, code):
+    """B asks again and again for the first record of the transaction, and commits that offset; or has another reason to."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 120_000).commits(A, 1, P0, INTERVAL, 120_000).commits(B, 1, P1, INTERVAL, 30_000)
+    for ms in range(30_000, 120_000, INTERVAL):
+        story.at(ms).commit(B, 1, offsets=offsets_of(250, P1))
+    asked = [Asked(ms, "b", P1, min(end(ms), 250), end(ms), stable=min(end(ms), end(opened))) for ms in range(500, 120_000, WAIT)]
+    (found,) = rows(story, asked, FINDINGS)
+    assert (found["code"], found["client_id"]) == (code, "b")
+    assert ("it began at 250" in found["message"]) == (code == "OPEN_TRANSACTION")
 
 
 def test_a_group_that_commits_by_id_is_told_by_name():

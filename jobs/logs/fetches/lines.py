@@ -19,14 +19,14 @@ METADATA: Final = "METADATA"
 BY_NUMBERS: Final = (FETCH, LIST_OFFSETS, METADATA)
 """The APIs of whose requests numbers are taken."""
 
-WIDTH: Final = 8
+WIDTH: Final = 9
 """Numbers of a cell, 8 bytes each: connection, partition, time of the line (ms), position, end of the log, number of the line, whether the
-answer shows a transaction, time of the request's arrival (ms)."""
+answer shows a transaction, time of the request's arrival (ms), last stable offset."""
 _CONSUMER: Final = -1
 _LATEST: Final = -1
 """ListOffsetsRequest.LATEST_TIMESTAMP."""
-_READ_UNCOMMITTED: Final = 0
-"""IsolationLevel: the end of a log is that of all its records, not of those whose transactions have ended."""
+_READ_COMMITTED: Final = 1
+"""IsolationLevel: in the place of the end stands the last stable offset, where the first transaction began that has not ended."""
 
 _TELLING: Final = frozenset({0, 1})
 """Errors.NONE and Errors.OFFSET_OUT_OF_RANGE."""
@@ -93,7 +93,7 @@ class _Listed(Struct, gc=False, rename="camel"):
 class _ListRequest(Struct, gc=False, rename="camel"):
     topics: list[_ListedTopic[_Wanted]]
     replica_id: int
-    isolation_level: int = _READ_UNCOMMITTED
+    isolation_level: int = 0
 
 
 class _ListResponse(Struct, gc=False):
@@ -183,8 +183,8 @@ class LogFetches:
         if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
         connection, asked_ms = self._connection(FETCH, told), at_ms - round(told.total_time_ms)
-        known, ends, cells = self._places, dict[int, tuple[int, int, int]](), list[int]()
-        nowhere, untold = (OUT_OF_RANGE, position, False), (NOT_TOLD, position, False)
+        known, ends, cells = self._places, dict[int, tuple[int, int, int, int, int]](), list[int]()
+        nowhere, untold = ((end, position, False, asked_ms, NOT_TOLD) for end in (OUT_OF_RANGE, NOT_TOLD))
         for topic in told.response.responses:
             places = known.setdefault(topic.topic_id or topic.topic, {})
             for part in topic.partitions:
@@ -192,31 +192,34 @@ class LogFetches:
                     place = places.get(part.partition_index)
                     if place is None:
                         place = self._place(topic.topic_id or topic.topic, part.partition_index)
-                    ends[place] = (part.high_watermark, position, part.in_transactions) if part.error_code == 0 else nowhere
+                    told_of = (part.high_watermark, position, part.in_transactions, asked_ms, part.last_stable_offset)
+                    ends[place] = told_of if part.error_code == 0 else nowhere
         for wanted in told.request.topics:
             places = known.setdefault(wanted.topic_id or wanted.topic, {})
             for asked in wanted.partitions:
                 place = places.get(asked.partition)
                 if place is None:
                     place = self._place(wanted.topic_id or wanted.topic, asked.partition)
-                cells += (connection, place, at_ms, asked.fetch_offset, *ends.pop(place, untold), asked_ms)
+                cells += (connection, place, at_ms, asked.fetch_offset, *ends.pop(place, untold))
         for place, end in ends.items():
             if end[0] >= 0:
-                cells += (connection, place, at_ms, NOT_TOLD, *end, asked_ms)
+                cells += (connection, place, at_ms, NOT_TOLD, *end)
         return self._take(FETCH, cells)
 
     def take_ends(self, request: bytes, position: int, at_ms: int) -> bool:
         """Takes the ends of logs from a LIST_OFFSETS, as JSON, with the number of its line and its time. False: it tells none."""
         told = _read(_LIST_OFFSETS, request)
-        if told is None or told.request.replica_id != _CONSUMER or told.request.isolation_level != _READ_UNCOMMITTED:
+        if told is None or told.request.replica_id != _CONSUMER:
             return False
+        is_stable = told.request.isolation_level == _READ_COMMITTED
         topics, cells = told.request.topics, list[int]()
         latest = {(topic.name, part.partition_index) for topic in topics for part in topic.partitions if part.timestamp == _LATEST}
         for topic in told.response.topics:
             for part in topic.partitions:
                 if (topic.name, part.partition_index) in latest and part.error_code == 0 <= part.offset:
                     place = self._place(topic.name, part.partition_index)
-                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, part.offset, position, False, at_ms)
+                    end, stable = (NOT_TOLD, part.offset) if is_stable else (part.offset, NOT_TOLD)
+                    cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, end, position, False, at_ms, stable)
         return self._take(LIST_OFFSETS, cells)
 
     def learn(self, request: bytes, position: int, at_ms: int) -> None:

@@ -69,15 +69,15 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
     """A row for each connection and API."""
     if not len(cells.numbers):
         return pa.table({})
-    connection, partition, at, position, end, line, transactions, asked = cells.numbers.T
+    connection, partition, at, position, end, line, transactions, asked, stable = cells.numbers.T
     kind = np.where(end == OUT_OF_RANGE, 0, np.where(position == NOT_TOLD, 1, 2))
     order = np.lexsort((line, at, partition, kind, connection))
-    kind, (connection, partition, at, position, end, line, transactions, asked) = kind[order], cells.numbers[order].T
+    kind, (connection, partition, at, position, end, line, transactions, asked, stable) = kind[order], cells.numbers[order].T
     is_new = _changes(connection) | _changes(partition) | _changes(kind)
     step, pause = np.diff(position, prepend=position[:1]), np.diff(at, prepend=at[:1])
     starts = np.flatnonzero(is_new | _changes(at // SPAN_MS) | (step < 0) | ((step > 0) & (pause > PAUSE_MS)))
     last = np.append(starts[1:], len(at)) - 1
-    told = np.maximum.reduceat(np.where(end == NOT_TOLD, -1, np.arange(len(at))), starts)
+    told = np.maximum.reduceat(np.where((end == NOT_TOLD) & (stable == NOT_TOLD), -1, np.arange(len(at))), starts)
     of, begins = connection[starts], np.flatnonzero(_changes(connection))
     rows = np.flatnonzero(_changes(of))
     first_ms = np.minimum.reduceat(at, begins)
@@ -89,9 +89,11 @@ def _connections(log: Mapping[str, str], cells: _Cells) -> pa.Table:
         "end_ms": pa.array(at[told] - since, pa.int32(), mask=told < 0),
         "position": pa.array(position[starts], pa.int64(), mask=position[starts] == NOT_TOLD),
         "reached": pa.array(position[last], pa.int64(), mask=position[last] == NOT_TOLD),
-        "end": pa.array(end[told], pa.int64(), mask=told < 0),
+        "end": pa.array(end[told], pa.int64(), mask=(told < 0) | (end[told] == NOT_TOLD)),
         "transactions": pa.array(np.maximum.reduceat(transactions, starts) > 0),
         "asked_ms": pa.array(asked[last] - since, pa.int32()),
+        "previous": pa.array(position[last - 1], pa.int64(), mask=(last == starts) | (position[last - 1] == NOT_TOLD)),
+        "stable": pa.array(stable[told], pa.int64(), mask=(told < 0) | (stable[told] == NOT_TOLD)),
     }
     values = pa.StructArray.from_arrays([fields[field.name] for field in _READS.value_type], fields=list(_READS.value_type))
     senders = [cells.connections[number] for number in of[rows].tolist()]

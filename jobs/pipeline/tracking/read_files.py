@@ -22,7 +22,7 @@ from jobs.pipeline.tracking.plain_beats import ms_of
 
 _COLUMNS: Final = ("cluster", "kind", "origin", "connection", "client_id", "client_host", "position", "received_at", "reads")
 _TIMES: Final = ("first_ms", "last_ms", "asked_ms", "end_ms")
-_OFFSETS: Final = ("position", "reached", "end")
+_OFFSETS: Final = ("position", "reached", "end", "previous", "stable")
 _ROWS: Final = 64 << 10  # at a time
 
 
@@ -55,12 +55,13 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
         counts, reads = pc.list_value_length(own["reads"]).to_numpy(), own["reads"].combine_chunks().flatten()
         begins = ms_of(own["received_at"])
         first, last, asked, end_at = (pc.fill_null(reads.field(name), 0).to_numpy() + np.repeat(begins, counts) for name in _TIMES)
-        position, reached, end = (pc.fill_null(reads.field(name), NOT_TOLD).to_numpy() for name in _OFFSETS)
-        end_at = np.where(end == NOT_TOLD, NOT_TOLD, end_at)
+        position, reached, end, previous, stable = (pc.fill_null(reads.field(name), NOT_TOLD).to_numpy() for name in _OFFSETS)
+        end_at = np.where((end == NOT_TOLD) & (stable == NOT_TOLD), NOT_TOLD, end_at)
         encoded = reads.field("partition").dictionary_encode()
         partitions, of = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
         transactions = reads.field("transactions").to_numpy(zero_copy_only=False)
-        columns = span_of(first), kind_of(position, end), of, first, position, last, reached, end_at, end, transactions, asked
+        judged = span_of(first), kind_of(position, end), of, first, position, last, reached
+        columns = *judged, end_at, end, transactions, asked, previous, stable
         is_list = pc.equal(own["kind"], LIST_OFFSETS).combine_chunks().to_numpy(zero_copy_only=False)
         row = np.repeat(np.arange(len(counts)), np.where(is_list, counts, 1))  # of each part: each end concerns others
         counts = np.where(is_list[row], 1, counts[row])

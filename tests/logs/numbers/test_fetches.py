@@ -148,13 +148,20 @@ def listing(isolation=0, replica=-1):
 def test_list_offsets_tells_ends():
     own = LogFetches()
     assert own.take_ends(request(listing()), 4, 1_000)
-    assert (own.cells.tolist(), own.partitions, own.lines) == ([0, 0, 1_000, NOT_TOLD, 10, 4, False, 1_000], ["t-0"], {"LIST_OFFSETS": 1})
+    cell = [0, 0, 1_000, NOT_TOLD, 10, 4, False, 1_000, NOT_TOLD]
+    assert (own.cells.tolist(), own.partitions, own.lines) == (cell, ["t-0"], {"LIST_OFFSETS": 1})
     assert own.senders[0].api == "LIST_OFFSETS"
 
 
-@pytest.mark.parametrize("text", [listing(isolation=1), listing(replica=2), listing()[:-40]])
+def test_list_offsets_with_read_committed_tells_the_last_stable_offset():
+    """Where a transaction is open, it is before the end."""
+    own = LogFetches()
+    assert own.take_ends(request(listing(isolation=1)), 4, 1_000)
+    assert own.cells.tolist() == [0, 0, 1_000, NOT_TOLD, NOT_TOLD, 4, False, 1_000, 10]
+
+
+@pytest.mark.parametrize("text", [listing(replica=2), listing()[:-40]])
 def test_what_tells_no_end_is_left_out(text):
-    """Where transactions are open, what a client may read by then ends before the log."""
     own = LogFetches()
     assert not own.take_ends(request(text), 1, 1_000)
     assert not own
