@@ -20,7 +20,7 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import LEAST_STEP_MS, TOLERANCE_MS, Jump, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
 from jobs.logs.mark import ClockStep, KeptLines, Mark
-from jobs.logs.survey.clock_steps import Fall, fall_at
+from jobs.logs.survey.falls import Fall, fall_at
 from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LaterTimes, LocalTimes
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from jobs.logs.record_judge import RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
-from jobs.logs.survey.clock_steps import Fall, fall_at, known, may_step, steps_of, told
+from jobs.logs.survey.clock_steps import known, may_step, steps_of, told
 from jobs.logs.survey.containers import Containers, own_lines
+from jobs.logs.survey.falls import Fall, fall_at
 from jobs.logs.survey.ordered_times import OrderedTimes
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.ranges import TimeRange, blocks_within, ordered_times_of, ranges_of
