@@ -295,6 +295,8 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step) -> None
     """Reports a difference unless it has a reason that no request shows. The broker is right in any case."""
     p = g.view.prediction
     stalled = g.clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
+    # The broker was down, or its clock was set forward: which sessions ended meanwhile shows later.
+    stalled = stalled or g.clock.longest_silence_ms(event.received_ms - incidents.SPAN_MS, event.at_ms) > g.settings.max_silence_ms
     held_up = p.held_ms >= 0 and event.received_ms <= p.held_ms + incidents.SPAN_MS  # which sessions it renewed in time is not known
     release = "" if is_known(g.view.release) else _release_of(p, event, step)
     unseen = stalled or held_up or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)

@@ -100,15 +100,18 @@ class Block:
         for index in np.flatnonzero(~self.own & (self.ends > self.starts)).tolist():
             yield self.line(index)
 
-    def calm(self, local: LocalTimes, newest_ms: int, tolerance_ms: int, until_ms: int) -> Numbers:
+    def calm(self, local: LocalTimes, newest_ms: int, tolerance_ms: int, until_ms: int, last_ms: int, fall_ms: int) -> Numbers:
         """The times of the lines before the first whose time takes a closer look; NEVER for lines that have none.
 
-        A time takes a closer look that is further than the tolerance beyond all before it, or beyond `until_ms`, or in another form.
+        A time takes a closer look that is further than the tolerance beyond all before it, or beyond `until_ms`, or in another form, or
+        more than `fall_ms` before the time of the line before it, `last_ms` for the first.
         """
         ats = self.times(local)
         newest = np.maximum.accumulate(np.concatenate([[newest_ms], ats[:-1]]))
         jumps = np.flatnonzero(ats > np.minimum(newest + tolerance_ms, until_ms))
-        end = int(jumps[0]) if len(jumps) else len(ats)
+        timed = np.flatnonzero(ats != NEVER)
+        falls = timed[ats[timed] < np.concatenate([[last_ms], ats[timed][:-1]])[: len(timed)] - fall_ms]
+        end = min((int(found[0]) for found in (jumps, falls) if len(found)), default=len(ats))
         for index in np.flatnonzero(ats[:end] == NEVER).tolist():
             if local.read(self.line(index), int(newest[index])) is not None:
                 return ats[:index]

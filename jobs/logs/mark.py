@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jobs.logs.faults import faulty_text
+from jobs.logs.faults import around, faulty_text
 from jobs.logs.heartbeats.beats import Beats, Repeats
+from jobs.logs.jumps import LEAST_STEP_MS
 from jobs.logs.times import NEVER
 
 if TYPE_CHECKING:
     from jobs.logs.blocks import Block, Numbers
     from jobs.logs.fetches.rows import Fetches
+
+
+_MOST_FALLS: Final = 32  # of a log whose time goes back for other reasons than its clock: its lines are not in their order
+
+
+class ClockStep(NamedTuple):
+    """A broker's clock was set back: lines later than a time (epoch ms), or of a time that goes back there, were written after that."""
+
+    last_ms: int
+    back_ms: int
 
 
 @dataclass(slots=True)
@@ -24,6 +35,10 @@ class Mark:
     first_line: int = 0  # lines before the log, in a file that holds several
     elsewhere: int = 0  # of `line`: those that other logs of the file account for
     newest_ms: int = NEVER  # time of the newest line before it, outliers aside
+    last_ms: int = NEVER  # that of the last line, likewise
+    steps: tuple[ClockStep, ...] = ()  # of the broker's clock, as far as they are known. What follows one counts as so much later
+    passed: int = 0  # of them
+    falls: int = 0  # places where the time went back, and that was no step
     inside_line: bool = False  # the last line had no end when it was read: what follows up to \n is its rest
     inside_pieces: str = ""  # streams of whose line later pieces follow the mark, and the time that stands alone in the line before it
     damage_told: bool = False
@@ -34,6 +49,30 @@ class Mark:
     after_other: bool = False  # the line before was one of another logger (or its continuation)
     groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client names (clients/groups.py)
     levels: dict[str, int] = field(default_factory=dict)  # of a request log: the metadata.version that each address of a broker told last
+
+    @property
+    def ahead_ms(self) -> int:
+        """How much later than written the next lines count."""
+        return sum(step.back_ms for step in self.steps[: self.passed])
+
+    @property
+    def next_step_ms(self) -> int:
+        """Later lines were written after the next step of the clock; after any time if none is known."""
+        # Another log may have gone on a little longer than those that showed the step.
+        return self.steps[self.passed].last_ms + LEAST_STEP_MS if self.passed < len(self.steps) else -NEVER
+
+    def passes_step(self, at_ms: int, last_ms: int) -> bool:
+        """Whether the next step of the clock that is known was before a line. `last_ms`: the time of the line before it."""
+        if self.passed == len(self.steps):
+            return False
+        step, falls = self.steps[self.passed], at_ms < last_ms - LEAST_STEP_MS
+        return at_ms > self.next_step_ms or (falls and at_ms >= step.last_ms - step.back_ms - LEAST_STEP_MS)
+
+    def may_be_back(self, at_ms: int, last_ms: int) -> bool:
+        """Whether the clock was set back before a line, or may have been. `last_ms`: the time of the line before it."""
+        if self.passed < len(self.steps):
+            return self.passes_step(at_ms, last_ms)
+        return at_ms < last_ms - LEAST_STEP_MS and self.falls < _MOST_FALLS
 
     @property
     def own_lines(self) -> int:
@@ -67,6 +106,18 @@ class KeptLines:
     def folded(self) -> int:
         """Lines that became numbers."""
         return self.beats.count + (0 if self.fetches is None else self.fetches.count)
+
+    def note_written(self, first: int, number: int, written: Mapping[int, bytes]) -> int:
+        """Notes how lines stand in the file that are kept from `first` on; returns their bytes. `number`: of that at index 0."""
+        for row in range(first, len(self) if written else first):
+            line = written.get(self.positions[row] - number)
+            if line is None:
+                continue
+            if row in self.faults:
+                self.texts[row] = faulty_text(line)
+            else:
+                self.around[row] = around(line, self.texts[row])
+        return sum(map(len, self.texts[first:]))
 
     def repeats_in(self, log: object, mark: Mark) -> Repeats:
         """Takes lines of one log whose `mark` this is: heartbeats that repeat one of its lines in this slice."""

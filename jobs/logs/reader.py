@@ -8,19 +8,20 @@ Lines that concern no consumer group are only counted. Lines that may concern on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
-from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER, around, faulty_text
+from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER
 from jobs.logs.fetches.lines import BY_NUMBERS
 from jobs.logs.judge import LineJudge
-from jobs.logs.jumps import TOLERANCE_MS, Jump, LogEnd, judge_jump
+from jobs.logs.jumps import LEAST_STEP_MS, TOLERANCE_MS, Jump, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
-from jobs.logs.mark import KeptLines, Mark
-from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LocalTimes
+from jobs.logs.mark import ClockStep, KeptLines, Mark
+from jobs.logs.survey.falls import Fall, fall_at
+from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LaterTimes, LocalTimes
 
 if TYPE_CHECKING:
     from jobs.logs.blocks import Block
@@ -47,12 +48,19 @@ class LogReader:
         final: bool = True,
         half_lines: bool = True,
         tolerance_ms: int = TOLERANCE_MS,
+        may_step: bool = False,
         limits: LineLimits = LINE_LIMITS,
         is_elsewhere: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Begins at `mark`, or at the start. `final`, `half_lines`: of a last line without its end. `is_elsewhere`: see Share (survey)."""
+        """Begins at `mark`, or at the start. `final`, `half_lines`: of a last line without its end. `is_elsewhere`: see Share (survey).
+
+        `may_step`: the log waits where its time goes back, since its clock may have been set back.
+        """
         self.mark = replace(mark, groups=dict(mark.groups), levels=dict(mark.levels)) if mark else Mark()
-        self._times = times
+        self._clock = times
+        self._times = _later(times, self.mark)
+        self._may_step = may_step and not times.exact
+        self._fall_ms = LEAST_STEP_MS if self._may_step else FOREVER
         self._open = open_bytes
         self._judge = judge(self.mark)
         self._tolerance_ms = tolerance_ms
@@ -91,7 +99,22 @@ class LogReader:
         self._buffer.close()
         for field in fields(Mark):
             setattr(self.mark, field.name, getattr(mark, field.name))
+        self._times = _later(self._clock, self.mark)
         self._seconds += seconds
+
+    def fall(self) -> Fall | None:
+        """How far the time of the log goes back where it waits."""
+        with self._open() as log:
+            return fall_at(log, self.mark.offset, self._judge.bare, self._times)
+
+    def take_step(self, step: ClockStep) -> None:
+        """Learns that the clock of the log's broker was set back."""
+        self.mark.steps += (step,)
+
+    def pass_over(self) -> None:
+        """Goes on where the log waits: its time goes back for another reason."""
+        self.mark.falls += 1
+        self.mark.last_ms = NEVER
 
     def take_seconds(self) -> list[int]:
         """Seconds (UTC epoch) of the lines that were read since the last call.
@@ -119,7 +142,9 @@ class LogReader:
             at = self._times.read(self._buffer.lines[index], newest)
             if at is None:
                 continue
-            jump = self._judge_time(index, at, newest, LogEnd.HOLD, NEVER)
+            jump = self._judge_time(index, at, newest, self.mark.last_ms, LogEnd.HOLD, NEVER)
+            if jump is Jump.BACK:
+                return self.peek() if self._pass_step() else (newest, jump)
             if jump is not Jump.OUTLIER:
                 return at, jump
         return NEVER, Jump.TRUE
@@ -171,7 +196,7 @@ class LogReader:
             self._buffer.forget()
             if self._buffer.block is not None and self._read_at_once(kept, self._buffer.block, left, until_ms):
                 continue
-            if self._read_block(kept, left, until_ms, log_end, witness_ms):
+            if self._read_block(kept, left, until_ms, log_end, witness_ms) and not self._pass_step():
                 break
         return self.mark.line - first_line
 
@@ -210,7 +235,8 @@ class LogReader:
     def _read_at_once(self, kept: KeptLines, block: Block, most: int, until: int) -> int:
         """Hands out the first lines of a block, as `_read_block` does it line by line. Returns how many; 0 if one needs a closer look."""
         mark, judge, text = self.mark, self._judge, block.text
-        ats = block.calm(self._times, mark.newest_ms, self._tolerance_ms, until)[:most]
+        bound = min(until, mark.next_step_ms)
+        ats = block.calm(self._times, mark.newest_ms, self._tolerance_ms, bound, mark.last_ms, self._fall_ms)[:most]
         count, number, done = len(ats), mark.line + 1, 0
         if not self._fold or not count:
             return 0
@@ -233,6 +259,7 @@ class LogReader:
             mark.after_other = False
         self._seconds += block.seconds(ats)
         mark.newest_ms = max(mark.newest_ms, int(ats.max()))
+        mark.last_ms = next((int(at) for at in ats[::-1] if at != NEVER), mark.last_ms)
         kept.size += sum(map(len, kept.texts[first_kept:]))
         self._buffer.advance(count)
         return count
@@ -245,13 +272,13 @@ class LogReader:
         buffer, mark, times = self._buffer, self.mark, self._times
         timed, untimed, odd, has_context = self._judge.timed, self._judge.untimed, buffer.odd, self._judge.has_context
         repeats, take = kept.repeats_in(self, mark) if self._fold else _is_new, self._taker(kept)
-        start = buffer.next
+        start, first_kept = buffer.next, len(kept)
         end = reached = min(len(buffer.lines), start + most)
         number = mark.line - start + 1  # of the line at index 0
-        newest, tolerance = mark.newest_ms, self._tolerance_ms
-        # Up to `bound` a time needs no second look; beyond `last_free`, `until` is the bound.
-        bound, last_free = min(until, newest + tolerance), until - tolerance
-        first_kept = len(kept)
+        newest, last, tolerance = mark.newest_ms, mark.last_ms, self._tolerance_ms
+        # Up to `bound`, and from `last - fall` on, a time needs no second look; beyond `last_free`, `limit` is the bound.
+        limit, fall = min(until, mark.next_step_ms), self._fall_ms
+        bound, last_free = min(limit, newest + tolerance), limit - tolerance
         keep_position, keep_at, keep_text = kept.positions.append, kept.ats.append, kept.texts.append
         seconds, add_second, last_second = SECONDS.get, self._seconds.append, -1
         minute_text, minute = b"", None
@@ -266,14 +293,14 @@ class LogReader:
                 if fault := untimed(line, fault) if fault or not line.isspace() else "":
                     kept.add(number + index, None, line, fault)
                 continue
-            if at > bound:
+            if at > bound or at < last - fall:
                 # Beyond `until` nothing has to be settled yet, and other logs are not read up to there.
-                jump = self._judge_time(index, at, newest, log_end if at <= until else LogEnd.HOLD, witness)
+                jump = self._judge_time(index, at, newest, last, log_end if at <= until else LogEnd.HOLD, witness)
                 if jump is Jump.OUTLIER:
                     if self._judge.concerns(line):
                         kept.add(number + index, None, line, fault or TIMESTAMP_OUTLIER)
                     continue
-                if jump is Jump.OPEN or at > until:
+                if jump in (Jump.OPEN, Jump.BACK) or at > until:
                     reached = index
                     break
             second = at // 1_000
@@ -282,7 +309,8 @@ class LogReader:
                 add_second(second)
             if at > newest:
                 newest = at
-                bound = at + tolerance if at < last_free else until
+                bound = at + tolerance if at < last_free else limit
+            last = at
             verdict = None if not fault and repeats(line, number + index, at) else timed(line, fault)
             if verdict == "" and not has_context:
                 keep_position(number + index)
@@ -290,8 +318,8 @@ class LogReader:
                 keep_text(line)
             elif verdict is not None:
                 take(verdict, line, number + index, at)
-        mark.newest_ms = newest
-        kept.size += _shown(kept, first_kept, number, buffer.written)
+        mark.newest_ms, mark.last_ms = newest, last
+        kept.size += kept.note_written(first_kept, number, buffer.written)
         buffer.advance(reached - start)
         return reached < end
 
@@ -307,41 +335,50 @@ class LogReader:
 
         return take
 
-    def _judge_time(self, index: int, at: int, newest: int, log_end: LogEnd, witness: int) -> Jump:
-        """Whether the line at `index` really is that far ahead of the lines before it."""
+    def _pass_step(self) -> bool:
+        """Goes on behind a step of the clock, if the next line is the first behind one that is known."""
+        mark, ahead = self.mark, self._buffer.lines[self._buffer.next :]
+        at = next((at for line in ahead if (at := self._times.read(line, mark.newest_ms)) is not None), None)
+        if at is None or not mark.passes_step(at, mark.last_ms):
+            return False
+        mark.passed += 1
+        mark.last_ms = NEVER
+        self._times = _later(self._clock, mark)
+        return True
+
+    def _judge_time(self, index: int, at: int, newest: int, last: int, log_end: LogEnd, witness: int) -> Jump:
+        """Whether the line at `index` really is that far ahead of the lines before it, or behind the last of them."""
+        if self._may_step and self.mark.may_be_back(at, last):
+            return Jump.BACK
         if self._times.exact or at - newest <= self._tolerance_ms:
             return Jump.TRUE
-        followers, complete = self._followers(index, at if newest == NEVER else newest)
-        return judge_jump(at, newest, followers, self._tolerance_ms, complete=complete, log_end=log_end, witness_ms=witness)
+        followers, complete = self._followers(index, at, at if newest == NEVER else newest)
+        before = last if last != NEVER else newest
+        return judge_jump(at, newest, before, followers, self._tolerance_ms, complete=complete, log_end=log_end, witness_ms=witness)
 
-    def _followers(self, index: int, near: int) -> tuple[list[int], bool]:
-        """Times of the next timestamped lines after `index`, and whether there are as many as are wanted."""
+    def _followers(self, index: int, last: int, near: int) -> tuple[list[int], bool]:
+        """Times of the next timestamped lines after `index`, whose time is `last`, and whether there are as many as are wanted."""
         followers: list[int] = []
-        size = 0
+        size = later = 0
         for count in range(1, _WITNESS_LINES + 1):
             if index + count >= self._buffer.count and not self._load():
                 return followers, False
             line = self._buffer.lines[index + count]
             at = self._times.read(line, near)
             if at is not None:
-                followers.append(at)
+                if not later and self.mark.passes_step(at, last):
+                    later = self.mark.steps[self.mark.passed].back_ms
+                last = at + later
+                followers.append(last)
             size += len(line)
             if len(followers) == _WITNESSES or size > _WITNESS_BYTES:
                 break
         return followers, True
 
 
-def _shown(kept: KeptLines, first: int, number: int, written: Mapping[int, bytes]) -> int:
-    """Notes how lines stand in the file that are kept from `first` on; returns their bytes. `number`: of that at index 0."""
-    for row in range(first, len(kept) if written else first):
-        line = written.get(kept.positions[row] - number)
-        if line is None:
-            continue
-        if row in kept.faults:
-            kept.texts[row] = faulty_text(line)
-        else:
-            kept.around[row] = around(line, kept.texts[row])
-    return sum(map(len, kept.texts[first:]))
+def _later(times: LocalTimes, mark: Mark) -> LocalTimes:
+    """The times of a log from a mark on."""
+    return LaterTimes(times, mark.ahead_ms) if mark.ahead_ms else times
 
 
 def _is_new(_line: bytes, _position: int, _at_ms: int) -> bool:

@@ -21,15 +21,16 @@ from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, Step, open_log, signature_of
-from jobs.logs.clients.judge import ClientJudge, LeftOut
+from jobs.logs.clients.judge import ClientJudge, LeftOut, group_folder
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import LogEnd
-from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
 from jobs.logs.streams import SHORT_HEAD, TINY_HEAD, Due, Stream, by_fingerprint, same_log, stem
+from jobs.logs.survey import clock_steps
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
@@ -58,10 +59,15 @@ class Slicer:
         self.moved = False  # a file was moved since the last scan: scan again before reading anything later than its lines
         self._left_open = 0  # logs that the last scan left open
         self._due = Due(())
+        self._steps = clock_steps.known(())
 
     def is_stopped(self) -> bool:
         """Whether the caller asked to stop."""
         return self.stop is not None and self.stop()
+
+    def tell_step(self, text: str) -> None:
+        """Says that a broker's clock was set back."""
+        self.troubles.tell(text)
 
     def close_logs(self) -> None:
         """Closes all files."""
@@ -75,6 +81,7 @@ class Slicer:
         """Finds logs that are new, grown or moved."""
         self.moved = False
         self._left_open = 0
+        self._steps = clock_steps.known(self.streams)
         found: dict[LogFile, tuple[Signature, bytes]] = {}
         unread: dict[Path, str] = {}
         for file in self._find():
@@ -233,13 +240,16 @@ class Slicer:
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
         """Reads a stream from its mark on."""
+        may_step = clock_steps.may_step(stream)
+        if may_step:
+            stream.mark.steps = max(stream.mark.steps, self._steps.get((stream.cluster, stream.broker), ()), key=len)
         zone = stream.zone = self.settings.zone_of(stream)
         judge: Callable[[Mark], LineJudge] = partial(BrokerJudge, unwrap=self.settings.unwrap)
         times: type[LocalTimes] = LocalTimes
         if holds_records(stream.broker, file.path.name):
             judge, times = RecordJudge, RecordTimes
         elif stream.broker == CLIENTS:
-            judge = partial(ClientJudge, group=_group_folder(stream.origin))
+            judge = partial(ClientJudge, group=group_folder(stream.origin))
         if zone == UNCLEAR:
             zone, judge = DEFAULT_ZONE, LeftOut
         return LogReader(
@@ -250,6 +260,7 @@ class Slicer:
             final=not self.follows or stream.end is not None,
             half_lines=self.settings.half_lines,
             tolerance_ms=self.settings.tolerance_ms,
+            may_step=may_step,
             limits=self.settings.limits,
             is_elsewhere=stream.view.share.is_elsewhere if stream.view.share is not None else None,
         )
@@ -347,7 +358,13 @@ class Slicer:
 
     def _settle(self, slice_: Slice, stream: Stream) -> bool:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
-        idle = time.monotonic() - stream.grown_at > self.settings.patience_seconds
+        idle = time.monotonic() - (stream.fell_at if stream.falls else stream.grown_at) > self.settings.patience_seconds
+        if stream.falls:
+            decided = clock_steps.decide(stream, self.streams, waits=self.follows and not idle, tell=self.tell_step)
+            for one in decided:
+                one.look_ahead()
+                self._due.note(one)
+            return bool(decided)
         log_end = LogEnd.END if not self.follows else LogEnd.IDLE if idle else LogEnd.HOLD
         return self._take(slice_, stream, stream.due_ms, log_end=log_end, witness=self._due.others_reached(stream))
 
@@ -367,7 +384,7 @@ class Slicer:
             fold=self.settings.fold and stream.shared_by is None,
         )
         stream.look_ahead()
-        stream.understood = stream.understood or _is_understood(stream, kept, before)
+        stream.understood = stream.understood or stream.is_understood(kept, before)
         if not stream.has_more:
             if not self.follows and reader.tell_damage(kept):
                 slice_.damaged[stream.key] += 1
@@ -380,19 +397,3 @@ class Slicer:
         slice_.sources[stream.key] = stream
         slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
         return True
-
-
-def _is_understood(stream: Stream, kept: KeptLines, first: int) -> bool:
-    """Whether a log has had a line that is known: a line of a broker's loggers, or one that was kept, from index `first` on."""
-    mark = stream.reached
-    if holds_records(stream.broker, stream.origin):
-        return mark.newest_ms != NEVER
-    if stream.broker != CLIENTS and (mark.requests or mark.other_loggers):
-        return True
-    return any(index not in kept.faults for index in range(first, len(kept)))
-
-
-def _group_folder(origin: str) -> str:
-    """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself, or elsewhere."""
-    _, clients, below = f"/{origin}".rpartition(f"/{CLIENTS}/")
-    return below.rpartition("/")[0] if clients else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
@@ -11,12 +12,14 @@ from typing import Final
 
 import msgspec
 
+from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import HEAD_BYTES, NO_FINGERPRINT, NO_TAIL, Fingerprint, LogBytes, PlainBytes, Signature, Step, Tail, open_log
 from jobs.logs.files import LogFile
 from jobs.logs.formats.compression import first_bytes
 from jobs.logs.jumps import Jump
-from jobs.logs.mark import Mark
+from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
+from jobs.logs.record_judge import holds_records
 from jobs.logs.survey.owners import Folder, Owners
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
@@ -53,7 +56,9 @@ class Stream:
     speaker: str = ""  # the broker that wrote the last line with its name, if several wrote the log
     cut_off: bool = False  # the file was gone, or could not be opened, when its next lines were due
     gone: Path | None = None  # the file, if it was gone then and has not come back
-    waiting: bool = False  # ... which is a jump in time that is still open
+    falls: bool = False  # ... which goes back in time, and is to be decided about
+    fell_at: float = 0.0  # monotonic seconds: since when
+    waiting: bool = False  # ... or a jump in time that is still open
     grown_at: float = 0.0  # monotonic seconds
     found: str = ""  # time zone that its lines showed when it was found; empty: none
     zone: str = ""  # time zone in which its lines were read
@@ -162,7 +167,19 @@ class Stream:
         """Finds out the time of the next line."""
         assert self.reader is not None
         self.due_ms, jump = self.reader.peek()
-        self.waiting = jump is Jump.OPEN
+        if jump is Jump.BACK and not self.falls:
+            self.fell_at = time.monotonic()
+        self.falls = jump is Jump.BACK
+        self.waiting = self.falls or jump is Jump.OPEN
+
+    def is_understood(self, kept: KeptLines, first: int) -> bool:
+        """Whether it has had a line that is known: a line of a broker's loggers, or one that was kept, from index `first` on."""
+        mark = self.reached
+        if holds_records(self.broker, self.origin):
+            return mark.newest_ms != NEVER
+        if self.broker != CLIENTS and (mark.requests or mark.other_loggers):
+            return True
+        return any(index not in kept.faults for index in range(first, len(kept)))
 
     def bytes_read(self) -> int:
         """Bytes of the file on disk that were read so far."""

@@ -110,6 +110,24 @@ class LocalTimes:
         return first, second
 
 
+class LaterTimes(LocalTimes):
+    """The local times of a clock that was set back: all of them so much later."""
+
+    def __init__(self, times: LocalTimes, later_ms: int) -> None:
+        self._times = times
+        self._later_ms = later_ms
+
+    def minute(self, text: bytes) -> int | None:
+        """Epoch ms at which the minute starts."""
+        start = self._times.minute(text)
+        return None if start is None else start + self._later_ms
+
+    def read(self, line: bytes, near_ms: int) -> int | None:
+        """The time of a line, epoch ms."""
+        at = self._times.read(line, near_ms - self._later_ms if near_ms != NEVER else NEVER)
+        return None if at is None else at + self._later_ms
+
+
 UTC: Final = LocalTimes("UTC")
 
 

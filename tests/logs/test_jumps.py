@@ -29,6 +29,10 @@ def test_outlier_in_the_middle(tmp_path):
         ([0, YEARS, YEARS // 2, 1, 2], [2, 3]),
         ([hour * HOUR for hour in range(0, 100, 5)], [20]),  # silences are none, but nothing confirms the last time
         ([0, *(9 * HOUR + n for n in range(3)), -YEARS, *(9 * HOUR + n for n in range(3, 9))], []),
+        # Excerpts one behind the other: those of three consumers, and the newest first.
+        ([0, 99_000, 99_001, 16, 99_002, 99_003, -1_000, 37], []),
+        ([HOUR, 4 * HOUR, 0], []),
+        ([0, HOUR, HOUR + 1, 2, 3], [2, 3]),  # some other program writes the time of another zone
         # The broker's clock was set back by a day: what comes is behind, and a damaged line must not carry time away.
         ([*(24 * HOUR + n for n in range(9)), *range(11), YEARS, *range(12, 20)], [21]),
     ],

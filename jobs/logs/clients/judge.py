@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from coordinator_model import events
 from jobs.common.trouble import tells_of_trouble
 from jobs.logs.bytes import LogBytes
 from jobs.logs.clients import groups
@@ -102,3 +103,9 @@ def _tells(sentence: bytes) -> bool:
         sentence = sentence[:logger]
     text = sentence.decode("utf-8", "replace").rstrip()
     return CLIENTS.may_read(text) or tells_of_trouble(text)
+
+
+def group_folder(origin: str) -> str:
+    """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself, or elsewhere."""
+    _, clients, below = f"/{origin}".rpartition(f"/{events.CLIENTS}/")
+    return below.rpartition("/")[0] if clients else ""

@@ -17,7 +17,7 @@ from jobs.logs.record_judge import holds_records
 from jobs.logs.slices import SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold
-from jobs.logs.times import NEVER, LocalTimes
+from jobs.logs.times import NEVER, LaterTimes, LocalTimes
 
 _MOST_TASK_BYTES: Final = 1 << 30  # the numbers of its heartbeats must fit into the memory of a task
 _LEAST_PART: Final = 16  # of what a task reads: less of another log is not worth a stretch of its own
@@ -138,7 +138,7 @@ class _PlannedLog:
         self._looks: dict[int, tuple[int, int] | None] = {}
         self._place = place
         self._source = source
-        self._times = LocalTimes(place.zone)
+        self._times = LaterTimes(LocalTimes(place.zone), self.start.ahead_ms)
         self.bytes_a_line = self._bytes_a_line()
 
     def close(self) -> None:

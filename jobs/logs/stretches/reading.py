@@ -30,7 +30,7 @@ from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_groups
 from jobs.logs.stretches.shares import shared
 from jobs.logs.survey.sections import Part
-from jobs.logs.times import LocalTimes
+from jobs.logs.times import NEVER, LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20
 _HELD_BYTES: Final = 256 << 20  # of texts, before they are written
@@ -62,7 +62,7 @@ class LogPlace:
 
         judge = partial(BrokerJudge, unwrap=self.unwrap)
         times = LocalTimes(self.zone)
-        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=self.tolerance_ms, limits=self.limits)
+        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=self.tolerance_ms, limits=self.limits, may_step=True)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
 def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None:
     """The mark at `offset`, by the lines since `before`, both behind a line end. `base`: a mark of the same log further up."""
     lines = _count_lines(log, before, offset)
-    reader = log.reader(replace(base, offset=before, line=0, first_line=0, inside_pieces=""))
+    last_ms = base.last_ms if before == base.offset else NEVER
+    reader = log.reader(replace(base, offset=before, line=0, first_line=0, last_ms=last_ms, inside_pieces=""))
     try:
         if lines is None or reader.read(KeptLines(), max_lines=lines, log_end=LogEnd.HOLD) != lines:
             return None
@@ -212,6 +213,6 @@ def log_read(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchR
     return LogRead(start.line, mark, list(zip(stretches, found, strict=True)))
 
 
-_DECISIVE: Final = ("offset", "newest_ms", "inside_line", "inside_pieces", "after_other", "levels")
+_DECISIVE: Final = ("offset", "newest_ms", "last_ms", "passed", "inside_line", "inside_pieces", "after_other", "levels")
 """What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
 _decisive: Final = attrgetter(*_DECISIVE)

@@ -23,6 +23,8 @@ from jobs.logs.survey.sections import Part
 _TIME_LENGTH: Final = 19
 _MINUTE: Final = re.compile(rb"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")
 _MINUTE_LENGTH: Final = 18
+_SECOND: Final = np.array([18, 19])  # of a line
+_TENS: Final = np.array([10, 1])
 _NEWLINE: Final = ord("\n")
 _LOOK_BYTES: Final = 64 << 10
 
@@ -62,13 +64,16 @@ def _times_of(block: bytes, starts: npt.NDArray[np.int64], *, own: bool) -> list
 def _times_of_a_minute(block: bytes, starts: npt.NDArray[np.int64]) -> list[bytes] | None:
     """Some times of a block in order, the first and the last ones among them, if all its lines begin with times of one minute. Else None.
 
-    Most blocks of a large log are such, and within a minute time cannot fall back far enough.
+    Most blocks of a large log are such.
     """
-    if _MINUTE.match(block, starts[0]) is None or starts[-1] + _MINUTE_LENGTH > len(block):
+    if _MINUTE.match(block, starts[0]) is None or starts[-1] + _TIME_LENGTH >= len(block):
         return None
     every: npt.NDArray[np.bytes_] = np.ndarray((len(block) - _MINUTE_LENGTH + 1,), f"S{_MINUTE_LENGTH}", block, strides=(1,))
     minutes = every[starts]
     if (minutes != minutes[0]).any():
+        return None
+    digits = np.frombuffer(block, np.uint8)[starts[:, None] + _SECOND].astype(np.int64) @ _TENS
+    if (np.diff(digits) < -1).any():
         return None
     first, *last = (block[start + 1 : start + 1 + _TIME_LENGTH] for start in [starts[0], *starts[-WITNESSES:]])
     times = [first, *sorted(last)]

@@ -22,6 +22,8 @@ FALL_BACK_SECONDS: Final = 60
 MOST_SECTIONS: Final = 1_000
 _LEAST_WITNESSES: Final = 4  # at the ends of the file
 _LEAST_FALLS: Final = 8  # of a file that lists its newest line first,
+_LEAST_RETURN: Final = 1  # seconds
+_MOST_RETURNS: Final = 32  # more have other reasons
 _FALLS_TO_RISES: Final = 9  # and how many for each line whose time is later than that of the line before
 
 
@@ -39,6 +41,9 @@ class SectionSearch:
         self._later: list[float] = []  # times since then, all before `_limit`
         self._limit = 0.0
         self._rises = self._falls = 0  # of the time from one line to the next
+        self.returns: list[int] = []  # bytes: where the time may go back as the clock was set back
+        self._two: tuple[float, ...] = (0.0, 0.0)  # the times of the last two lines
+        self._return: tuple[int, float] | None = None  # what may be such a place, if the time of the next line is before this one
 
     @property
     def has_ended(self) -> bool:
@@ -59,11 +64,12 @@ class SectionSearch:
         if ordered is None:
             return False
         if ordered.first:
-            if self._start is not None or ordered.first < self._last:
+            if self._start is not None or self._return is not None or ordered.first < self._last:
                 return False
             self._recent.extend(ordered.recent)
             self._rises += ordered.rises
             self._last = ordered.last
+            self._two = (*self._two, *ordered.recent)[-2:]
         self.lines += ordered.lines
         return True
 
@@ -77,6 +83,7 @@ class SectionSearch:
             self._rises += at > before
             self._falls += at < before
             before = at
+            self._note_return(at, offset + match.start() + 1)
             if self._start is None:
                 if len(self._recent) < _LEAST_WITNESSES or at >= median_low(self._recent) - FALL_BACK_SECONDS or self._repeats(at):
                     self._recent.append(at)
@@ -92,6 +99,19 @@ class SectionSearch:
             self._later.append(at)
             if len(self._later) == WITNESSES:
                 self._begin()
+
+    def _note_return(self, at: float, place: int) -> None:
+        """Looks whether the time goes back at a line, and stays there."""
+        if self._return is not None and at < self._return[1]:
+            self.returns.append(self._return[0])
+        limit, self._return = min(self._two) - _LEAST_RETURN, None
+        if at < limit and len(self.returns) < _MOST_RETURNS:
+            self._return = place, limit
+        self._two = self._two[1], at
+
+    def leave_out(self, place: int) -> None:
+        """Learns that no other log begins there."""
+        self._found = [start for start in self._found if start.offset != place]
 
     def _begin(self) -> None:
         assert self._start is not None

@@ -34,6 +34,10 @@ class SurveyedSlicer(Slicer):
         self.zones: list[str] = []  # that lines show, as `--timezone` would name them
         self.signs: dict[str, list[Signs]] = {}  # of the logs found in the last scan, by cluster
 
+    def tell_step(self, text: str) -> None:
+        """Notes that a broker's clock was set back."""
+        self.notes.append(text)
+
     def scan(self) -> None:
         """Finds logs. UserError: a zone was given to what no log is of, and its lines would get wrong times in silence."""
         super().scan()

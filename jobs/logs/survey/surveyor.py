@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -16,7 +17,9 @@ from jobs.logs.record_judge import RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
+from jobs.logs.survey.clock_steps import known, may_step, steps_of, told
 from jobs.logs.survey.containers import Containers, own_lines
+from jobs.logs.survey.falls import Fall, fall_at
 from jobs.logs.survey.ordered_times import OrderedTimes, TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.section_search import SectionSearch
@@ -45,6 +48,7 @@ class _Found:
     section: Section = WHOLE[0]
     end: int | None = None
     view: View = AS_IT_IS
+    falls: tuple[int, ...] = ()  # bytes: where the clock was set back
 
 
 @dataclass
@@ -56,6 +60,7 @@ class _Look:
     wraps: Wraps = field(default_factory=Wraps)
     containers: Containers = field(default_factory=Containers)
     line_end: int | None = None  # behind which workers look; None: all that matters was seen
+    falls: list[int] = field(default_factory=list)  # bytes: where the clock was set back
 
 
 @dataclass
@@ -77,7 +82,9 @@ class Surveyor:
         found: dict[str, list[_Found]] = {file.cluster: [] for file, _ in files}
         streams: list[tuple[Stream, LogFile]] = []
         whole = [self._found(*one, one[0].broker, is_client=one[0].broker == CLIENTS) for one in files if not _is_record(one[0])]
-        for log, look in zip(whole, self._look(whole), strict=True):
+        looks = self._look(whole)
+        self._find_falls(looks)
+        for log, look in zip(whole, looks, strict=True):
             found[log.file.cluster] += self._logs_in(log, look)
         for folder, every in sorted(found.items()):
             logs = [log for log in every if not log.is_client]
@@ -102,6 +109,7 @@ class Surveyor:
             records = [self._found(*one, folder, is_client=True) for one in files if one[0].cluster == folder and _is_record(one[0])]
             self._look(records)
             self._find_zones(cluster, new, every, [Dated(False, one.moments, DEFAULT_ZONE, is_named=False) for one in records])
+            self._take_steps(new, every)
         return streams
 
     def _logs_in(self, found: _Found, look: _Look | None) -> Iterator[_Found]:
@@ -114,7 +122,7 @@ class Surveyor:
         shares = [(share, containers.is_client(share)) for share in containers.shares()]
         brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
         if not shares:
-            yield from self._sections(replace(found, view=view), starts)
+            yield from self._sections(replace(found, view=view, falls=tuple(look.falls)), starts)
         for share, is_clients in shares:
             folder = share.container if share.container in brokers else min(brokers, default=DEFAULT_BROKER if is_client else file.broker)
             if len(brokers) == 1 and "/" in file.origin and not is_client:
@@ -181,6 +189,43 @@ class Surveyor:
             assert isinstance(log, PlainBytes)
             return ranges_of(path, fingerprint, log, look.line_end, self._settings.stretch_bytes, own_times=look.search.own_times)
 
+    def _find_falls(self, looks: Sequence[_Look | None]) -> None:
+        """Finds where the time of files goes back as the clock of their broker was set back: there no other log begins."""
+        shown: dict[tuple[str, str], list[Fall]] = {}
+        returns = []
+        for look in looks:
+            if look is not None and not look.log.is_client:
+                file, local = look.log.file, LocalTimes(self._settings.zone(look.log.file.cluster))
+                for place in sorted({*look.search.returns, *(start.offset for start in look.search.end()[1:])}):
+                    if (fall := self._fall(look.log, place, local)) is not None:
+                        returns.append((look, place, fall))
+                        shown.setdefault((file.cluster, file.broker), []).extend([fall] if fall.proven else [])
+        for look, place, fall in returns:
+            if any(map(fall.meets, shown[look.log.file.cluster, look.log.file.broker])):
+                look.search.leave_out(place)
+                look.log.moments.set_back(fall.last_ms - fall.first_ms)
+            if fall.proven:
+                look.falls.append(place)
+
+    def _fall(self, log: _Found, place: int, local: LocalTimes) -> Fall | None:
+        with suppress(OSError), viewed(open_log(log.file.path), log.view) as seen:
+            return fall_at(seen, place, self._settings.unwrap, local)
+        return None
+
+    def _take_steps(self, streams: Sequence[Stream], logs: Sequence[_Found]) -> None:
+        """Gives new logs the steps of their broker's clock, and tells of them."""
+        before, falls = known(self._streams), dict[Stream, list[Fall]]()
+        own = [(stream, log) for stream, log in zip(streams, logs, strict=True) if may_step(stream)]
+        for stream, log in own:
+            local = LocalTimes(self._settings.zone_of(stream))
+            shown = [fall for place in log.falls if (fall := self._fall(log, place, local)) is not None and fall.proven]
+            if shown and (stream.cluster, stream.broker) not in before:
+                falls[stream] = shown
+        steps = steps_of(falls)
+        for stream, _ in own:
+            stream.mark.steps = steps.get((stream.cluster, stream.broker), ())
+        self.notes += [told(broker, step) for (_, broker), every in sorted(steps.items()) for step in every]
+
     def _sections(self, one: _Found, starts: tuple[Section, ...]) -> Iterator[_Found]:
         """The logs in a view of a file, one after the other."""
         if len(starts) < 2 or one.view.width:
@@ -188,7 +233,8 @@ class Surveyor:
             return
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
-            yield replace(one, section=start, end=end, signs=_signs(one, start, end, self._settings.survey_bytes))
+            falls = tuple(place for place in one.falls if start.offset < place and (end is None or place < end))
+            yield replace(one, section=start, end=end, falls=falls, signs=_signs(one, start, end, self._settings.survey_bytes))
 
     def _find_zones(self, cluster: str, streams: Sequence[Stream], logs: Sequence[_Found], records: Sequence[Dated]) -> None:
         """Gives new logs the zones that their lines show, and clients without a word of it that of the clients before."""

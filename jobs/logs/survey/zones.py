@@ -109,6 +109,11 @@ class Moments:
         if at is not None and written is not None and not is_exact:
             self.ahead[_quarters(at - written)] += 1
 
+    def set_back(self, by_ms: int) -> None:
+        """Learns that the log's clock was set back: the lines behind that are of so much later a time."""
+        for times in self.local.values():
+            times += [at + by_ms for at in times]
+
     @property
     def has_lines(self) -> bool:
         """Whether some line has a time."""
