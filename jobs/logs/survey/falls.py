@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes, first_bytes
+from jobs.logs.bytes import LogBytes
+from jobs.logs.formats.compression import first_bytes
 from jobs.logs.jumps import LEAST_STEP_MS
 from jobs.logs.times import NEVER, LocalTimes
 
