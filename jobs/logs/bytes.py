@@ -231,7 +231,7 @@ class StreamBytes(LogBytes):
     def head(self) -> bytes:
         """The first bytes, in a second pass."""
         stream = self._again()
-        return first_bytes(stream, HEAD_BYTES) or (self._begin if stream.damage else b"")
+        return first_bytes(stream, HEAD_BYTES) or (stream.damage and (self._begin or stream.damage.encode())) or b""
 
     def read(self, size: int) -> bytes:
         """The next bytes."""

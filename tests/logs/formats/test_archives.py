@@ -179,8 +179,7 @@ def test_an_archive_that_was_cut_gives_what_is_there(tmp_path, name):
         return
     assert name in logs or f"{name}/b2/server.log" in logs
     assert {damage(tmp_path / origin) for origin in logs if origin in (name, f"{name}/b2/server.log")}
-    if "zip" not in name:  # whose list of files comes at its end
-        assert read(path / "b1/server.log")[1] == 3_000
+    assert read(path / "b1/server.log")[1] == 3_000
     assert len(rows(read(path)[0])) == 0  # an archive has no lines of its own
 
 
@@ -196,7 +195,8 @@ def test_a_broken_tar_says_so(tmp_path):
     second = data.index(b"b2/server.log")
     data[second : second + 400] = b"x" * 400
     (tmp_path / "x.tar").write_bytes(bytes(data))
-    assert [origin for *_, origin in found(tmp_path)] == ["x.tar", "x.tar/b1/server.log"]
+    assert [origin for *_, origin in found(tmp_path)] == ["x.tar", "x.tar/b1/server.log", "x.tar/b3/server.log"]
+    assert read(tmp_path / "x.tar/b3/server.log")[1] == 3_000
     assert "no header where one has to be" in damage(tmp_path / "x.tar")
 
 
@@ -206,6 +206,68 @@ def test_a_broken_member_of_a_zip_says_so(tmp_path):
     (tmp_path / "x.zip").write_bytes(bytes(data))
     assert "Bad CRC" in damage(tmp_path / "x.zip/b1/server.log")
     assert read(tmp_path / "x.zip/b2/server.log")[1] == 3_000
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_a_wrong_checksum_in_a_zip_costs_no_line(tmp_path, method):
+    data = bytearray(zipped({"b1/server.log": SERVER}, method))
+    data[14] ^= 1
+    data[data.index(b"PK\x01\x02") + 16] ^= 1
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert read(tmp_path / "x.zip/b1/server.log")[1] == 3_000
+    assert "Bad CRC" in damage(tmp_path / "x.zip/b1/server.log")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("lost", [1, 60, 400])
+def test_a_zip_without_its_list_gives_its_members(tmp_path, streamed, method, lost):
+    """A copy that was cut, of an archive whose sizes stand before the members, or behind them as Java's streams write them."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self):
+            return not streamed
+
+    buffer = Pipe()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name in ("b1/server.log", "b2/server.log"):
+            archive.writestr(name, SERVER)
+    (tmp_path / "x.zip").write_bytes(buffer.getvalue()[:-lost])
+    assert [origin for *_, origin in found(tmp_path)] == ["x.zip", "x.zip/b1/server.log", "x.zip/b2/server.log"]
+    assert damage(tmp_path / "x.zip").startswith("damaged zip, or one that was cut: ")
+    for broker in ("b1", "b2"):
+        assert read(tmp_path / f"x.zip/{broker}/server.log")[1] >= 2_900
+
+
+@pytest.mark.parametrize(
+    ("sign", "at", "left"),
+    [(b"PK\x05\x06", 8, bytes(12)), (b"PK\x01\x02", 20, bytes(4)), (b"PK\x01\x02", 42, b"\5\0"), (b"PK\x01\x02", 46, b"c")],
+    ids=["no members", "another size", "another place", "another name"],
+)
+def test_a_zip_whose_list_does_not_fit_is_read_by_its_headers(tmp_path, sign, at, left):
+    data = bytearray(zipped({"b1/server.log": SERVER}))
+    start = data.rindex(sign) + at
+    data[start : start + len(left)] = left
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert read(tmp_path / "x.zip/b1/server.log")[1] == 3_000
+    assert damage(tmp_path / "x.zip") == "damaged zip: its list of members does not fit them"
+
+
+def test_a_member_of_which_nothing_is_there_is_told(tmp_path):
+    data = bytearray(zipped({"b1/server.log": SERVER}))
+    data[43:60] = b"\xff" * 17
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert run(tmp_path, tmp_path / "out")[0].faults() == {"DAMAGED_FILE": 1}
+
+
+def test_a_tar_whose_header_was_emptied_is_read_behind_it(tmp_path):
+    data = bytearray(tar({f"b{n}/server.log": SERVER for n in (1, 2, 3)}))
+    second = data.index(b"b2/server.log")
+    data[second : second + 512] = bytes(512)
+    (tmp_path / "x.tar").write_bytes(bytes(data))
+    assert [origin for *_, origin in found(tmp_path)] == ["x.tar", "x.tar/b1/server.log", "x.tar/b3/server.log"]
+    (tmp_path / "x.tar").write_bytes(tar({"b1/server.log": SERVER}) + tar({"b2/server.log": SERVER}))
+    assert [origin for *_, origin in found(tmp_path)] == ["x.tar/b1/server.log", "x.tar/b2/server.log"]  # two, one after the other
 
 
 def test_an_encrypted_zip_says_so(tmp_path):
