@@ -279,6 +279,13 @@ def test_why_an_excerpt_has_no_answer_and_what_to_copy(capsys, monkeypatch, line
     assert all(any(step in text for text in said[1:]) for step in steps)
 
 
+def test_why_a_log_that_is_packed_has_no_answer(capsys, tmp_path):
+    (tmp_path / "app.log.gz").write_bytes(gzip.compress(f"{UNKNOWN}\n".encode()))
+    code, _, said = explained(capsys, tmp_path / "app.log.gz")
+    assert code == exit_codes.NOTHING_UNDERSTOOD
+    assert "its lines are about a group, and none is in words" in said[0]
+
+
 def test_lines_without_their_times(capsys, monkeypatch):
     line = "INFO:kafka.coordinator:Successfully joined group orders with generation 3"
     piped(monkeypatch, f"{line}\n" * 3)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.cli.output.terminal import NO_LINE
+from jobs.logs.bytes import open_log
 from jobs.logs.envelopes.instants import last_time, stamp_of
 
 _LOOKED_AT: Final = 1 << 18  # bytes
@@ -59,8 +60,8 @@ def reasons(source: Path) -> Iterator[str]:
     if not source.is_file():
         yield from (NO_LINE, WHAT_IS_READ)
         return
-    with source.open("rb") as file:
-        lines = file.read(_LOOKED_AT).split(b"\n")[:_LINES]
+    with open_log(source) as log:
+        lines = log.first(_LOOKED_AT).split(b"\n")[:_LINES]
     dated, clocks, others, spoken = [], 0, 0, b""
     for line in lines:
         found = last_time(line[:_HEAD])
