@@ -160,7 +160,7 @@ class ZipArchive(Archive):
             self._take(info)
 
     def _take(self, info: zipfile.ZipInfo) -> None:
-        if info.is_dir():
+        if info.filename.endswith("/"):
             return
         if stat.S_ISLNK(info.external_attr >> 16):
             self.others["links"] += 1
