@@ -19,6 +19,7 @@ from jobs.logs.formats import archives, shelf
 from jobs.logs.formats.archives import MOST_NESTED
 from jobs.logs.lines import numbered_lines
 from jobs.logs.mark import KeptLines
+from jobs.logs.spool import Spool
 from tests.logs.formats.packing import ARCHIVERS, PACKERS, tar, zipped
 from tests.logs.log_makers import coordinator, request
 from tests.logs.reading import read, reader, rows
@@ -253,6 +254,13 @@ def test_a_zip_whose_list_does_not_fit_is_read_by_its_headers(tmp_path, sign, at
     assert damage(tmp_path / "x.zip") == "damaged zip: its list of members does not fit them"
 
 
+def test_a_member_without_a_name_is_told(tmp_path):
+    data = bytearray(zipped({"b1/server.log": SERVER}))[:-30]
+    data[26:28] = bytes(2)
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert kinds(tmp_path) == {"files without a name in archives": 1}
+
+
 def test_a_member_of_which_nothing_is_there_is_told(tmp_path):
     data = bytearray(zipped({"b1/server.log": SERVER}))
     data[43:60] = b"\xff" * 17
@@ -363,5 +371,6 @@ def test_a_disk_that_takes_a_part_at_a_time_gets_all(tmp_path, monkeypatch):
 def test_no_room_to_unpack(tmp_path, monkeypatch):
     (tmp_path / "x.tar.gz").write_bytes(tar({"b0/server.log": SERVER}, "w:gz"))
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: PTH123, SIM115
-    assert found(tmp_path) == []
-    assert kinds(tmp_path) == {"files that cannot be read (No space left on device)": 1}
+    spool = Spool(tmp_path, tmp_path / "spool")
+    assert list(spool.slices()) == []
+    assert spool.troubles.summary() == [f"1 file not read: No space left on device: {tmp_path / 'x.tar.gz'}"]
