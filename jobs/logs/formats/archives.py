@@ -196,8 +196,9 @@ class ZipArchive(Archive):
             start = self._start(info)
             end = start + info.compress_size
             if info.flag_bits & _SIZES_FOLLOW or self._source.all_at(end, 2) != _HEADER[:2]:
-                end = following if (following := self._search(start)) >= 0 else self._source.size()
-            info.compress_size, info.file_size, at = end - start, info.file_size or end - start, max(at, end - 1)
+                end = following if (following := self._search(at + 1)) >= 0 else self._source.size()
+            info.compress_size, at = max(0, end - start), max(at, end - 1)
+            info.file_size = info.file_size or info.compress_size
             yield info
 
     def _search(self, at: int) -> int:

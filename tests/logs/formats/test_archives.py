@@ -254,6 +254,14 @@ def test_a_zip_whose_list_does_not_fit_is_read_by_its_headers(tmp_path, sign, at
     assert damage(tmp_path / "x.zip") == "damaged zip: its list of members does not fit them"
 
 
+def test_a_wrong_header_in_a_zip_costs_no_other_member(tmp_path):
+    data = bytearray(zipped({"b1/server.log": SERVER, "b2/server.log": SERVER}))
+    data[28:30] = b"\xff\xff"  # the length of what stands before the first one's bytes
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert damage(tmp_path / "x.zip/b1/server.log") == "the archive ends in the middle"
+    assert read(tmp_path / "x.zip/b2/server.log")[1] == 3_000
+
+
 def test_a_member_without_a_name_is_told(tmp_path):
     data = bytearray(zipped({"b1/server.log": SERVER}))[:-30]
     data[26:28] = bytes(2)
