@@ -297,6 +297,16 @@ def test_lines_without_their_times(capsys, monkeypatch):
     assert "each with its date and time" in said[-1]
 
 
+def test_lines_whose_dates_have_no_year(capsys, monkeypatch):
+    line = "MAXPOLL [thrd:main]: Application maximum poll interval (300000ms) exceeded by 399ms (adjust it): leaving group"
+    piped(monkeypatch, f"  Mar 01 00:47:06.807  WARN librdkafka: librdkafka: {line}\n")
+    _, _, said = explained(capsys, "-")
+    assert said[0].startswith(
+        "1 of 1 lines that may be about groups (100%) have a date without its year, so that nothing is explained of them"
+    )
+    assert "sed -E 's/[A-Z][a-z]{2} +[0-9]+ ([0-9:]{8})/2026-01-31 \\1/' FILE" in said[1]
+
+
 def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

@@ -17,6 +17,7 @@ _HEAD: Final = 400  # bytes of a line in which its time is looked for
 _CLOCK: Final = re.compile(rb"(?<![\d:])[0-2]\d:[0-5]\d:[0-5]\d(?![\d:])")
 _OTHER_DATE: Final = re.compile(rb"(?<![\d/.-])\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)[ T,]+[0-2]?\d:[0-5]\d:[0-5]\d")
 """Day and month cannot be told apart, nor the year."""
+_YEARLESS: Final = re.compile(r"(?<![\w/-])(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d\d:\d\d:\d\d(?![\d:])")
 _OF_KAFKA: Final = re.compile(rb"\[thrd:|group|coordinator|join|rebalanc|kafka", re.IGNORECASE)
 _KNOWN: Final = (
     "a broker's group coordinator (`grep -i group server.log`), or of consumers: Java's client (also Connect, Streams, Spring, Logstash),"
@@ -27,6 +28,10 @@ _NO_TIME: Final = (
     "a line needs a date and a time. Copy it with that of its container (`kubectl logs --timestamps`, `docker logs --timestamps`, `docker"
     " compose logs --timestamps`) or of the journal (`journalctl -o short-iso`), or let the log's own pattern have both; if both are there"
     " in another form, name the pattern of the log: --log-format '%d{…} %p %m (%c)%n'"
+)
+_NO_YEAR: Final = (
+    "a line needs the year of its date. Where you know it, write the day in full:"
+    " `sed -E 's/[A-Z][a-z]{2} +[0-9]+ ([0-9:]{8})/2026-01-31 \\1/' FILE | rebalance explain -`"
 )
 _TIME: Final = (
     "the time of such a line is damaged, or far from those of the lines around it. A clock of another time zone is: explain its lines in a"
@@ -50,8 +55,15 @@ _STEPS: Final = {
 }
 
 
-def next_step(reason: str) -> str:
-    """A sentence about lines that were refused for this reason, a code with or without a detail."""
+def has_no_year(line: str) -> bool:
+    """Whether a line without a time that counts has one, whose date has no year."""
+    return _YEARLESS.search(line, 0, _HEAD) is not None
+
+
+def next_step(reason: str, line: str = "") -> str:
+    """A sentence about lines that were refused for this reason, a code with or without a detail. `line`: one of them."""
+    if _STEPS.get(reason) is _NO_TIME and has_no_year(line):
+        return _NO_YEAR
     return _STEPS.get(reason.partition(":")[0], "such a line is damaged")
 
 
