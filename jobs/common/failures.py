@@ -45,10 +45,13 @@ def unreadable_file(error: BaseException) -> str:
     reason = next(iter(str(error).splitlines()), "")
     if (found := _DATA_FILE.search(reason)) is None:
         return ""
-    remedy = "read the logs into a new lakehouse" if GROUP_EVENTS in found[1] else "`rebalance replay` makes its table anew"
-    return (
-        f"{found[1]} is damaged, or gone ({printable(reason.partition(found[0])[0].strip(), 200)}): put it back from a copy; else {remedy}"
-    )
+    return damaged_text(found[1], reason.partition(found[0])[0])
+
+
+def damaged_text(path: str, reason: str) -> str:
+    """What to do about a part of a table that is damaged or gone."""
+    remedy = "read the logs into a new lakehouse" if GROUP_EVENTS in path else "`rebalance replay` makes its table anew"
+    return f"{path} is damaged, or gone ({printable(reason.strip(), 200)}): put it back from a copy; else {remedy}"
 
 
 def raise_failed(error: BaseException | None, stage: str, log: Path) -> None:

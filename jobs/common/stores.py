@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 from jobs.common import store_clients
 from jobs.common.errors import StoreError, UserError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")  # Path turns the two slashes of a URL into one
-_ENDPOINT: Final = re.compile("https?://[^/]")
 _REASON_CHARS: Final = 300
 _OF_MACHINES: Final = "169.254.169.254"
 """Where a machine of EC2 gets its credentials: clients ask there last."""
@@ -221,9 +221,17 @@ def place_of(text: str) -> Place:
     if not bucket or not key.strip("/"):
         raise UserError(f"{text}: give a bucket and a prefix in it, s3://BUCKET/PREFIX")
     store_clients.use_profile()
-    if (endpoint := os.environ.get(store_clients.ENDPOINT)) and _ENDPOINT.match(endpoint) is None:
+    if (endpoint := os.environ.get(store_clients.ENDPOINT)) and not _is_url(endpoint):
         raise UserError(f"{store_clients.ENDPOINT}: give a URL, such as http://127.0.0.1:9000")
     return StorePath(bucket, key)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or too high
+        return False
 
 
 def is_store(place: Place) -> bool:

@@ -9,9 +9,15 @@ from threading import Lock, RLock
 from typing import Final
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from jobs.common.errors import LakehouseError
+from jobs.common.failures import damaged_text
 from jobs.common.stores import Place, StorePath, asked, delta_options
+
+
+class DamagedTableError(LakehouseError, DeltaError):
+    """The log of a table is there, and cannot be read."""
 
 
 def is_table(path: Place) -> bool:
@@ -21,8 +27,13 @@ def is_table(path: Place) -> bool:
 
 
 def opened(path: Place, version: int | None = None) -> DeltaTable:
-    """A table, by default as it is now. TableNotFoundError: there is none."""
-    return asked(path, lambda: DeltaTable(str(path), version=version, storage_options=delta_options(path)))
+    """A table, by default as it is now. TableNotFoundError: there is none. DamagedTableError: its log cannot be read."""
+    try:
+        return asked(path, lambda: DeltaTable(str(path), version=version, storage_options=delta_options(path)))
+    except DeltaError as error:
+        if type(error) is not DeltaError or not is_table(path):
+            raise
+        raise DamagedTableError(damaged_text(str(path / "_delta_log"), str(error).partition("\n")[0])) from error
 
 
 class _Kept:

@@ -1,7 +1,7 @@
 """Reads the bytes of a log as text in UTF-8, wherever they lie and however they are compressed.
 
-The first bytes of a file tell its format, not its name: gzip, bzip2, xz, zstd, LZ4, UTF-16 (jobs/logs/formats). A path may lead into an
-archive: `logs.tar.gz/broker-1/server.log.gz`. A damaged file never raises: it ends early, and `damage` says why.
+The first bytes of a file tell its format, not its name: gzip, bzip2, xz, lzma, zstd, LZ4, UTF-16 (jobs/logs/formats). A path may lead
+into an archive: `logs.tar.gz/broker-1/server.log.gz`. A damaged file never raises: it ends early, and `damage` says why.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _opened(
             return LogBytes(signature, close, begin=begin, damage=f"{name} is not supported: unpack the file first")
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
         return PlainBytes(source, signature, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
-    return StreamBytes(lambda: Utf8Stream(decompressed(begin, again) or again()), begin, signature, close)
+    return StreamBytes(lambda: Utf8Stream(lambda: decompressed(begin, again) or again()), begin, signature, close)
 
 
 class PlainBytes(LogBytes):
@@ -224,7 +224,7 @@ class StreamBytes(LogBytes):
     def head(self) -> bytes:
         """The first bytes, in a second pass."""
         stream = self._again()
-        return first_bytes(stream, HEAD_BYTES) or (self._begin if stream.damage else b"")
+        return first_bytes(stream, HEAD_BYTES) or (stream.damage and (self._begin or stream.damage.encode())) or b""
 
     def read(self, size: int) -> bytes:
         """The next bytes."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from jobs.common.errors import QueryFailedError, UserError
+import duckdb
+
+from jobs.common.errors import LakehouseError, QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
@@ -147,9 +149,10 @@ def _result(started: float, made: Place, old: Place, before: Place | None = None
     counted = {name: int(lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]) for name in lake.tables}  # noqa: S608 - our own names
     oldest = lake.rows(f"SELECT min(occurred_at) oldest FROM {GROUP_EVENTS}")[0]["oldest"]  # noqa: S608
     lost = 0
-    earlier = TableReader(old, (GROUP_EVENTS, REBALANCES))
-    if oldest is not None and REBALANCES in earlier.tables:
-        lost = int(earlier.rows(f"SELECT count(*) n FROM {REBALANCES} WHERE ended_at < ?", oldest)[0]["n"])  # noqa: S608
+    with suppress(duckdb.Error, LakehouseError):  # it may be what is damaged, and why there is a replay
+        earlier = TableReader(old, (GROUP_EVENTS, REBALANCES))
+        if oldest is not None and REBALANCES in earlier.tables:
+            lost = int(earlier.rows(f"SELECT count(*) n FROM {REBALANCES} WHERE ended_at < ?", oldest)[0]["n"])  # noqa: S608
     return ReplayResult(
         events=counted[GROUP_EVENTS],
         rebalances=counted.get(REBALANCES, 0),

@@ -279,6 +279,13 @@ def test_why_an_excerpt_has_no_answer_and_what_to_copy(capsys, monkeypatch, line
     assert all(any(step in text for text in said[1:]) for step in steps)
 
 
+def test_why_a_log_that_is_packed_has_no_answer(capsys, tmp_path):
+    (tmp_path / "app.log.gz").write_bytes(gzip.compress(f"{UNKNOWN}\n".encode()))
+    code, _, said = explained(capsys, tmp_path / "app.log.gz")
+    assert code == exit_codes.NOTHING_UNDERSTOOD
+    assert "its lines are about a group, and none is in words" in said[0]
+
+
 def test_lines_without_their_times(capsys, monkeypatch):
     line = "INFO:kafka.coordinator:Successfully joined group orders with generation 3"
     piped(monkeypatch, f"{line}\n" * 3)
@@ -288,6 +295,16 @@ def test_lines_without_their_times(capsys, monkeypatch):
     assert said[0] == f"{lead} standard input:1, NO_TIMESTAMP: {line}"
     assert said[1] == f"and standard input:2, NO_TIMESTAMP: {line}"
     assert "each with its date and time" in said[-1]
+
+
+def test_lines_whose_dates_have_no_year(capsys, monkeypatch):
+    line = "MAXPOLL [thrd:main]: Application maximum poll interval (300000ms) exceeded by 399ms (adjust it): leaving group"
+    piped(monkeypatch, f"  Mar 01 00:47:06.807  WARN librdkafka: librdkafka: {line}\n")
+    _, _, said = explained(capsys, "-")
+    assert said[0].startswith(
+        "1 of 1 lines that may be about groups (100%) have a date without its year, so that nothing is explained of them"
+    )
+    assert "sed -E 's/[A-Z][a-z]{2} +[0-9]+ ([0-9:]{8})/2026-01-31 \\1/' FILE" in said[1]
 
 
 def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):

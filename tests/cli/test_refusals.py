@@ -236,8 +236,9 @@ def test_a_device_is_no_log(capsys, tmp_path, command):
     assert (code, said.removeprefix("cannot read ")) == (UNUSABLE, "/dev/zero: it is a device, not a file")
 
 
-def test_an_endpoint_that_is_no_url(capsys, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "http://", "http://127.0.0.1:99999", "http://127.0.0.1:port"])
+def test_an_endpoint_that_is_no_url(capsys, monkeypatch, endpoint):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     code, said = ended(capsys, "report", "--lakehouse", "s3://lake/x")
     assert (code, said) == (UNUSABLE, ["AWS_ENDPOINT_URL: give a URL, such as http://127.0.0.1:9000"])
 
@@ -250,6 +251,17 @@ def test_a_data_file_that_is_damaged(capsys, tmp_path, table, remedy):
         path.write_bytes(path.read_bytes()[:100])
     code, (said,) = ended(capsys, "ask", "rebalances" if table == "rebalances" else "groups", "--lakehouse", lake)
     assert (code, f"/{table}/" in said, ".parquet is damaged, or gone (" in said, remedy in said) == (UNUSABLE, True, True, True)
+
+
+@pytest.mark.parametrize("left", [b"{", None])
+def test_a_log_of_a_table_that_is_damaged(capsys, tmp_path, left):
+    lake = empty_lakehouse(tmp_path / "lake")
+    write_rows(lake, line(), rebalance())
+    log = lake / "rebalances" / "_delta_log"
+    first = log / f"{0:020d}.json"
+    first.unlink() if left is None else first.write_bytes(left)
+    code, (said,) = ended(capsys, "ask", "rebalances", "--lakehouse", lake)
+    assert (code, said.startswith(f"{log} is damaged, or gone ("), "`rebalance replay`" in said) == (UNUSABLE, True, True)
 
 
 def test_an_error_that_nobody_expected_is_a_line_and_shows_where_it_arose_on_request(capsys, monkeypatch, tmp_path):

@@ -236,6 +236,15 @@ def test_a_replayed_lakehouse_has_the_account_of_all_lines(lake, tmp_path, monke
     assert not (new / "pipeline_health").exists()
 
 
+def test_a_replay_is_the_remedy_for_tables_that_are_damaged(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr(replaying, "started_spark", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(replaying, "_track", lambda *_: None)
+    write(lake, rebalance())
+    for damaged in (*(lake / "rebalances").glob("*.parquet"), lake / "rebalances" / "_delta_log" / f"{0:020d}.json"):
+        damaged.write_bytes(damaged.read_bytes()[:50])
+        assert replay(lake, tmp_path / "new", settings=Settings(), spark=object()).without_events == 0
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_swap(tmp_path, monkeypatch, at_once):
     old, new = two_lakehouses(tmp_path)

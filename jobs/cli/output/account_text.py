@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.events import CLIENTS
 from jobs.answers.coverage import coverage, missing
-from jobs.cli.output.not_understood import next_step
+from jobs.cli.output.not_understood import has_no_year, next_step
 from jobs.cli.output.terminal import NO_GROUPS, say, warn
 from jobs.common.places import own_query
 from jobs.common.stores import Place
@@ -60,12 +60,15 @@ def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -
     if refused <= about * _MANY_REFUSED:
         return
     line, *others = _refused(lakehouse, 1 if kept else _REFUSED_SHOWN)
-    lead = "have no date, or no time, so that nothing is explained of them" if line["code"] in _WITHOUT_TIME else "were not understood"
+    lead = "were not understood"
+    if line["code"] in _WITHOUT_TIME:
+        lacks = "a date without its year" if has_no_year(line["raw"] or "") else "no date, or no time"
+        lead = f"have {lacks}, so that nothing is explained of them"
     warn(f"{refused:,} of {about:,} lines that may be about groups ({refused / about:.0%}) {lead}, such as {_shown(line)}")
     for other in others:
         warn(f"and {_shown(other)}")
-    for code in dict.fromkeys(row["code"] for row in (line, *others)):
-        warn(f"{code}: {next_step(code)}")
+    for code, raw in {row["code"]: row["raw"] or "" for row in (*others, line)}.items():
+        warn(f"{code}: {next_step(code, raw)}")
     if kept:
         warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from jobs.cli.output.terminal import NO_LINE
+from jobs.logs.bytes import open_log
 from jobs.logs.envelopes.instants import last_time, stamp_of
+from jobs.logs.formats.compression import first_bytes
 
 _LOOKED_AT: Final = 1 << 18  # bytes
 _LINES: Final = 2_000
@@ -16,6 +18,7 @@ _HEAD: Final = 400  # bytes of a line in which its time is looked for
 _CLOCK: Final = re.compile(rb"(?<![\d:])[0-2]\d:[0-5]\d:[0-5]\d(?![\d:])")
 _OTHER_DATE: Final = re.compile(rb"(?<![\d/.-])\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)[ T,]+[0-2]?\d:[0-5]\d:[0-5]\d")
 """Day and month cannot be told apart, nor the year."""
+_YEARLESS: Final = re.compile(r"(?<![\w/-])(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d\d:\d\d:\d\d(?![\d:])")
 _OF_KAFKA: Final = re.compile(rb"\[thrd:|group|coordinator|join|rebalanc|kafka", re.IGNORECASE)
 _KNOWN: Final = (
     "a broker's group coordinator (`grep -i group server.log`), or of consumers: Java's client (also Connect, Streams, Spring, Logstash),"
@@ -26,6 +29,10 @@ _NO_TIME: Final = (
     "a line needs a date and a time. Copy it with that of its container (`kubectl logs --timestamps`, `docker logs --timestamps`, `docker"
     " compose logs --timestamps`) or of the journal (`journalctl -o short-iso`), or let the log's own pattern have both; if both are there"
     " in another form, name the pattern of the log: --log-format '%d{…} %p %m (%c)%n'"
+)
+_NO_YEAR: Final = (
+    "a line needs the year of its date. Where you know it, write the day in full:"
+    " `sed -E 's/[A-Z][a-z]{2} +[0-9]+ ([0-9:]{8})/2026-01-31 \\1/' FILE | rebalance explain -`"
 )
 _TIME: Final = (
     "the time of such a line is damaged, or far from those of the lines around it. A clock of another time zone is: explain its lines in a"
@@ -49,8 +56,15 @@ _STEPS: Final = {
 }
 
 
-def next_step(reason: str) -> str:
-    """A sentence about lines that were refused for this reason, a code with or without a detail."""
+def has_no_year(line: str) -> bool:
+    """Whether a line without a time that counts has one, whose date has no year."""
+    return _YEARLESS.search(line, 0, _HEAD) is not None
+
+
+def next_step(reason: str, line: str = "") -> str:
+    """A sentence about lines that were refused for this reason, a code with or without a detail. `line`: one of them."""
+    if _STEPS.get(reason) is _NO_TIME and has_no_year(line):
+        return _NO_YEAR
     return _STEPS.get(reason.partition(":")[0], "such a line is damaged")
 
 
@@ -59,8 +73,8 @@ def reasons(source: Path) -> Iterator[str]:
     if not source.is_file():
         yield from (NO_LINE, WHAT_IS_READ)
         return
-    with source.open("rb") as file:
-        lines = file.read(_LOOKED_AT).split(b"\n")[:_LINES]
+    with open_log(source) as log:
+        lines = first_bytes(log, _LOOKED_AT).split(b"\n")[:_LINES]
     dated, clocks, others, spoken = [], 0, 0, b""
     for line in lines:
         found = last_time(line[:_HEAD])

@@ -124,7 +124,7 @@ class _Looker:
                     if not parts:
                         raise
                     if not isinstance(error, FileNotFoundError):  # gone since it was listed
-                        tree.take_unreadable(parts, f"files that cannot be read ({error.strerror or error})")
+                        tree.logs.append(Found(parts, len(parts)))  # it may be a log: who reads it finds out why it cannot, and says so
                     continue
                 self._seen[parts] = seen
                 tree.add(seen[1])

@@ -10,21 +10,27 @@ from __future__ import annotations
 import lzma
 import re
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, ZipMemberStream, decompressed, first_bytes
 from jobs.logs.formats.sources import Source, SourceFile, Stretch
 from jobs.logs.formats.unpacked import UnpackedSource
 
 MOST_NESTED: Final = 3  # archives in each other that are opened: there are zips that contain themselves
 
-_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_HEADER: Final = b"PK\x03\x04"  # of a member of a zip
+_ZIP: Final = (_HEADER, b"PK\x05\x06")
+_LOCAL: Final = struct.Struct("<4s5H3I2H")
+_IN_EXTRA: Final = 0xFFFFFFFF  # a size that stands elsewhere in the header
+_UTF8: Final = 0x800  # a flag: of the name
+_SIZES_FOLLOW: Final = 8  # a flag: whoever wrote the member did not know its sizes when its header was written
 _CHECKSUM: Final = re.compile(rb"[ 0-7\0]{8}", re.DOTALL)
 _MOST_OPEN: Final = 24  # archives in an archive: each holds a file
 _MOST_MEMBERS: Final = 200_000
@@ -90,22 +96,39 @@ class TarArchive(Archive):
         self._source = source
         self._starts: dict[str, int] = {}
         self._cut = source.damage or "the archive ends in the middle"
-        tar = None
+        at: int | None = 0
+        while at is not None and len(self.members) < _MOST_MEMBERS:
+            at = self._next_header(self._read_from(at))
+        self.damage = self.damage or source.damage
+
+    def _read_from(self, start: int) -> int:
+        """Takes the members from a header on. Returns the place where the next header should be and is not."""
+        tar, whole = None, self._source
+        source = Stretch(whole, start, whole.size() - start, "") if start else whole
         try:
             tar = tarfile.open(fileobj=SourceFile(source, _MOST_HEADER), mode="r:")  # noqa: SIM115 - it has nothing to close
-            while (member := tar.next()) is not None and not self.damage:
+            while (member := tar.next()) is not None and len(self.members) < _MOST_MEMBERS:
                 tar.members.clear()  # type: ignore[attr-defined] # it would hold them all
-                self._take(member)
+                self._take(member, start)
         except _BROKEN as error:
-            self.damage = source.damage or f"damaged tar: {error}"
-        if tar is not None and not self.damage:
-            end = source.read_at(tar.offset, tarfile.BLOCKSIZE)
-            self.damage = source.damage or ("damaged tar: no header where one has to be" if end.strip(b"\0") else "")
+            self.damage = self.damage or whole.damage or f"damaged tar: {error}"
+            return start + tarfile.BLOCKSIZE + (0 if tar is None else tar.offset)
+        return start + tar.offset
 
-    def _take(self, member: tarfile.TarInfo) -> None:
+    def _next_header(self, at: int) -> int | None:
+        """The first header from a place on, behind padding. What else lies there is a damage. None: there is none."""
+        while block := self._source.all_at(at, tarfile.BLOCKSIZE):
+            if _is_tar(block):
+                return at
+            if not self.damage and block.strip(b"\0"):
+                self.damage = self._source.damage or "damaged tar: no header where one has to be"
+            at += tarfile.BLOCKSIZE
+        return None
+
+    def _take(self, member: tarfile.TarInfo, start: int) -> None:
         if member.isreg() and not member.issparse():
             name = self._add(member.name, member.size)
-            self._starts[name] = member.offset_data
+            self._starts[name] = start + member.offset_data
             if len(self.members) >= _MOST_MEMBERS:
                 self.damage = f"more than {_MOST_MEMBERS:,} files: the others are not read"
         elif not member.isdir():
@@ -121,21 +144,23 @@ class TarArchive(Archive):
 
 
 class ZipArchive(Archive):
-    """A zip."""
+    """A zip. Where the list of members at its end is lost, or does not lead to them, the header before each tells that it is there."""
 
     def __init__(self, source: Source, depth: int) -> None:
         super().__init__(depth)
+        self._source = source
         self._infos: dict[str, zipfile.ZipInfo] = {}
         try:
-            self._zip = zipfile.ZipFile(SourceFile(source, _MOST_HEADER))
+            infos = zipfile.ZipFile(SourceFile(source, _MOST_HEADER)).infolist()
+            if not all(map(self._leads_to, infos)) or (not infos and source.all_at(0, len(_HEADER)) == _HEADER):
+                self.damage = "damaged zip: its list of members does not fit them"
         except _BROKEN as error:
             self.damage = source.damage or f"damaged zip, or one that was cut: {error}"
-            return
-        for info in self._zip.infolist():
+        for info in self._found() if self.damage else infos:
             self._take(info)
 
     def _take(self, info: zipfile.ZipInfo) -> None:
-        if info.is_dir():
+        if info.filename.endswith("/"):
             return
         if stat.S_ISLNK(info.external_attr >> 16):
             self.others["links"] += 1
@@ -148,38 +173,56 @@ class ZipArchive(Archive):
         elif info.compress_type not in _ZIP_METHODS:
             self.locked[name] = f"compressed by zip's method {info.compress_type}, which is not supported"
 
+    def _leads_to(self, info: zipfile.ZipInfo) -> bool:
+        """Whether the header of a member stands where the list says, and says the same."""
+        name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437")
+        header = self._source.all_at(info.header_offset, _LOCAL.size + len(name))
+        if not header.startswith(_HEADER) or header[_LOCAL.size :] != name:
+            return False
+        size = _LOCAL.unpack_from(header)[7]
+        return bool(info.flag_bits & _SIZES_FOLLOW) or size in (info.compress_size, _IN_EXTRA)
+
+    def _found(self) -> Iterator[zipfile.ZipInfo]:
+        """The members by their own headers, as far as these can be found. One whose size leads nowhere reaches to the next."""
+        at = -1
+        while (at := self._search(at + 1)) >= 0 and len(self.members) < _MOST_MEMBERS:
+            info = zipfile.ZipInfo()
+            header = self._source.all_at(at, _LOCAL.size)
+            if len(header) < _LOCAL.size:
+                return
+            _, _, info.flag_bits, info.compress_type, _, _, info.CRC, info.compress_size, info.file_size, size, _ = _LOCAL.unpack(header)
+            name = self._source.all_at(at + _LOCAL.size, size)
+            info.filename, info.header_offset = name.decode("utf-8", "replace"), at
+            start = self._start(info)
+            end = start + info.compress_size
+            if info.flag_bits & _SIZES_FOLLOW or self._source.all_at(end, 2) != _HEADER[:2]:
+                end = following if (following := self._search(at + 1)) >= 0 else self._source.size()
+            info.compress_size, at = max(0, end - start), max(at, end - 1)
+            info.file_size = info.file_size or info.compress_size
+            yield info
+
+    def _search(self, at: int) -> int:
+        """The place of the next header of a member; -1: there is none."""
+        while len(chunk := self._source.all_at(at, _STEP_BYTES)) >= len(_HEADER):
+            if (found := chunk.find(_HEADER)) >= 0:
+                return at + found
+            at += len(chunk) - len(_HEADER) + 1
+        return -1
+
+    def _start(self, info: zipfile.ZipInfo) -> int:
+        """Where the bytes of a member begin."""
+        *_, name, extra = _LOCAL.unpack(self._source.all_at(info.header_offset, _LOCAL.size).ljust(_LOCAL.size, b"\0"))
+        return info.header_offset + _LOCAL.size + int(name) + int(extra)
+
     def place(self, name: str) -> Source | None:
-        """None: the library knows."""
+        """None: they may be compressed."""
 
     def stream(self, name: str) -> ByteStream:
         """As it is unpacked."""
-        return _ZipStream(self._zip, self._infos[name])
-
-
-class _ZipStream:
-    """A member of a zip."""
-
-    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        self.damage = ""
-        self._position = 0
-        self._rest = b""
-        try:
-            self._file = cast("zipfile.ZipExtFile", archive.open(info))
-        except (*_BROKEN, RuntimeError) as error:
-            self.damage = f"damaged zip: {error}"
-
-    def position(self) -> int:
-        return self._position
-
-    def read(self, size: int) -> bytes:
-        if not self._rest and not self.damage:
-            try:
-                self._rest = self._file.read1(_STEP_BYTES)
-            except _BROKEN as error:
-                self.damage = f"damaged zip: {error}"
-        data, self._rest = self._rest[:size], self._rest[size:]
-        self._position += len(data)
-        return data
+        info = self._infos[name]
+        packed = Stretch(self._source, self._start(info), info.compress_size, "the archive ends in the middle")
+        crc = None if info.flag_bits & _SIZES_FOLLOW and not info.CRC else info.CRC
+        return ZipMemberStream(lambda: RawStream(packed), info.compress_type, info.file_size, crc)
 
 
 def is_archive(begin: bytes, again: Callable[[], ByteStream]) -> bool:

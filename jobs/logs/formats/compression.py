@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -75,11 +76,11 @@ class _Member(Protocol):
     def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
-class _GzipMember:
-    """zlib in the same form."""
+class _ZlibMember:
+    """zlib in the same form. `wbits`: of gzip, or of bare data."""
 
-    def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(wbits=31)
+    def __init__(self, wbits: int = 31) -> None:
+        self._zlib = zlib.decompressobj(wbits=wbits)
 
     @property
     def eof(self) -> bool:
@@ -162,7 +163,7 @@ class _Decompressed(ABC):
 
 
 class MemberStream(_Decompressed):
-    """Members of gzip, bzip2 or xz, one after the other."""
+    """Members of gzip, bzip2, xz or lzma, one after the other."""
 
     def __init__(self, again: Callable[[], ByteStream], name: str, begin: Callable[[], _Member]) -> None:
         self._begin = begin
@@ -201,6 +202,67 @@ class MemberStream(_Decompressed):
         return bool(self._input)
 
 
+class _StoredMember:
+    """Bytes that are not compressed, in the same form."""
+
+    unused_data = b""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._rest = b""
+
+    @property
+    def eof(self) -> bool:
+        return not self._left
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._rest
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        data = (self._rest + data)[: self._left]
+        data, self._rest = data[:max_length], data[max_length:]
+        self._left -= len(data)
+        return data
+
+
+class ZipMemberStream(_Decompressed):
+    """A member of a zip."""
+
+    def __init__(self, again: Callable[[], ByteStream], method: int, size: int, crc: int | None) -> None:
+        """`size`: bytes of what is only stored. `crc`: the CRC-32 of all, if it is known."""
+        self._begin: dict[int, Callable[[], _Member]] = {
+            zipfile.ZIP_STORED: lambda: _StoredMember(size),
+            zipfile.ZIP_DEFLATED: lambda: _ZlibMember(-zlib.MAX_WBITS),
+            zipfile.ZIP_BZIP2: bz2.BZ2Decompressor,
+        }
+        self._method = method
+        self._crc = crc
+        super().__init__(again, "zip")
+
+    def _open(self) -> None:
+        self._raw = self._again()
+        self._member = self._begin[self._method]()
+        self._sum = 0
+
+    def _step(self, size: int) -> bytes:
+        while not (self._member.eof or self.damage):
+            raw = self._raw.read(self._input_bytes) if self._member.needs_input else b""
+            data = self._member.decompress(raw, size)
+            if data:
+                self._sum = zlib.crc32(data, self._sum)
+                return data
+            if not raw and self._member.needs_input and not self._member.eof:
+                self.damage = self._end
+        if self._crc not in (None, self._sum) and not self.damage:
+            raise ValueError("Bad CRC-32")
+        return b""
+
+    def position(self) -> int:
+        """That of the member's own bytes: its size is theirs."""
+        return self._read
+
+
 class ArrowStream(_Decompressed):
     """Frames of zstd or LZ4, one after the other."""
 
@@ -234,9 +296,10 @@ class _RawFile(io.RawIOBase):
 
 
 _MEMBERS: Final[tuple[tuple[bytes, str, Callable[[], _Member]], ...]] = (
-    (b"\x1f\x8b", "gzip", _GzipMember),
+    (b"\x1f\x8b", "gzip", _ZlibMember),
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
     (b"\xfd7zXZ\x00", "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_BYTES)),
+    (b"\x5d\x00\x00", "lzma", lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=_MEMORY_BYTES)),
 )
 _FRAMES: Final = ((b"\x28\xb5\x2f\xfd", "zstd", "zstd"), (b"\x04\x22\x4d\x18", "lz4", "LZ4"))
 _BZIP2_BLOCK: Final = b"\x31\x41\x59\x26\x53\x59"

@@ -1,26 +1,29 @@
-"""Turns text in other encodings into UTF-8, as it is read. PowerShell's `>` writes UTF-16 with a byte order mark."""
+"""Turns text in other encodings into UTF-8, as it is read. PowerShell's `>` writes UTF-16, a part of which has no mark."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from jobs.logs.formats.compression import ByteStream, first_bytes
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, decompressed, first_bytes
 
 UTF8_MARK: Final = codecs.BOM_UTF8
 _UTF16: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_MARK_BYTES: Final = 3
+_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
+_SEEN_BYTES: Final = 64  # of a text without a mark
 _STEP_BYTES: Final = 256 << 10
 
 
 class Utf8Stream:
-    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD."""
+    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD. Unpacks what is packed twice."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, again: Callable[[], ByteStream]) -> None:
+        """`again`: the bytes from their start, each time."""
         self.damage = ""
-        self._stream = stream
-        self._made = _made(stream)
+        self._again = again
+        self._stream = again()
+        self._made = self._text()
         self._rest = b""
 
     def position(self) -> int:
@@ -35,22 +38,26 @@ class Utf8Stream:
             self.damage = self._stream.damage
         return data
 
+    def _text(self) -> Iterator[bytes]:
+        begin = first_bytes(self._stream, BEGIN_BYTES)
+        if (inner := decompressed(begin, self._again)) is not None:
+            self._stream, begin = inner, first_bytes(inner, BEGIN_BYTES)
+        encoding = utf16_of(begin)
+        if not encoding:
+            yield begin.removeprefix(UTF8_MARK)
+            while data := self._stream.read(_STEP_BYTES):
+                yield data
+            return
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        yield decoder.decode(begin).removeprefix(_MARK).encode()
+        while data := self._stream.read(_STEP_BYTES):
+            yield decoder.decode(data).encode()
+
 
 def utf16_of(begin: bytes) -> str:
-    """The name of the encoding of a text that begins so; empty if it is not UTF-16."""
-    return next((name for mark, name in _UTF16 if begin.startswith(mark)), "")
-
-
-def _made(stream: ByteStream) -> Iterator[bytes]:
-    begin = first_bytes(stream, _MARK_BYTES)
-    encoding = utf16_of(begin)
-    if not encoding:
-        yield begin.removeprefix(UTF8_MARK)
-        while data := stream.read(_STEP_BYTES):
-            yield data
-        return
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    data = begin[2:]
-    while data or (data := stream.read(_STEP_BYTES)):
-        yield decoder.decode(data).encode()
-        data = b""
+    """The name of the encoding of a text that begins so; empty if it is not UTF-16. Without a mark every second byte is zero."""
+    named = next((name for mark, name in _UTF16 if begin.startswith(mark)), "")
+    first, second = begin[0:_SEEN_BYTES:2], begin[1:_SEEN_BYTES:2]
+    if named or len(begin) < _SEEN_BYTES:
+        return named
+    return "utf-16-le" if not any(second) and all(first) else "utf-16-be" if not any(first) and all(second) else ""

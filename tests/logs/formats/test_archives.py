@@ -19,6 +19,7 @@ from jobs.logs.formats import archives, shelf
 from jobs.logs.formats.archives import MOST_NESTED
 from jobs.logs.lines import numbered_lines
 from jobs.logs.mark import KeptLines
+from jobs.logs.spool import Spool
 from tests.logs.formats.packing import ARCHIVERS, PACKERS, tar, zipped
 from tests.logs.log_makers import coordinator, request
 from tests.logs.reading import read, reader, rows
@@ -179,8 +180,7 @@ def test_an_archive_that_was_cut_gives_what_is_there(tmp_path, name):
         return
     assert name in logs or f"{name}/b2/server.log" in logs
     assert {damage(tmp_path / origin) for origin in logs if origin in (name, f"{name}/b2/server.log")}
-    if "zip" not in name:  # whose list of files comes at its end
-        assert read(path / "b1/server.log")[1] == 3_000
+    assert read(path / "b1/server.log")[1] == 3_000
     assert len(rows(read(path)[0])) == 0  # an archive has no lines of its own
 
 
@@ -196,7 +196,8 @@ def test_a_broken_tar_says_so(tmp_path):
     second = data.index(b"b2/server.log")
     data[second : second + 400] = b"x" * 400
     (tmp_path / "x.tar").write_bytes(bytes(data))
-    assert [origin for *_, origin in found(tmp_path)] == ["x.tar", "x.tar/b1/server.log"]
+    assert [origin for *_, origin in found(tmp_path)] == ["x.tar", "x.tar/b1/server.log", "x.tar/b3/server.log"]
+    assert read(tmp_path / "x.tar/b3/server.log")[1] == 3_000
     assert "no header where one has to be" in damage(tmp_path / "x.tar")
 
 
@@ -206,6 +207,83 @@ def test_a_broken_member_of_a_zip_says_so(tmp_path):
     (tmp_path / "x.zip").write_bytes(bytes(data))
     assert "Bad CRC" in damage(tmp_path / "x.zip/b1/server.log")
     assert read(tmp_path / "x.zip/b2/server.log")[1] == 3_000
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_a_wrong_checksum_in_a_zip_costs_no_line(tmp_path, method):
+    data = bytearray(zipped({"b1/server.log": SERVER}, method))
+    data[14] ^= 1
+    data[data.index(b"PK\x01\x02") + 16] ^= 1
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert read(tmp_path / "x.zip/b1/server.log")[1] == 3_000
+    assert "Bad CRC" in damage(tmp_path / "x.zip/b1/server.log")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("lost", [1, 60, 400])
+def test_a_zip_without_its_list_gives_its_members(tmp_path, streamed, method, lost):
+    """A copy that was cut, of an archive whose sizes stand before the members, or behind them as Java's streams write them."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self):
+            return not streamed
+
+    buffer = Pipe()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name in ("b1/server.log", "b2/server.log"):
+            archive.writestr(name, SERVER)
+    (tmp_path / "x.zip").write_bytes(buffer.getvalue()[:-lost])
+    assert [origin for *_, origin in found(tmp_path)] == ["x.zip", "x.zip/b1/server.log", "x.zip/b2/server.log"]
+    assert damage(tmp_path / "x.zip").startswith("damaged zip, or one that was cut: ")
+    for broker in ("b1", "b2"):
+        assert read(tmp_path / f"x.zip/{broker}/server.log")[1] >= 2_900
+
+
+@pytest.mark.parametrize(
+    ("sign", "at", "left"),
+    [(b"PK\x05\x06", 8, bytes(12)), (b"PK\x01\x02", 20, bytes(4)), (b"PK\x01\x02", 42, b"\5\0"), (b"PK\x01\x02", 46, b"c")],
+    ids=["no members", "another size", "another place", "another name"],
+)
+def test_a_zip_whose_list_does_not_fit_is_read_by_its_headers(tmp_path, sign, at, left):
+    data = bytearray(zipped({"b1/server.log": SERVER}))
+    start = data.rindex(sign) + at
+    data[start : start + len(left)] = left
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert read(tmp_path / "x.zip/b1/server.log")[1] == 3_000
+    assert damage(tmp_path / "x.zip") == "damaged zip: its list of members does not fit them"
+
+
+def test_a_wrong_header_in_a_zip_costs_no_other_member(tmp_path):
+    data = bytearray(zipped({"b1/server.log": SERVER, "b2/server.log": SERVER}))
+    data[28:30] = b"\xff\xff"  # the length of what stands before the first one's bytes
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert damage(tmp_path / "x.zip/b1/server.log") == "the archive ends in the middle"
+    assert read(tmp_path / "x.zip/b2/server.log")[1] == 3_000
+
+
+def test_a_member_without_a_name_is_told(tmp_path):
+    data = bytearray(zipped({"b1/server.log": SERVER}))[:-30]
+    data[26:28] = bytes(2)
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert kinds(tmp_path) == {"files without a name in archives": 1}
+
+
+def test_a_member_of_which_nothing_is_there_is_told(tmp_path):
+    data = bytearray(zipped({"b1/server.log": SERVER}))
+    data[43:60] = b"\xff" * 17
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    assert run(tmp_path, tmp_path / "out")[0].faults() == {"DAMAGED_FILE": 1}
+
+
+def test_a_tar_whose_header_was_emptied_is_read_behind_it(tmp_path):
+    data = bytearray(tar({f"b{n}/server.log": SERVER for n in (1, 2, 3)}))
+    second = data.index(b"b2/server.log")
+    data[second : second + 512] = bytes(512)
+    (tmp_path / "x.tar").write_bytes(bytes(data))
+    assert [origin for *_, origin in found(tmp_path)] == ["x.tar", "x.tar/b1/server.log", "x.tar/b3/server.log"]
+    (tmp_path / "x.tar").write_bytes(tar({"b1/server.log": SERVER}) + tar({"b2/server.log": SERVER}))
+    assert [origin for *_, origin in found(tmp_path)] == ["x.tar/b1/server.log", "x.tar/b2/server.log"]  # two, one after the other
 
 
 def test_an_encrypted_zip_says_so(tmp_path):
@@ -301,5 +379,6 @@ def test_a_disk_that_takes_a_part_at_a_time_gets_all(tmp_path, monkeypatch):
 def test_no_room_to_unpack(tmp_path, monkeypatch):
     (tmp_path / "x.tar.gz").write_bytes(tar({"b0/server.log": SERVER}, "w:gz"))
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: PTH123, SIM115
-    assert found(tmp_path) == []
-    assert kinds(tmp_path) == {"files that cannot be read (No space left on device)": 1}
+    spool = Spool(tmp_path, tmp_path / "spool")
+    assert list(spool.slices()) == []
+    assert spool.troubles.summary() == [f"1 file not read: No space left on device: {tmp_path / 'x.tar.gz'}"]

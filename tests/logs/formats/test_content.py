@@ -175,8 +175,8 @@ def test_a_root_that_is_a_table(tmp_path):
 
 
 def test_what_cannot_be_read_is_told(tmp_path, monkeypatch):
-    """Either as left out or, if it is called a log, by who tries to read it."""
-    for name in ("a.log", "b.log", "c.txt"):
+    """Either as left out or, if it may be a log, by who tries to read it."""
+    for name in ("a.log", "b.log", "c.txt", "d.png"):
         write(tmp_path / name, server())
     (tmp_path / "locked").mkdir()
     os.mkfifo(tmp_path / "pipe.log")
@@ -191,10 +191,10 @@ def test_what_cannot_be_read_is_told(tmp_path, monkeypatch):
 
         return opened
 
-    monkeypatch.setattr(os, "open", refuse(real_open, "a.log", "c.txt", "locked"))
+    monkeypatch.setattr(os, "open", refuse(real_open, "a.log", "c.txt", "d.png", "locked"))
     monkeypatch.setattr(os, "scandir", refuse(real_list, "locked"))
-    assert [origin for *_, origin in found(tmp_path)] == ["a.log", "b.log", "dead.log", "locked", "pipe.log"]
-    assert kinds(tmp_path) == {"files that cannot be read (Permission denied)": 1}
+    assert [origin for *_, origin in found(tmp_path)] == ["a.log", "b.log", "c.txt", "dead.log", "locked", "pipe.log"]
+    assert kinds(tmp_path) == {".png": 1}
     _, [report] = run(tmp_path, tmp_path / ".out")
     assert report.lines_read == 300
     monkeypatch.undo()

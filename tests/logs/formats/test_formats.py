@@ -19,7 +19,15 @@ LINES = [request(i, group=str(i * i)) if i % 3 else coordinator(i) for i in rang
 DATA = b"".join(line + b"\n" for line in LINES)
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 ENCODINGS = {"UTF-8 with a mark": "utf-8", "UTF-16 LE": "utf-16-le", "UTF-16 BE": "utf-16-be"}
-FORMS = (*PACKERS, *ENCODINGS, "UTF-16 in gzip")
+MORE = {
+    "UTF-16 in gzip": lambda: gzip.compress(form("UTF-16 LE")),
+    "gzip in gzip": lambda: gzip.compress(gzip.compress(DATA)),
+    "gzip in xz": lambda: lzma.compress(gzip.compress(DATA)),
+    "lzma": lambda: lzma.compress(DATA, lzma.FORMAT_ALONE),
+    "UTF-16 LE without a mark": lambda: DATA.decode().encode("utf-16-le"),
+    "UTF-16 BE without a mark": lambda: DATA.decode().encode("utf-16-be"),
+}
+FORMS = (*PACKERS, *ENCODINGS, *MORE)
 
 
 @cache
@@ -29,7 +37,7 @@ def form(name):
         return PACKERS[name](DATA)
     if name in ENCODINGS:
         return (MARK + DATA.decode()).encode(ENCODINGS[name])
-    return gzip.compress(form("UTF-16 LE"))
+    return MORE[name]()
 
 
 def content(path, size=10_000):
