@@ -155,7 +155,7 @@ class Cluster:
                 self._fetching.stop(group.members[number])
 
     def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
-        self._episodes[group.name] = Episode(self.book, group, plan, now_ms, salt=self._salt, fetching=self._fetching)
+        self._episodes[group.name] = Episode.of(self.book, group, plan, now_ms, salt=self._salt, fetching=self._fetching)
         self._steady.remove(group)
 
     def _write_move(self, move: Move, now_ms: int) -> None:

@@ -28,38 +28,46 @@ _MOVING_MS: Final = 4_000
 class Episode(LoggedGroup):
     """A group while something happens to it, as lines of its brokers' logs in the book of its cluster."""
 
-    def __init__(self, book: Book, group: Group, plan: Plan, now_ms: int, *, salt: str, fetching: Fetching | None) -> None:
+    def __init__(
+        self, book: Book, group: Group, cast: list[Member], applications: list[Application], *,
+        begin_ms: int = 0, salt: str = "", fetching: Fetching | None = None,
+    ) -> None:  # fmt: skip
+        """`cast`: the consumers, by the numbers that the simulation has for them."""
+        assignor = partial(range_assignor, group.topic, group.partitions)
+        super().__init__(book.release, applications, group_id=group.name, assignor=assignor, begin_ms=begin_ms, salt=salt)
+        self._book, self.group, self._cast, self._fetching = book, group, cast, fetching
+        self.ends_ms = begin_ms
+        self.target = group.broker
+        """The broker that takes the group over."""
+        self._numbers = {member.member_id: number for number, member in enumerate(cast) if member.member_id}
+
+    @classmethod
+    def of(cls, book: Book, group: Group, plan: Plan, now_ms: int, *, salt: str, fetching: Fetching | None) -> Episode:
         """A steady group, to which from now on happens what is planned."""
-        self._book, self.group, self._fetching = book, group, fetching
-        self._cast = list(group.members)
-        """The consumers, by the numbers that the simulation has for them."""
-        applications = [
-            self._application(member, member.last_ms - _POLL_MS, plan.fates.get(number, Fate())) for number, member in enumerate(self._cast)
-        ]
+
+        def application(member: Member, starts_ms: int, fate: Fate) -> Application:
+            return Application(
+                group.config(book.release, member),
+                starts_ms,
+                poll_every_ms=_POLL_MS if len(group.members) <= _LARGE else _LARGE_POLL_MS,
+                stalls=(fate.stall,) if fate.stall else (),
+                dies_ms=fate.dies_ms,
+                closes_ms=fate.closes_ms,
+            )
+
+        cast = list(group.members)
+        applications = [application(one, one.last_ms - _POLL_MS, plan.fates.get(number, Fate())) for number, one in enumerate(cast)]
         for newcomer in plan.newcomers:
             former = group.members[newcomer.place]
             member = Member(former.client_id, former.instance_id, book.new_host(), former.offset)
             member.committed = former.committed
-            self._cast.append(member)
-            applications.append(self._application(member, newcomer.starts_ms, newcomer.fate))
-        assignor = partial(range_assignor, group.topic, group.partitions)
-        super().__init__(book.release, applications, group_id=group.name, assignor=assignor, begin_ms=now_ms, salt=salt)
-        self.ends_ms = plan.ends_ms
-        self.target = group.broker
-        """The broker that takes the group over."""
-        self._numbers = {member.member_id: number for number, member in enumerate(group.members)}
+            cast.append(member)
+            applications.append(application(member, newcomer.starts_ms, newcomer.fate))
+        episode = cls(book, group, cast, applications, begin_ms=now_ms, salt=salt, fetching=fetching)
+        episode.ends_ms = plan.ends_ms
         beats = [Beats(number, member.last_ms, max(member.due_ms, now_ms + 1)) for number, member in enumerate(group.members)]
-        self.resume(group.stored(), beats)
-
-    def _application(self, member: Member, starts_ms: int, fate: Fate) -> Application:
-        return Application(
-            self.group.config(self._book.release, member),
-            starts_ms,
-            poll_every_ms=_POLL_MS if len(self.group.members) <= _LARGE else _LARGE_POLL_MS,
-            stalls=(fate.stall,) if fate.stall else (),
-            dies_ms=fate.dies_ms,
-            closes_ms=fate.closes_ms,
-        )
+        episode.resume(group.stored(), beats)
+        return episode
 
     def move_to(self, target: int, at_ms: int, away_ms: int) -> None:
         """The group moves to another broker."""

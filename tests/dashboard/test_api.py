@@ -155,8 +155,8 @@ def test_it_loads_no_library_that_it_does_not_need(told):
     """DuckDB loads pandas and pyarrow with the first value that is bound, unless they are hidden from it: 80 MB, and half a second."""
     program = (
         "import sys; from pathlib import Path; from jobs.answers.report import read_overview;"
-        "from jobs.dashboard import app, first_page, queries;"
-        f"store = app.Store(Path({str(told)!r}));"
+        "from jobs.dashboard import first_page, queries, store as stores;"
+        f"store = stores.Store(Path({str(told)!r}));"
         "store.reply(('ask',), lambda reader: queries.answer(reader, 'groups', {'group': 'payments'}));"
         "store.reply(('overview',), lambda reader: first_page.first_page(reader, read_overview(reader)));"
         "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy') if name in sys.modules])"

@@ -59,16 +59,15 @@ def acted(seed):
     book = Book(2, START_MS, played.release, random.Random(seed))
     group = Group(GROUP, coordinator_partition(GROUP), 0, 0, 0, commits=False, partitions=6)
     cast = [Member(one.config.client_id, one.config.group_instance_id, book.new_host()) for one in applications]
-    rebalances = []
     told = EventPen(played.release, applications, lambda digest: tuple(f"t-{number}" for number in assigned(bytes.fromhex(digest))))
-    simulation = TwiceWritten(told, book, group, cast, applications, on_rebalance=lambda: rebalances.append(1))
+    simulation = TwiceWritten(told, book, group, cast, applications)
     simulation.append_errors = played.append_errors
     for number, (at_ms, away_ms) in enumerate(played.moves, 1):
         simulation.move_to(number % 2, at_ms, away_ms)
     simulation.run_until(LENGTH_MS)
     for at_ms in sorted(book.later):
         book.write(at_ms)
-    assert len(rebalances) == sum(event.kind == kinds.PREPARING_REBALANCE for event in told.events)
+    assert book.rebalances == sum(event.kind == kinds.PREPARING_REBALANCE for event in told.events)
     return played.release, book.take(), told.events
 
 
