@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from tests.lab.local_store import BUCKET
 
@@ -30,13 +31,21 @@ def test_a_query_goes_on_from_its_checkpoint_though_every_twentieth_request_fail
         )
         return found
 
+    def counted_at_last():
+        """A log of Spark's whose answer was cut looks unfinished to it, which ends the query: it is started again."""
+        try:
+            return counted()
+        except StreamingQueryException as error:
+            assert "Incomplete log file" in str(error)  # noqa: PT017 - any other one is a failure
+            return counted()
+
     (tmp_path / "in").mkdir()
     with checkpoints_in_store(fail_every=20):
         (tmp_path / "in" / "1.txt").write_text("a\nb\na\n")
         first = {0: {"a": 2, "b": 1}}
-        assert counted() == first
+        assert counted_at_last() == first
         (tmp_path / "in" / "2.txt").write_text("a\nc\n")
-        assert first | counted() == first | {1: {"a": 3, "c": 1}}  # Spark may repeat a batch, but not make another of it
+        assert first | counted_at_last() == first | {1: {"a": 3, "c": 1}}  # Spark may repeat a batch, but not make another of it
     assert {one.fault for one in store_proxy.requests()} > {None}
     written = {one.path.removeprefix(f"/{BUCKET}/{store_prefix}/checkpoint/") for one in store_proxy.requests() if one.kind == "PUT"}
     assert {"metadata", "offsets/0", "commits/0", "offsets/1", "commits/1", "state/0/0/1.changelog", "state/0/1/2.changelog"} <= written
