@@ -10,7 +10,8 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
 * no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member or its
   group.instance.id, and those that a broker cannot be reached while an entry tells of its trouble.
 
-A group that an entry is about is judged by the entry. Lines that were not understood may be about any group.
+A group that an entry is about is judged by the entry, but for where it went on once its coordinator gave it up. Lines that were not
+understood may be about any group.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def judged(
     for row in reader.found(own_query("evidence"), values):
         key, until = key_of(row), min(values["until"], times[row["cluster"]][1])
         why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), first_at.get(key[0]), until)]
+        if state_of.get(key) == _MOVED:
+            why.append(("the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."))
         if key not in told:
             if why:
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
@@ -164,9 +167,7 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
     if causes is not None and causes["abandoned"]:
         after = f"{_of_coordinator(row)} after {second(causes['abandoned_at'])} UTC."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
-    if state == _MOVED:
-        yield "the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."
-    elif state is None and not row["works"]:
+    if state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."
