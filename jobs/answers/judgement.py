@@ -27,6 +27,7 @@ from coordinator_model import events as e
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds, second
@@ -83,7 +84,7 @@ def judged(
     times: Mapping[str, tuple[datetime, datetime]],
 ) -> Judgement:
     """Judges each group that a line names. `states`: of each group at the end of the time. `times`: the first and the last, by cluster."""
-    state_of = {key_of(row): row["state"] for row in states}
+    state_of = {key_of(row): row for row in states}
     told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
     ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(own_query("ends"), values)}
     outages = json.dumps([*_outages(entries)])
@@ -97,14 +98,15 @@ def judged(
     for row in reader.found(own_query("evidence"), values):
         key, until = key_of(row), min(values["until"], times[row["cluster"]][1])
         why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), first_at.get(key[0]), until)]
-        if state_of.get(key) == _MOVED:
-            why.append(("the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."))
+        state = state_of.get(key, {})
+        if state.get("state") == _MOVED:
+            why.append((_lost(state["crashed"]), f"{_of_coordinator(row)} since then."))
         if key not in told:
             if why:
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
                 goes_on = until < times[row["cluster"]][1]
-                of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key), goes_on=goes_on)
+                of_lines = _of_lines(row, state.get("state"), troubles.get(key), causes.get(key), goes_on=goes_on)
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
@@ -180,6 +182,12 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
             f"Get the line {line} of {second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
         )
+
+
+def _lost(crashed: str | None) -> str:
+    if crashed is None:
+        return "the broker that coordinated it gave it up"
+    return f"{broker_name(printable(crashed, 30))} coordinated it and crashed or was killed, and no line shows where it went on"
 
 
 def _of_coordinator(row: Row) -> str:
