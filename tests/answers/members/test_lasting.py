@@ -3,7 +3,7 @@
 import pytest
 
 from tests.answers.asking import asked
-from tests.lakehouse.rows import line, write
+from tests.lakehouse.rows import DAY, line, row, write
 
 pytestmark = pytest.mark.slow
 
@@ -36,3 +36,10 @@ def test_who_was_taken_is_a_member_whose_coordinator_logs_its_joins(lakehouse, r
     write(lakehouse, *rows, line(at=90_000))
     assert [one["member_id"] for one in asked(lakehouse, "members")] == members
     assert all(one["joined_at"].second == 1 for one in asked(lakehouse, "members"))
+
+
+def test_a_member_that_joins_again_under_its_id_had_paused(lakehouse):
+    gone = [row("member_sessions", group_id="payments", member_id=one, end_kind="SESSION_TIMEOUT", ended_at=DAY + 50_000) for one in "mn"]
+    write(lakehouse, *gone, told("JOINED", 60_000, **SHARE), told("JOINED", 40_000, "n", **SHARE), line(at=90_000))
+    found = {one["member_id"]: (one["fate"], one["back_at"] and one["back_at"].minute) for one in asked(lakehouse, "session-timeouts")}
+    assert found == {"m": ("PAUSED", 1), "n": ("GONE", None)}
