@@ -5,13 +5,11 @@
 -- since its coordinator crashed (lost_to_crashes).
 -- `entered_at`: when it came into that state, to which a coordinator that only reads it back in the same generation does not bring it.
 WITH changes AS (
-  SELECT
-    t.cluster, t.group_id, t.trigger,
-    CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
-    t.generation, t.occurred_at, t.step, t.id
+  SELECT t.cluster, t.group_id, t.trigger, t.generation, t.occurred_at, t.step, t.id,
+    CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state
   FROM group_transitions_with_id AS t
   UNION ALL
-  SELECT c.cluster, c.group_id, NULL, 'UNKNOWN', NULL, c.since, NULL, NULL FROM lost_to_crashes AS c
+  SELECT c.cluster, c.group_id, NULL, NULL, c.since, NULL, NULL, 'UNKNOWN' FROM lost_to_crashes AS c
 ),
 spans AS (
   SELECT

@@ -9,10 +9,9 @@ WITH served AS (
   GROUP BY e.cluster, e.group_id, e.broker
 ),
 last_states AS (
-  SELECT
-    t.cluster, t.group_id,
-    max_by(t.to_state, 4 * unix_millis(t.occurred_at) + CASE WHEN t.trigger = 'GROUP_LOADED' THEN 2 WHEN t.to_state = 'Dead' THEN 1 ELSE 0 END)
-      AS state
+  SELECT t.cluster, t.group_id, max_by(
+    t.to_state, 4 * unix_millis(t.occurred_at) + CASE WHEN t.trigger = 'GROUP_LOADED' THEN 2 WHEN t.to_state = 'Dead' THEN 1 ELSE 0 END
+  ) AS state
   FROM group_transitions AS t
   GROUP BY t.cluster, t.group_id
 )
