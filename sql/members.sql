@@ -25,19 +25,29 @@ WITH came AS (
       (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
       OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
       OR e.kind = 'MEMBER_ADDED'
-      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.reason LIKE '% joins the consumer group %')
+      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('JOINED', 'RETURNED'))
     )
 ),
 went AS (
-  SELECT s.cluster, s.group_id, s.member_id, max(s.ended_at) AS ended_at
-  FROM member_sessions AS s
-  GROUP BY s.cluster, s.group_id, s.member_id
+  SELECT s.cluster, s.group_id, s.member_id, s.ended_at FROM member_sessions AS s
+  UNION ALL  -- the coordinator logs that a member joins before it refuses that
+  SELECT e.cluster, e.group_id, coalesce(nullif(e.answer_member_id, ''), e.member_id), e.occurred_at FROM group_events AS e
+  WHERE e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.generation = 0 AND e.error_code NOT IN (0, 7, 14, 15, 16)
+  UNION ALL  -- no request of share and Streams groups is read: what is stored of a member shows that it was taken
+  SELECT e.cluster, e.group_id, e.member_id, e.occurred_at FROM group_events AS e
+  WHERE e.state = 'JOINED' AND e.protocol_type IN ('share', 'streams') AND NOT EXISTS (
+    SELECT 1 FROM group_events AS a
+    WHERE a.cluster = e.cluster AND a.group_id = e.group_id AND a.member_id = e.member_id AND a.state = 'ASSIGNMENT_STORED'
+      AND a.occurred_at >= e.occurred_at
+  )
 ),
 there AS (
   SELECT c.cluster, c.group_id, c.member_id, min(c.received_at) AS joined_at
   FROM came AS c
-  LEFT JOIN went AS w ON w.cluster = c.cluster AND w.group_id = c.group_id AND w.member_id = c.member_id
-  WHERE c.member_id <> '' AND (w.ended_at IS NULL OR c.received_at > w.ended_at)
+  WHERE c.member_id <> '' AND NOT EXISTS (
+    SELECT 1 FROM went AS w
+    WHERE w.cluster = c.cluster AND w.group_id = c.group_id AND w.member_id = c.member_id AND w.ended_at >= c.received_at
+  )
   GROUP BY c.cluster, c.group_id, c.member_id
 ),
 memberships AS (

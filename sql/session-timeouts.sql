@@ -5,8 +5,8 @@
 -- or the finding COORDINATOR_MOVED names it. PAUSED: the same process appeared again, under its old member id or on its
 -- old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new member with
 -- the same client.id appeared (the process was restarted, or connected again). GONE: none of these. `back_at` is when it
--- appeared again, which may be before its old session ran out. PAUSED and most of UNHEARD can be told only with
--- kafka-request.log. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
+-- appeared again, which may be before its old session ran out. In a classic group PAUSED, in all most of UNHEARD can be told
+-- only with kafka-request.log. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -70,8 +70,9 @@ heard AS (
   FROM expired AS x
   JOIN group_events AS e
     ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
-      AND e.source = 'request' AND e.received_at > x.ended_at
-  WHERE e.error_code IN (22, 25, 82, 110) OR e.kind = 'CONSUMER_GROUP_HEARTBEAT'
+      AND e.received_at > x.ended_at
+  WHERE (e.source = 'request' AND (e.error_code IN (22, 25, 82, 110) OR e.kind = 'CONSUMER_GROUP_HEARTBEAT'))
+    OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state = 'JOINED')
   UNION ALL
   SELECT c.id, e.received_at
   FROM connections AS c

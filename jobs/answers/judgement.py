@@ -10,7 +10,8 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
 * no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member or its
   group.instance.id, and those that a broker cannot be reached while an entry tells of its trouble.
 
-A group that an entry is about is judged by the entry. Lines that were not understood may be about any group.
+A group that an entry is about is judged by the entry, but for where it went on once its coordinator gave it up. Lines that were not
+understood may be about any group.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from coordinator_model import events as e
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms, instant, milliseconds, second
@@ -82,7 +84,7 @@ def judged(
     times: Mapping[str, tuple[datetime, datetime]],
 ) -> Judgement:
     """Judges each group that a line names. `states`: of each group at the end of the time. `times`: the first and the last, by cluster."""
-    state_of = {key_of(row): row["state"] for row in states}
+    state_of = {key_of(row): row for row in states}
     told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
     ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(own_query("ends"), values)}
     outages = json.dumps([*_outages(entries)])
@@ -96,12 +98,15 @@ def judged(
     for row in reader.found(own_query("evidence"), values):
         key, until = key_of(row), min(values["until"], times[row["cluster"]][1])
         why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), first_at.get(key[0]), until)]
+        state = state_of.get(key, {})
+        if state.get("state") == _MOVED:
+            why.append((_lost(state["crashed"]), f"{_of_coordinator(row)} since then."))
         if key not in told:
             if why:
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
                 goes_on = until < times[row["cluster"]][1]
-                of_lines = _of_lines(row, state_of.get(key), troubles.get(key), causes.get(key), goes_on=goes_on)
+                of_lines = _of_lines(row, state.get("state"), troubles.get(key), causes.get(key), goes_on=goes_on)
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
@@ -164,9 +169,7 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
     if causes is not None and causes["abandoned"]:
         after = f"{_of_coordinator(row)} after {second(causes['abandoned_at'])} UTC."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
-    if state == _MOVED:
-        yield "the broker that coordinated it gave it up", f"{_of_coordinator(row)} since then."
-    elif state is None and not row["works"]:
+    if state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."
@@ -179,6 +182,12 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
             f"Get the line {line} of {second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
         )
+
+
+def _lost(crashed: str | None) -> str:
+    if crashed is None:
+        return "the broker that coordinated it gave it up"
+    return f"{broker_name(printable(crashed, 30))} coordinated it and crashed or was killed, and no line shows where it went on"
 
 
 def _of_coordinator(row: Row) -> str:

@@ -1,8 +1,11 @@
--- What tells of each group, since when and up to when: heartbeats that were answered, or commits without membership, show one at work.
+-- What tells of each group, since when and up to when: heartbeats that were answered, or commits without membership, show one at work,
+-- unless its coordinator gave it up since then.
 -- A group that somebody only looked up, as tools and readers without a group do, is none to judge.
 SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> 'clients') AS told, min(x.occurred_at) AS first_at,
        max(x.occurred_at) AS last_at,
-       bool_or(x.kind = 'SIMPLE_GROUP' OR (x.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'HEARTBEAT') AND x.error_code = 0)) AS works,
+       max(coalesce(x.last_at, x.occurred_at)) FILTER (x.kind = 'SIMPLE_GROUP' OR (
+           x.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'HEARTBEAT') AND x.error_code = 0
+       )) > coalesce(max(x.occurred_at) FILTER (x.kind = 'GROUP_UNLOADED' OR x.state = 'GIVEN_UP'), '-infinity') AS works,
        arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('coordinator', 'request')) AS coordinator
 FROM group_events AS x
 WHERE ($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until AND x.group_id <> '' AND ($group IS NULL OR x.group_id = $group)

@@ -26,7 +26,7 @@ FROM (
       (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
       OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
       OR e.kind = 'MEMBER_ADDED'
-      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.reason LIKE '% joins the consumer group %')
+      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('JOINED', 'RETURNED'))
     )
 ) AS a
 WHERE a.member_id <> ''

@@ -1,17 +1,23 @@
 -- In which state a group was, and how many members it had: a row for each change of state, which holds from `since` until before `next_at`
 -- (null: until now). Of several changes in one millisecond the last one holds. `members`: those after the last rebalance that ended in that
 -- time or before; 0 without members, null if not known. One that did not complete says nothing where its own number is not known. A broker
--- that gives a group up calls it Dead, though it lives on at another one: its state is UNKNOWN until a line of that one shows it.
+-- that gives a group up calls it Dead, though it lives on at another one: its state is UNKNOWN until a line of that one shows it, as it is
+-- since its coordinator crashed (lost_to_crashes).
 -- `entered_at`: when it came into that state, to which a coordinator that only reads it back in the same generation does not bring it.
-WITH spans AS (
+WITH changes AS (
+  SELECT t.cluster, t.group_id, t.trigger, t.generation, t.occurred_at, t.step, t.id,
+    CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state
+  FROM group_transitions_with_id AS t
+  UNION ALL
+  SELECT c.cluster, c.group_id, NULL, NULL, c.since, NULL, NULL, 'UNKNOWN' FROM lost_to_crashes AS c
+),
+spans AS (
   SELECT
-    t.cluster, t.group_id, t.trigger,
-    CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state,
-    t.generation, t.occurred_at AS since,
+    t.cluster, t.group_id, t.trigger, t.state, t.generation, t.occurred_at AS since,
     lead(t.occurred_at) OVER (
       PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.id
     ) AS next_at
-  FROM group_transitions_with_id AS t
+  FROM changes AS t
 ),
 known AS (
   SELECT

@@ -8,7 +8,7 @@ from jobs.answers.attention_words import trouble
 from jobs.answers.report import read_report
 from tests.answers.asking import asked, reader_of
 from tests.answers.test_attention import found, logged, moved, rebalanced
-from tests.lakehouse.rows import MEMBER, line, transition, write
+from tests.lakehouse.rows import DAY, MEMBER, line, transition, write
 
 
 def test_what_a_broker_did_stands_before_what_cost_more(told):
@@ -114,10 +114,36 @@ def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_a
 def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
     """One broker's log alone: the group lives on at another one."""
     write(lakehouse, line(at=90_000), transition("Stable", 1_000, 1), {**transition("Dead", 5_000, 1), "trigger": "COORDINATOR_MOVED"})
-    (found,) = asked(lakehouse, "groups")
-    assert (found["state"], found["members"]) == ("UNKNOWN", None)
-    assert [step["what"].split(" > ")[1] for step in asked(lakehouse, "timeline", group=found["group_id"])] == ["Stable", "UNKNOWN"]
-    assert [gap.why for gap in read_report(reader_of(lakehouse)).judgement.gaps] == ["the broker that coordinated it gave it up"]
+    (group,) = asked(lakehouse, "groups")
+    assert (group["state"], group["members"]) == ("UNKNOWN", None)
+    assert [step["what"].split(" > ")[1] for step in asked(lakehouse, "timeline", group=group["group_id"])] == ["Stable", "UNKNOWN"]
+    for told in ([], [found("SESSION_TIMEOUT", 1)]):  # an entry about something else says nothing of where it went on
+        write(lakehouse, *told, batch=1)
+        assert [gap.why for gap in read_report(reader_of(lakehouse)).judgement.gaps] == ["the broker that coordinated it gave it up"]
+
+
+SERVED = {"kind": "HEARTBEAT", "source": "request", "error_code": 0}
+
+
+@pytest.mark.parametrize(
+    ("later", "state"),
+    [
+        ([], "UNKNOWN"),
+        ([line(at=60_000, broker="broker-1", **SERVED | {"error_code": 16})], "UNKNOWN"),
+        ([line(at=60_000, broker="clients", kind="CLIENT_NOTE", source="client")], "UNKNOWN"),
+        ([line(at=1_000, broker="broker-1", last_at=DAY + 60_000, **SERVED)], "Stable"),
+        ([line(at=5_000, broker="broker-2", **SERVED)], "Stable"),
+        ([transition("Dead", 5_000, 1)], "Dead"),  # it was removed
+    ],
+)
+def test_a_group_of_a_broker_that_crashed_goes_on_where_no_line_shows(lakehouse, later, state):
+    """One broker's log alone: the group lives on at another one."""
+    there = line(broker="broker-1", source="coordinator")
+    write(lakehouse, there, transition("Stable", 1_000, 1), logged("BROKER_UNCLEAN", 30, node=None), *later)
+    assert [group["state"] for group in asked(lakehouse, "groups")] == [state]
+    told = [gap.why for gap in read_report(reader_of(lakehouse)).judgement.gaps]
+    lost = ["broker-1 coordinated it and crashed or was killed, and no line shows where it went on"]
+    assert told == (lost if state == "UNKNOWN" else [])
 
 
 @pytest.mark.parametrize(("state", "generation", "second"), [("Stable", 1, 1), ("Stable", 2, 6), ("Empty", 1, 6)])

@@ -56,9 +56,12 @@ def trouble(**values):
     return line(at=5_000, origin="f", position=7, member_id="m", **values)
 
 
+BEAT = line(kind=e.HEARTBEAT, source="request", error_code=0)
 CASES = {
     # No state is known of these.
-    "heartbeats": ([line(kind=e.HEARTBEAT, source="request", error_code=0)], []),
+    "heartbeats": ([BEAT], []),
+    "given up": ([BEAT, line(at=1, kind=e.CONSUMER_GROUP_LOG, state=e.GIVEN_UP, **COORDINATOR)], ["no line shows its state"]),
+    "taken up": ([{**BEAT, "last_at": DAY + 2}, line(at=1, kind=e.CONSUMER_GROUP_LOG, state=e.GIVEN_UP, **COORDINATOR)], []),
     "commits without members": ([line(kind=e.SIMPLE_GROUP, **COORDINATOR)], []),
     **{reason: ([*SPOKEN, client(at=1, reason=reason)], []) for reason in FIRST_JOINS},
     "a commit that failed, beside a broker": ([*SPOKEN, client(reason=COMMIT)], [UNEXPLAINED]),

@@ -190,7 +190,7 @@ def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int)
 
 def write_given_up(g: Emitter, view: ConsumerView, at_ms: int, sign: Ref) -> None:
     """Writes that the coordinator gave the group up, as of a classic group: no line shows how it goes on."""
-    _change_state(g, view, at_ms, view.state, DEAD, view.epoch, [sign], {"cause": reasons.COORDINATOR_MOVED})
+    _change_state(g, view, at_ms, view.state or STABLE, DEAD, view.epoch, [sign], {"cause": reasons.COORDINATOR_MOVED})
 
 
 def taken_up(g: Emitter, view: ConsumerView, at_ms: int, signs: list[Ref]) -> None:

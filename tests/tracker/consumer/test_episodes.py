@@ -177,6 +177,8 @@ def test_a_group_that_was_given_up_and_that_no_coordinator_has_taken_up_has_no_k
     assert told(story.rows(), "group_transitions", *STATES)[-1] == (40_000, "Stable", "Dead", "COORDINATOR_MOVED")
     assert told(story.rows(until=50_000), "group_transitions", *STATES)[-1][2] == "Dead"
     assert told(ConsumerStory().at(0).line(kinds.GIVEN_UP, generation=2).rows(), "group_transitions") == []
+    read_back = ConsumerStory().at(0).line(kinds.READ_BACK, member_count=2).at(40_000).line(kinds.GIVEN_UP, generation=2)
+    assert told(read_back.rows(), "group_transitions", *STATES) == [(40_000, "Stable", "Dead", "COORDINATOR_MOVED")]
 
 
 def test_a_group_that_was_taken_up_soon_after_it_was_given_up_goes_on():
