@@ -199,7 +199,7 @@ def test_whatever_comes_each_provisional_row_gets_its_final_one(stream: list[Eve
         assert row["outcome"]
         assert row["evidence"] != "[]"
         assert set(row["waits_for"].split(", ")) <= WAITS.keys()
-    provisional = [{**row, "batch_id": number} for number, row in (*found.provisional, *found.of_open)]
+    provisional = [{**row, "batch_id": number, "at_end": False} for number, row in (*found.provisional, *found.of_open)]
     tables = {"rebalances": [row for _, row in found.final], "rebalances_provisional": provisional}
     assert [breach for breach in breaches(tables) if breach.law == "PROVISIONAL_HAS_FINAL"] == []
 
