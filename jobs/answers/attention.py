@@ -22,7 +22,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, known_sum, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -337,9 +337,8 @@ def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
     if entry.incident is not None or entry.code not in _BURSTS:
         return bill_of(found)
     details = [row["details"] for row in entry.findings]
-    unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]
     counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
-    return Bill(counted, total_ms, sum(unavailable) if unavailable else None)
+    return Bill(counted, total_ms, known_sum(each.get("unavailable_partition_ms") for each in details))
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:
