@@ -66,7 +66,6 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "current": current(limit_ms),
         "stop": stop,
         "since": since,
-        "kind": (g.view.consumer.group_type if g.view.consumer is not None else "") or "consumer",
     }
     emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
 
