@@ -46,7 +46,8 @@ STATIC_STOP: Final = (
     "CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
     "(Admin.removeMembersFromConsumerGroup)."
 )
-BACK: Final = " Its client was back {back} later, under a new member id."
+BACK: Final = " It was back {back} later, under a new member id."
+NAMESAKE: Final = " A client of its name joined {back} later, under a new member id."
 NOT_BACK: Final = " It had not come back ten seconds later."
 TO_ASSIGN: Final = " The group waited for the assignment of this member, its leader."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."

@@ -43,9 +43,10 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     if came_ms == NEVER:
         since = catalogue.NOT_BACK
     elif came_ms is not None:
-        is_known = silence.seen_ms > g.view.moved_ms  # else by another clock
+        # Else it was heard by another clock; or it may be another process with its client.id, whom no longer session would have kept.
+        is_known = silence.seen_ms > g.view.moved_ms and silence.is_static
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
-        since = catalogue.BACK.format(back=seconds(came_ms - silence.at_ms))
+        since = (catalogue.BACK if silence.is_static else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
         restarted = catalogue.RESTARTED.format(away=seconds(came_ms - silence.seen_ms), **details) if is_known else restarted
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
