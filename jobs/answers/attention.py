@@ -92,15 +92,18 @@ class AttentionEntry:
     @property
     def gravest(self) -> Row:
         """The finding that stands for all: that of the greatest figure, the newest of several."""
-
-        def grave(row: Row) -> tuple[int, int]:
-            details = row["details"]
-            figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(FIGURES.get(row["code"]))
-            return figure or 0, epoch_ms(row["occurred_at"])
-
+        figures = [max(row["details"].get("session_timeouts_ms") or [0]) for row in self.findings] if self.incident else self.figures
         broker = self.incident["broker"] if self.incident else None
-        left = [row for row in self.findings if broker == row["details"].get("from_broker") != row["details"].get("to_broker")]
-        return max(left if broker and left else self.findings, key=grave)
+        left = [bool(broker) and broker == row["details"].get("from_broker") != row["details"].get("to_broker") for row in self.findings]
+        return max(zip(left, figures, self.findings, strict=True), key=lambda one: (*one[:2], epoch_ms(one[2]["occurred_at"])))[2]
+
+    @property
+    def figures(self) -> list[int]:
+        """How grave each finding is. A session that ended is as grave as its client was silent until it was refused, if it was."""
+        silent: dict[str | None, int] = {}
+        for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
+            silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
+        return [max(row["details"].get(FIGURES.get(row["code"])) or 0, silent.get(row["member_id"], 0)) for row in self.findings]
 
     @property
     def code(self) -> str:
@@ -178,7 +181,12 @@ class AttentionEntry:
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             longest = max(silences, key=lambda row: (row["details"]["silent_ms"], row in zombies))
             more = [catalogue.BE_IDEMPOTENT] if zombies and longest not in zombies else []
-            return [longest["advice"], *more]
+            alive = {row["member_id"] for row in self.followed_by}
+            gone = [row for row in self.findings if row["member_id"] not in alive]
+            if not 0 < len(gone) < len(self.findings):
+                return [longest["advice"], *more]
+            lived_on = f"For {len(self.findings) - len(gone)} of {len(self.findings)} members: "
+            return [lived_on + longest["advice"], *more, f"For the {len(gone)} others: {gone[-1]['advice']}"]
         if own["advice"] in last["advice"]:
             return [last["advice"]]
         said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])

@@ -94,6 +94,20 @@ def test_what_follows_a_removal_belongs_to_it(told):
     assert "    Then    00:00:25 UNKNOWN_MEMBER: UNKNOWN_MEMBER at 25.\n" in shown
 
 
+def test_what_and_advice_speak_of_the_same_member_and_each_kind_has_its_own(told):
+    """Two of three were killed; the other stood still, and was refused."""
+    entries, shown = told(
+        found("SESSION_TIMEOUT", 10, silent_ms=6_003) | {"advice": "It was killed."},
+        found("SESSION_TIMEOUT", 50, silent_ms=6_001, client="app-2", member="app-2-m"),
+        found("UNKNOWN_MEMBER", 65, client="app-2", member="app-2-m", removed="SESSION_TIMEOUT", silent_ms=21_000)
+        | {"advice": "It froze."},
+        found("SESSION_TIMEOUT", 90, silent_ms=6_002, client="app-3", member="app-3-m") | {"advice": "It was killed."},
+    )
+    assert entries[0]["message"] == "SESSION_TIMEOUT at 50."
+    assert entries[0]["advice"] == ["For 1 of 3 members: It froze.", "For the 2 others: It was killed."]
+    assert "Worst of 3 (app-2, 00:00:50; also app-1 at 00:00:10, app-3 at 00:01:30): SESSION_TIMEOUT at 50." in shown
+
+
 def test_a_commit_under_no_member_id_belongs_to_the_client_that_left(told):
     entries, _ = told(
         found("POLL_TIMEOUT", 10),
