@@ -24,10 +24,11 @@ SESSION_TIMEOUT: Final = Text(
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
 )
 SLOW_ASSIGNOR: Final = (
-    "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long (that of Kafka Streams asks brokers for offsets): see "
-    "what its log says of that time. Consumers of Java send no heartbeat while their assignor works: session.timeout.ms{current} must be "
-    "longer than that."
+    "{why} (that of Kafka Streams asks brokers for offsets): see what its log says of that time. Consumers of Java send no heartbeat while "
+    "their assignor works: session.timeout.ms{current} must be longer than that."
 )
+WHY_NO_ASSIGNMENT: Final = "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long"
+WAITED_FOR_A_BROKER: Final = "A broker had just been lost or replaced, so its assignor may have waited for that one"
 SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",

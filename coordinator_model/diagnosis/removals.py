@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.findings import current, emit, seconds
@@ -12,6 +12,9 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import Ref, or_none, ref
 from coordinator_model.view.view import PollStall, Silence
+
+_LOST_MS: Final = 60_000
+"""For so long after its coordinator took partitions over a leader may wait for the broker that had them."""
 
 
 def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> Silence:
@@ -57,7 +60,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     else:
         text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.client[0])
         if old is not None and old.quiet.assigning:
-            text, since = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since
+            text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
         limit = f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
@@ -67,8 +70,15 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "current": current(limit_ms),
         "stop": stop,
         "since": since,
+        "why": why_no_assignment(g, silence.at_ms),
     }
     emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
+
+
+def why_no_assignment(g: Emitter, at_ms: int) -> str:
+    """Why nothing was heard of a leader that had to assign, until its session ended: it may have waited for a broker that was away."""
+    lost_ms = max(g.view.loaded_ms if g.view.loaded_ms <= at_ms else -1, g.clock.took_over_between(at_ms - _LOST_MS, at_ms))
+    return catalogue.WAITED_FOR_A_BROKER if lost_ms >= 0 and at_ms - lost_ms <= _LOST_MS else catalogue.WHY_NO_ASSIGNMENT
 
 
 def near_miss(g: Emitter, silence: Silence) -> None:

@@ -179,18 +179,29 @@ class AttentionEntry:
             return [(self.incident or own)["advice"], *begun]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
-            longest = max(silences, key=lambda row: (row["details"]["silent_ms"], row in zombies))
-            more = [catalogue.BE_IDEMPOTENT] if zombies and longest not in zombies else []
-            alive = {row["member_id"] for row in self.followed_by}
-            gone = [row for row in self.findings if row["member_id"] not in alive]
-            if not 0 < len(gone) < len(self.findings):
-                return [longest["advice"], *more]
-            lived_on = f"For {len(self.findings) - len(gone)} of {len(self.findings)} members: "
-            return [lived_on + longest["advice"], *more, f"For the {len(gone)} others: {gone[-1]['advice']}"]
+            return self._advice_by_case(own, zombies)
         if own["advice"] in last["advice"]:
             return [last["advice"]]
         said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])
         return [own["advice"], last["advice"].removesuffix(said_above)] if zombies else [own["advice"]]
+
+    def _advice_by_case(self, own: Row, zombies: list[Row]) -> list[str]:
+        """What to change about sessions that ended: of clients that were refused later, of leaders that had to assign, and of others."""
+        longest = {}  # refusal of each member, or of a client whose member is not known
+        for row in sorted(self.followed_by, key=lambda row: (row["details"].get("silent_ms") or 0, row in zombies)):
+            longest[row["member_id"] if row["member_id"] in self.members else row["client_id"]] = row
+        cases: dict[tuple[bool, bool], list[Row]] = {}
+        for row in (own, *(row for row in self.findings if row is not own)):
+            last = longest.get(row["member_id"]) or longest.get(row["client_id"]) or row
+            cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
+        told: list[str] = []
+        for rows in cases.values():
+            last = max(rows, key=lambda row: (row["details"].get("silent_ms") or 0, row in zombies))
+            count = f"In {len(rows)} more: " if told else f"In {len(rows)} of {len(self.findings)} cases: " if len(cases) > 1 else ""
+            told.append(count + last["advice"])
+            if last["code"] in _REFUSALS and zombies and last not in zombies and catalogue.BE_IDEMPOTENT not in told:
+                told.append(catalogue.BE_IDEMPOTENT)
+        return told
 
     @property
     def _all(self) -> list[Row]:
