@@ -28,6 +28,7 @@ EXPLAINED: Final = {
     "SUBSCRIPTION_CHANGED": "a member subscribed to other topics than before",
     "MEMBER_REJOINED": "a member of the group joined again by itself, as after enforceRebalance()",
     "ADMIN_REMOVED": "an administrator removed a member, as kafka-consumer-groups.sh or Admin does",
+    "GROUP_CONFIG_CHANGED": "somebody changed a setting of the group that its assignment depends on",
     "SUPERSEDED": "the next rebalance began before this one had ended",
 }
 """Words for rebalances that are not plain."""
