@@ -74,6 +74,13 @@ def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest
     assert "Cost    2 rebalances, 4.0 s of rebalancing, 10.0 s of unowned partition time (sum)" in shown
 
 
+def test_a_member_that_a_group_waited_for_after_topics_had_changed_costs_what_it_held_up(told):
+    """`why` names nobody for it: a topic may have been deleted that the member could not commit any more."""
+    waited = {"cause": "METADATA_CHANGED", "slowest_member_id": "app-1-m"}
+    entries, _ = told(found("REBALANCE_TIMEOUT", 25), rebalanced(10, total=16_500, **waited), rebalanced(60, **waited))
+    assert [(entry["rebalances"], entry["total_ms"]) for entry in entries] == [(1, 16_500)]
+
+
 def test_what_follows_a_removal_belongs_to_it(told):
     entries, shown = told(
         found("SESSION_TIMEOUT", 10, silent_ms=6_000),
