@@ -115,16 +115,6 @@ def test_what_and_advice_speak_of_the_same_member_and_each_kind_has_its_own(told
     assert "Worst of 3 (app-2, 00:00:50; also app-1 at 00:00:10, app-3 at 00:01:30): SESSION_TIMEOUT at 50." in shown
 
 
-def test_a_leader_that_had_to_assign_is_a_case_of_its_own(told):
-    entries, _ = told(
-        found("SESSION_TIMEOUT", 10, silent_ms=6_003),
-        found("UNKNOWN_MEMBER", 40, silent_ms=21_000) | {"advice": "It froze."},
-        found("SESSION_TIMEOUT", 50, client="app-2", member="app-2-m", leader=True),
-        found("UNKNOWN_MEMBER", 65, client="app-2", member="app-2-m", silent_ms=17_000) | {"advice": "It had to assign."},
-    )
-    assert entries[0]["advice"] == ["In 1 of 2 cases: It froze.", "In 1 more: It had to assign."]
-
-
 def test_a_commit_under_no_member_id_belongs_to_the_client_that_left(told):
     entries, _ = told(
         found("POLL_TIMEOUT", 10),
