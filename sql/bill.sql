@@ -55,8 +55,7 @@ SELECT
     sum(CASE WHEN n.failed THEN n.unavailable_partition_ms WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END),
     CASE WHEN bool_or(n.failed AND n.unavailable_partition_ms IS NULL) THEN 0 END
   ) AS BIGINT) AS by_failures_ms,
-  CAST(nullif(sum(n.partitions_moved), CASE WHEN count(n.partitions_moved) < count(*) THEN 0 END) AS BIGINT)
-    AS partitions_moved
+  CAST(nullif(sum(n.partitions_moved), CASE WHEN count(n.partitions_moved) < count(*) THEN 0 END) AS BIGINT) AS partitions_moved
 FROM named AS n
 GROUP BY n.cluster, n.payer
 ORDER BY unavailable_partition_ms DESC NULLS LAST, total_ms DESC, n.cluster, n.payer

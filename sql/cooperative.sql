@@ -63,8 +63,7 @@ SELECT
   max(CASE WHEN p.place = 1 THEN p.client_id END) AS client_id,
   count(*) AS rounds,
   CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
-  CAST(nullif(sum(p.partitions_moved), CASE WHEN count(p.partitions_moved) < count(*) THEN 0 END) AS BIGINT)
-    AS partitions_moved,
+  CAST(nullif(sum(p.partitions_moved), CASE WHEN count(p.partitions_moved) < count(*) THEN 0 END) AS BIGINT) AS partitions_moved,
   CAST(nullif(sum(p.unavailable_partition_ms), CASE WHEN count(p.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
     AS unavailable_partition_ms,
   CASE

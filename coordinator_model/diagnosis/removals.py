@@ -13,8 +13,7 @@ from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import Ref, or_none, ref
 from coordinator_model.view.view import PollStall, Silence
 
-_LOST_MS: Final = 60_000
-"""For so long after its coordinator took partitions over a leader may wait for the broker that had them."""
+_LOST_MS: Final = 60_000  # for so long after its coordinator took partitions over a leader may wait for the broker that had them
 
 
 def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> Silence:

@@ -187,21 +187,22 @@ class AttentionEntry:
 
     def _advice_by_case(self, own: Row, zombies: list[Row]) -> list[str]:
         """What to change about sessions that ended: of clients that were refused later, of leaders that had to assign, and of others."""
+
+        def grave(row: Row) -> tuple[int, bool]:
+            return row["details"].get("silent_ms") or 0, row in zombies
+
         longest = {}  # refusal of each member, or of a client whose member is not known
-        for row in sorted(self.followed_by, key=lambda row: (row["details"].get("silent_ms") or 0, row in zombies)):
+        for row in sorted(self.followed_by, key=grave):
             longest[row["member_id"] if row["member_id"] in self.members else row["client_id"]] = row
         cases: dict[tuple[bool, bool], list[Row]] = {}
         for row in (own, *(row for row in self.findings if row is not own)):
             last = longest.get(row["member_id"]) or longest.get(row["client_id"]) or row
             cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
-        told: list[str] = []
-        for rows in cases.values():
-            last = max(rows, key=lambda row: (row["details"].get("silent_ms") or 0, row in zombies))
-            count = f"In {len(rows)} more: " if told else f"In {len(rows)} of {len(self.findings)} cases: " if len(cases) > 1 else ""
-            told.append(count + last["advice"])
-            if last["code"] in _REFUSALS and zombies and last not in zombies and catalogue.BE_IDEMPOTENT not in told:
-                told.append(catalogue.BE_IDEMPOTENT)
-        return told
+        shown = [max(rows, key=grave) for rows in cases.values()]
+        first, *rest = map(len, cases.values())
+        counts = [f"In {first} of {len(self.findings)} cases: " if rest else "", *(f"In {count} more: " for count in rest)]
+        more = [catalogue.BE_IDEMPOTENT] if zombies and not any(row in zombies for row in shown) else []
+        return [*(count + row["advice"] for count, row in zip(counts, shown, strict=True)), *more]
 
     @property
     def _all(self) -> list[Row]:

@@ -106,11 +106,6 @@ def expressions_resolved(g: Emitter, view: ConsumerView, event: Event) -> None:
     episodes.note(g, view, event, reasons.REGEX_RESOLVED, "")
 
 
-def config_changed(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """A setting of the group changed: the heartbeat that finds that, of whichever member, raises the epoch."""
-    episodes.note(g, view, event, reasons.GROUP_CONFIG_CHANGED, "")
-
-
 def group_read_back(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A coordinator has read the group back: its members need not join again."""
     episodes.forget_logged(g, view)
@@ -136,7 +131,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.EPOCH_RAISED: epoch_raised,
     kinds.TARGET_COMPUTED: target_computed,
     kinds.REGEX_RESOLVED: expressions_resolved,
-    kinds.CONFIG_CHANGED: config_changed,
+    kinds.CONFIG_CHANGED: lambda g, view, event: episodes.note(g, view, event, reasons.GROUP_CONFIG_CHANGED, ""),  # whoever heard of it
     kinds.ASSIGNMENT_STORED: assignment_lines.assignment_stored,
     kinds.TOPICS_UPDATED: assignment_lines.topics_updated,
     kinds.READ_BACK: group_read_back,
