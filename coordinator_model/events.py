@@ -65,6 +65,7 @@ STUCK: Final = "STUCK"  # it did not give partitions up; generation: its epoch; 
 EPOCH_RAISED: Final = "EPOCH_RAISED"  # generation: the new one
 TARGET_COMPUTED: Final = "TARGET_COMPUTED"  # generation: the epoch
 REGEX_RESOLVED: Final = "REGEX_RESOLVED"
+CONFIG_CHANGED: Final = "CONFIG_CHANGED"  # a setting that the assignment depends on; reason names it
 ASSIGNMENT_STORED: Final = "ASSIGNMENT_STORED"  # generation: the member's epoch; reason has its partitions
 TOPICS_UPDATED: Final = "TOPICS_UPDATED"  # a member subscribes to other topics
 READ_BACK: Final = "READ_BACK"  # member_count

@@ -29,7 +29,8 @@ SELECT
   count(*) AS rebalances,
   count(DISTINCT b.cluster || '/' || b.group_id) AS groups,
   CAST(sum(b.total_ms) AS BIGINT) AS total_ms,
-  CAST(sum(b.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
+  CAST(nullif(sum(b.unavailable_partition_ms), CASE WHEN count(b.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
+    AS unavailable_partition_ms
 FROM began AS b
 GROUP BY b.place, b.cause
 ORDER BY b.place, b.cause

@@ -49,12 +49,13 @@ SELECT
   count(DISTINCT n.group_id) AS groups,
   count(*) AS rebalances,
   CAST(sum(n.total_ms) AS BIGINT) AS total_ms,
-  CAST(sum(n.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
-  CAST(sum(
-    CASE WHEN n.failed THEN n.unavailable_partition_ms
-      WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END
+  CAST(nullif(sum(n.unavailable_partition_ms), CASE WHEN count(n.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
+    AS unavailable_partition_ms,
+  CAST(nullif(
+    sum(CASE WHEN n.failed THEN n.unavailable_partition_ms WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END),
+    CASE WHEN bool_or(n.failed AND n.unavailable_partition_ms IS NULL) THEN 0 END
   ) AS BIGINT) AS by_failures_ms,
-  CAST(sum(n.partitions_moved) AS BIGINT) AS partitions_moved
+  CAST(nullif(sum(n.partitions_moved), CASE WHEN count(n.partitions_moved) < count(*) THEN 0 END) AS BIGINT) AS partitions_moved
 FROM named AS n
 GROUP BY n.cluster, n.payer
 ORDER BY unavailable_partition_ms DESC NULLS LAST, total_ms DESC, n.cluster, n.payer

@@ -63,8 +63,9 @@ SELECT
   max(CASE WHEN p.place = 1 THEN p.client_id END) AS client_id,
   count(*) AS rounds,
   CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
-  CAST(sum(p.partitions_moved) AS BIGINT) AS partitions_moved,
-  CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+  CAST(nullif(sum(p.partitions_moved), CASE WHEN count(p.partitions_moved) < count(*) THEN 0 END) AS BIGINT) AS partitions_moved,
+  CAST(nullif(sum(p.unavailable_partition_ms), CASE WHEN count(p.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
+    AS unavailable_partition_ms,
   CASE
     WHEN count(*) < :endless THEN 'NORMAL'
     WHEN bool_or(p.is_followed) OR unix_millis(:until) - unix_millis(max(p.ended_at)) > :gap_ms THEN 'ENDED'

@@ -87,7 +87,8 @@ after AS (
   SELECT
     m.cluster, m.group_id, m.moved_at,
     count(*) AS rebalances,
-    CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+    CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
+      AS unavailable_partition_ms,
     min_by(r.id, r.started_at) AS first_id
   FROM moves AS m
   JOIN rebalances_with_culprit AS r

@@ -57,7 +57,8 @@ SELECT
   count(*) AS rebalances,
   count(*) FILTER (WHERE p.failed) AS failures,
   CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
-  CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+  CAST(nullif(sum(p.unavailable_partition_ms), CASE WHEN count(p.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
+    AS unavailable_partition_ms,
   max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,
   max(p.started_at) AS last_at
 FROM placed AS p

@@ -120,7 +120,8 @@ others AS (
     w.clients, w.restarts, w.clean, w.expired,
     count(r.started_at) AS rebalances,
     CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
-    CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
+    CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(r.started_at) THEN 0 END) AS BIGINT)
+      AS unavailable_partition_ms
   FROM waves AS w
   LEFT JOIN rebalances_with_id AS r
     ON r.cluster = w.cluster AND r.group_id = w.group_id AND NOT r.from_empty

@@ -40,7 +40,8 @@ summed AS (
     count(*) AS rebalances,
     CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
     max(r.total_ms) AS longest_ms,
-    CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+    CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
+      AS unavailable_partition_ms,
     max(r.started_at) AS last_at
   FROM recent AS r
   GROUP BY r.cluster, r.group_id

@@ -352,8 +352,8 @@ def _report(
         **epochs,
         span_ms=span_ms,
         total_ms=sum(past.total_ms for past in burst),
-        unavailable_partition_ms=sum(unavailable) if unavailable else None,
-        partitions_moved=sum(moved) if moved else None,
+        unavailable_partition_ms=sum(unavailable) or (0 if len(unavailable) == len(burst) else None),
+        partitions_moved=sum(moved) or (0 if len(moved) == len(burst) else None),
         **details,
     )
 

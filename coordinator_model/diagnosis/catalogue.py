@@ -24,10 +24,11 @@ SESSION_TIMEOUT: Final = Text(
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
 )
 SLOW_ASSIGNOR: Final = (
-    "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long (that of Kafka Streams asks brokers for offsets): see "
-    "what its log says of that time. Consumers of Java send no heartbeat while their assignor works: session.timeout.ms{current} must be "
-    "longer than that."
+    "{why} (that of Kafka Streams asks brokers for offsets): see what its log says of that time. Consumers of Java send no heartbeat while "
+    "their assignor works: session.timeout.ms{current} must be longer than that."
 )
+WHY_NO_ASSIGNMENT: Final = "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long"
+WAITED_FOR_A_BROKER: Final = "A broker had just been lost or replaced, so its assignor may have waited for that one"
 SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
@@ -46,7 +47,8 @@ STATIC_STOP: Final = (
     "CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
     "(Admin.removeMembersFromConsumerGroup)."
 )
-BACK: Final = " Its client was back {back} later, under a new member id."
+BACK: Final = " It was back {back} later, under a new member id."
+NAMESAKE: Final = " A client of its name joined {back} later, under a new member id."
 NOT_BACK: Final = " It had not come back ten seconds later."
 TO_ASSIGN: Final = " The group waited for the assignment of this member, its leader."
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."

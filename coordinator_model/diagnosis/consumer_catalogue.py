@@ -8,17 +8,18 @@ from coordinator_model.diagnosis import silences
 from coordinator_model.diagnosis.catalogue import PAUSE, PAUSE_OR_STALL, Text
 
 _SESSION_SETTING: Final = (
-    "it is consumer.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.session.timeout.ms of the "
+    "it is {type}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else group.{type}.session.timeout.ms of the "
     "brokers."
 )
+"""`type`: consumer, share or streams."""
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
     "The coordinator removed the member: it received no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop}"
-    "To survive a pause, the member needs a session timeout above the length of the pause: set {kind}.session.timeout.ms of the group "
-    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.",
+    "To survive a pause, the member needs a session timeout above the length of the pause: set {type}.session.timeout.ms of the group "
+    "(kafka-configs.sh --entity-type groups), else group.{type}.session.timeout.ms of the brokers.",
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
@@ -48,7 +49,7 @@ ASSIGNMENT_DELAYED: Final = Text(
     "WARNING",
     "The group waited {waited} until the coordinator computed its assignment. No member held it up.",
     "The coordinator computes at most one assignment per interval, with the first heartbeat after it. Lower "
-    "consumer.assignment.interval.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.assignment.interval.ms of "
+    "{type}.assignment.interval.ms of the group (kafka-configs.sh --entity-type groups), else group.{type}.assignment.interval.ms of "
     "the brokers, whose default is 1000; and the heartbeat interval, if members seldom send heartbeats.",
 )
 UNRELEASED_INSTANCE_ID: Final = Text(
@@ -76,7 +77,7 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "WARNING",
     "The member was silent for {silence}; {limit}.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise the session timeout well above "
-    "{silent_ms} ms: " + _SESSION_SETTING + " The heartbeat interval (consumer.heartbeat.interval.ms) should be a third of it or less.",
+    "{silent_ms} ms: " + _SESSION_SETTING + " The heartbeat interval ({type}.heartbeat.interval.ms) should be a third of it or less.",
 )
 _LEFT_SO: Final = (
     "It was stopped, or its application did not call poll() within max.poll.interval.ms: a static member leaves in the same way then. "
@@ -156,8 +157,8 @@ UNSUPPORTED_ASSIGNOR: Final = Text(
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
-    "The client cannot join: the group has as many members as group.consumer.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).",
-    "Run no more consumers than group.consumer.max.size allows, or raise it on the brokers.",
+    "The client cannot join: the group has as many members as group.{type}.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).",
+    "Run no more consumers than group.{type}.max.size allows, or raise it on the brokers.",
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",

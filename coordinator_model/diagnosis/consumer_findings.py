@@ -248,7 +248,7 @@ def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: 
             gone.tried_ms = event.received_ms  # the first request that is refused ends the silence
         silent_ms = gone.tried_ms - gone.heard_ms
         stalled = "; of a static member also a poll loop that stalled" if gone.instance_id else ""
-        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "stalled": stalled}
+        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "stalled": stalled, "type": g.view.group_type}
         return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(**words), {"silent_ms": silent_ms}
     if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
         return consumer_catalogue.CAME_BACK, {}

@@ -37,7 +37,7 @@ def row(
 ) -> dict[str, Any]:
     """A row of `findings`. `words` and `details` fill the templates of `text`. `generation`: that of `at_ms`, if forgotten."""
     known = or_none(g.view.generation_at(at_ms) if generation is None else generation)
-    return values(text, at_ms, client, signs, words, known, details)
+    return values(text, at_ms, client, signs, {"type": g.view.group_type} | words, known, details)
 
 
 def values(

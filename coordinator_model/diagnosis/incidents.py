@@ -163,7 +163,7 @@ def _report(g: Emitter, incident: Incident) -> None:
         else catalogue.HELD_UP.format(broker=view.broker),
         "cost": removed(len(missed), len(gave_up), "of its members"),
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
-        "session": _session_advice(missed, limits, unheard, consumer_protocol=view.consumer_protocol),
+        "session": _session_advice(missed, limits, unheard, view.group_type if view.consumer_protocol else ""),
     }
     details = {
         "from_broker": incident.from_broker or view.broker,
@@ -200,8 +200,8 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
     return max((one for one in found if one[0] > one[1].session_timeout_ms >= 0), key=lambda one: one[0], default=None)
 
 
-def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, EndedMembership] | None, *, consumer_protocol: bool) -> str:
-    """What session timeout the trouble would have taken."""
+def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, EndedMembership] | None, group_type: str) -> str:
+    """What session timeout the trouble would have taken. `group_type`: empty in a classic group, whose clients have the setting."""
     if not lost:
         return ""
     shown = " and ".join(map(str, limits))
@@ -209,7 +209,7 @@ def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, Ende
         ms, old = unheard
         client = old.client_id or old.member_id
         return catalogue.SESSION_NEEDED.format(client=client, unheard=seconds(ms), ms=ms, limit=old.session_timeout_ms)
-    name = "The session timeout of the group (consumer.session.timeout.ms)" if consumer_protocol else "session.timeout.ms"
+    name = f"The session timeout of the group ({group_type}.session.timeout.ms)" if group_type else "session.timeout.ms"
     return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f": {shown}" if limits else "")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, silences
+from coordinator_model.diagnosis import catalogue, removals, silences
 from coordinator_model.diagnosis.findings import current, emit, first_time, is_new, seconds
 from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.errors import Error
@@ -188,7 +188,8 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
         return catalogue.LOST_IN_A_MOVE
     silent_ms = _silent_ms(ended)
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
-        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms)}
+        why = removals.why_no_assignment(g, ended.at_ms)
+        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms), "why": why}
         return (catalogue.LEADER_UNHEARD if ended.quiet.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
         why = silences.why(ended.quiet, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.findings import current, emit, seconds
@@ -12,6 +12,8 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import Ref, or_none, ref
 from coordinator_model.view.view import PollStall, Silence
+
+_LOST_MS: Final = 60_000  # for so long after its coordinator took partitions over a leader may wait for the broker that had them
 
 
 def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> Silence:
@@ -43,9 +45,10 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     if came_ms == NEVER:
         since = catalogue.NOT_BACK
     elif came_ms is not None:
-        is_known = silence.seen_ms > g.view.moved_ms  # else by another clock
+        # Else it was heard by another clock; or it may be another process with its client.id, whom no longer session would have kept.
+        is_known = silence.seen_ms > g.view.moved_ms and silence.is_static
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
-        since = catalogue.BACK.format(back=seconds(came_ms - silence.at_ms))
+        since = (catalogue.BACK if silence.is_static else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
         restarted = catalogue.RESTARTED.format(away=seconds(came_ms - silence.seen_ms), **details) if is_known else restarted
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
@@ -56,7 +59,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     else:
         text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.client[0])
         if old is not None and old.quiet.assigning:
-            text, since = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since
+            text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
         limit = f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
@@ -66,9 +69,15 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "current": current(limit_ms),
         "stop": stop,
         "since": since,
-        "kind": (g.view.consumer.group_type if g.view.consumer is not None else "") or "consumer",
+        "why": why_no_assignment(g, silence.at_ms),
     }
     emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
+
+
+def why_no_assignment(g: Emitter, at_ms: int) -> str:
+    """Why nothing was heard of a leader that had to assign, until its session ended: it may have waited for a broker that was away."""
+    lost_ms = max(g.view.loaded_ms if g.view.loaded_ms <= at_ms else -1, g.clock.took_over_between(at_ms - _LOST_MS, at_ms))
+    return catalogue.WAITED_FOR_A_BROKER if lost_ms >= 0 and at_ms - lost_ms <= _LOST_MS else catalogue.WHY_NO_ASSIGNMENT
 
 
 def near_miss(g: Emitter, silence: Silence) -> None:

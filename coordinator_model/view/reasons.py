@@ -27,6 +27,7 @@ ASSIGNMENT_NOT_STORED: Final = "ASSIGNMENT_NOT_STORED"
 GROUP_OVER_CAPACITY: Final = "GROUP_OVER_CAPACITY"
 REBALANCE_TIMEOUT: Final = "REBALANCE_TIMEOUT"  # consumer protocol: partitions were not given up in time
 REGEX_RESOLVED: Final = "REGEX_RESOLVED"  # consumer protocol: topics of a regular expression were found: it is new, or matches others now
+GROUP_CONFIG_CHANGED: Final = "GROUP_CONFIG_CHANGED"  # streams groups: a setting of the group that assignments depend on
 UNKNOWN: Final = "UNKNOWN"
 
 EXPIRY_THREAD: Final = "executor-Heartbeat"

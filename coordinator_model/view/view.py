@@ -178,3 +178,8 @@ class View(Roster, Struct, array_like=True):
     line_ms: int = -1  # the last line of a broker that named a generation
     line: Ref | None = None  # and its place
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
+
+    @property
+    def group_type(self) -> str:
+        """The first word in the names of its settings: consumer, share or streams."""
+        return (self.consumer.group_type if self.consumer is not None else "") or "consumer"

@@ -22,7 +22,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, known_sum, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -96,15 +96,18 @@ class AttentionEntry:
     @property
     def gravest(self) -> Row:
         """The finding that stands for all: that of the greatest figure, the newest of several."""
-
-        def grave(row: Row) -> tuple[int, int]:
-            details = row["details"]
-            figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(FIGURES.get(row["code"]))
-            return figure or 0, epoch_ms(row["occurred_at"])
-
+        figures = [max(row["details"].get("session_timeouts_ms") or [0]) for row in self.findings] if self.incident else self.figures
         broker = self.incident["broker"] if self.incident else None
-        left = [row for row in self.findings if broker == row["details"].get("from_broker") != row["details"].get("to_broker")]
-        return max(left if broker and left else self.findings, key=grave)
+        left = [bool(broker) and broker == row["details"].get("from_broker") != row["details"].get("to_broker") for row in self.findings]
+        return max(zip(left, figures, self.findings, strict=True), key=lambda one: (*one[:2], epoch_ms(one[2]["occurred_at"])))[2]
+
+    @property
+    def figures(self) -> list[int]:
+        """How grave each finding is. A session that ended is as grave as its client was silent until it was refused, if it was."""
+        silent: dict[str | None, int] = {}
+        for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
+            silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
+        return [max(row["details"].get(FIGURES.get(row["code"])) or 0, silent.get(row["member_id"], 0)) for row in self.findings]
 
     @property
     def code(self) -> str:
@@ -180,13 +183,30 @@ class AttentionEntry:
             return [(self.incident or own)["advice"], *begun]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
-            longest = max(silences, key=lambda row: (row["details"]["silent_ms"], row in zombies))
-            more = [catalogue.BE_IDEMPOTENT] if zombies and longest not in zombies else []
-            return [longest["advice"], *more]
+            return self._advice_by_case(own, zombies)
         if own["advice"] in last["advice"]:
             return [last["advice"]]
         said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])
         return [own["advice"], last["advice"].removesuffix(said_above)] if zombies else [own["advice"]]
+
+    def _advice_by_case(self, own: Row, zombies: list[Row]) -> list[str]:
+        """What to change about sessions that ended: of clients that were refused later, of leaders that had to assign, and of others."""
+
+        def grave(row: Row) -> tuple[int, bool]:
+            return row["details"].get("silent_ms") or 0, row in zombies
+
+        longest = {}  # refusal of each member, or of a client whose member is not known
+        for row in sorted(self.followed_by, key=grave):
+            longest[row["member_id"] if row["member_id"] in self.members else row["client_id"]] = row
+        cases: dict[tuple[bool, bool], list[Row]] = {}
+        for row in (own, *(row for row in self.findings if row is not own)):
+            last = longest.get(row["member_id"]) or longest.get(row["client_id"]) or row
+            cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
+        shown = [max(rows, key=grave) for rows in cases.values()]
+        first, *rest = map(len, cases.values())
+        counts = [f"In {first} of {len(self.findings)} cases: " if rest else "", *(f"In {count} more: " for count in rest)]
+        more = [catalogue.BE_IDEMPOTENT] if zombies and not any(row in zombies for row in shown) else []
+        return [*(count + row["advice"] for count, row in zip(counts, shown, strict=True)), *more]
 
     @property
     def _all(self) -> list[Row]:
@@ -341,9 +361,8 @@ def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
     if entry.incident is not None or entry.code not in _BURSTS:
         return bill_of(found)
     details = [row["details"] for row in entry.findings]
-    unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]
     counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
-    return Bill(counted, total_ms, sum(unavailable) if unavailable else None)
+    return Bill(counted, total_ms, known_sum(each.get("unavailable_partition_ms") for each in details))
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.view.members import client_in
-from jobs.answers.attention import FIGURES, SEVERITIES, AttentionEntry
+from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.departures import CRASHED
@@ -28,6 +28,7 @@ EXPLAINED: Final = {
     "SUBSCRIPTION_CHANGED": "a member subscribed to other topics than before",
     "MEMBER_REJOINED": "a member of the group joined again by itself, as after enforceRebalance()",
     "ADMIN_REMOVED": "an administrator removed a member, as kafka-consumer-groups.sh or Admin does",
+    "GROUP_CONFIG_CHANGED": "somebody changed a setting of the group that its assignment depends on",
     "SUPERSEDED": "the next rebalance began before this one had ended",
 }
 """Words for rebalances that are not plain."""
@@ -191,7 +192,7 @@ class AttentionWords:
     def _worst(self, entry: AttentionEntry) -> str:
         """Which of several findings the message is, and when the other clients had theirs."""
         row = entry.gravest
-        figures = [one["details"].get(FIGURES.get(entry.code)) or 0 for one in entry.findings]
+        figures = entry.figures
         which = "Worst" if figures.count(max(figures)) == 1 else "One"
         named = {one["client_id"]: self.time(one["occurred_at"])[:-4] for one in (*entry.findings, row) if one["client_id"]}
         own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "

@@ -38,7 +38,7 @@ _ADVICE: Final = {
     "removes members that send no SyncGroup; a leader that stands still is removed after its session.timeout.ms.",
     RECONCILE: "Look for what holds {them} up between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives "
     "partitions up only as it polls. The rebalance timeout, max.poll.interval.ms{current}, bounds that; a member that sends no heartbeat "
-    "is removed after the session timeout of the group (group.consumer.session.timeout.ms).",
+    "is removed after the session timeout of the group (group.{type}.session.timeout.ms).",
 }
 _EMPTY_BEFORE: Final = (
     "The group was empty: the broker waits group.initial.rebalance.delay.ms for more members after each that comes, up to the rebalance "
@@ -156,4 +156,5 @@ def _advice(row: Row, *, known: bool) -> str:
         return _EMPTY_BEFORE.format(current=current)
     count = len(row["awaited"] or []) + (row["awaited_unnamed"] or 0)
     them = "this member" if count == 1 else "these members" if count else "its members"
-    return _ADVICE[row["waits_for"]].format(current=current, them="the leader" if row["waits_for"] == SYNC else them)
+    them = "the leader" if row["waits_for"] == SYNC else them
+    return _ADVICE[row["waits_for"]].format(current=current, them=them, type=row["group_protocol"])

@@ -24,6 +24,7 @@ _WHY: Final[Mapping[str, str]] = {
     reasons.SUBSCRIPTION_CHANGED: "{who} changed its subscription",
     reasons.METADATA_CHANGED: "topics or partitions of the subscription changed",
     reasons.REGEX_RESOLVED: "topics of regular expressions were found: a member has a new one, or one matches others than before",
+    reasons.GROUP_CONFIG_CHANGED: "a setting of the group changed",
     reasons.UNKNOWN: "no line shows why",
 }
 _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT, reasons.UNKNOWN})

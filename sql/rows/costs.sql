@@ -15,7 +15,8 @@ SELECT o.cluster, o.group_id,
        coalesce(sum(o.total_ms) FILTER (o.counts AND NOT o.startup), 0)::BIGINT rebalancing_ms,
        count(*) FILTER (o.counts AND o.startup) startups,
        coalesce(sum(o.total_ms) FILTER (o.counts AND o.startup), 0)::BIGINT startup_ms,
-       (sum(o.unavailable_partition_ms) FILTER (o.counts AND NOT o.startup))::BIGINT unavailable_partition_ms,
+       nullif(sum(o.unavailable_partition_ms) FILTER (o.counts AND NOT o.startup), CASE WHEN bool_or(o.unavailable_partition_ms IS NULL)
+              FILTER (o.counts AND NOT o.startup) THEN 0 END)::BIGINT unavailable_partition_ms,
        any_value(c.cause) worst_cause
 FROM own AS o LEFT JOIN causes AS c ON c.cluster = o.cluster AND c.group_id = o.group_id AND c.place = 1
 GROUP BY o.cluster, o.group_id

@@ -1,11 +1,13 @@
 -- Rebalances as they are billed, each with the finding that it is blamed on: that of who is blamed instead of the one that began it, else
 -- that of the failure with which it began: a client may tell long before the group acts on it, so the latest such finding counts. The
--- session of a static member that left for a while ends, too.
+-- session of a static member that left for a while ends, too. Who is to blame for topics that changed nobody knows (blamed_rebalances), but
+-- the group waited for the member that it then removed.
 WITH own AS (
     SELECT r.id, arg_max(f.id, (f.occurred_at, f.id)) AS finding_id
     FROM rebalances_with_id AS r
-    JOIN findings_with_id AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.member_id
-        AND (f.code = r.cause OR f.code = 'STATIC_MEMBER_AWAY' AND r.cause = 'SESSION_TIMEOUT')
+    JOIN findings_with_id AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id IN (r.member_id, r.slowest_member_id)
+        AND CASE WHEN r.cause IN ('METADATA_CHANGED', 'REGEX_RESOLVED') THEN f.code = 'REBALANCE_TIMEOUT' AND f.occurred_at > r.started_at
+            ELSE f.member_id = r.member_id AND (f.code = r.cause OR f.code = 'STATIC_MEMBER_AWAY' AND r.cause = 'SESSION_TIMEOUT') END
         AND f.occurred_at BETWEEN r.started_at - INTERVAL 60 SECONDS AND r.ended_at
     GROUP BY r.id
 )

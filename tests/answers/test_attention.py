@@ -74,6 +74,13 @@ def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest
     assert "Cost    2 rebalances, 4.0 s of rebalancing, 10.0 s of unowned partition time (sum)" in shown
 
 
+def test_a_member_that_a_group_waited_for_after_topics_had_changed_costs_what_it_held_up(told):
+    """`why` names nobody for it: a topic may have been deleted that the member could not commit any more."""
+    waited = {"cause": "METADATA_CHANGED", "slowest_member_id": "app-1-m"}
+    entries, _ = told(found("REBALANCE_TIMEOUT", 25), rebalanced(10, total=16_500, **waited), rebalanced(60, **waited))
+    assert [(entry["rebalances"], entry["total_ms"]) for entry in entries] == [(1, 16_500)]
+
+
 def test_what_follows_a_removal_belongs_to_it(told):
     entries, shown = told(
         found("SESSION_TIMEOUT", 10, silent_ms=6_000),
@@ -92,6 +99,20 @@ def test_what_follows_a_removal_belongs_to_it(told):
     entries = [entry for entry in entries if entry["code"] == "SESSION_TIMEOUT"]
     assert entries[0]["advice"] == ["It was frozen."]  # it was heard again: then its session timeout is no crash
     assert "    Then    00:00:25 UNKNOWN_MEMBER: UNKNOWN_MEMBER at 25.\n" in shown
+
+
+def test_what_and_advice_speak_of_the_same_member_and_each_kind_has_its_own(told):
+    """Two of three were killed; the other stood still, and was refused."""
+    entries, shown = told(
+        found("SESSION_TIMEOUT", 10, silent_ms=6_003) | {"advice": "It was killed."},
+        found("SESSION_TIMEOUT", 50, silent_ms=6_001, client="app-2", member="app-2-m"),
+        found("UNKNOWN_MEMBER", 65, client="app-2", member="app-2-m", removed="SESSION_TIMEOUT", silent_ms=21_000)
+        | {"advice": "It froze."},
+        found("SESSION_TIMEOUT", 90, silent_ms=6_002, client="app-3", member="app-3-m") | {"advice": "It was killed."},
+    )
+    assert entries[0]["message"] == "SESSION_TIMEOUT at 50."
+    assert entries[0]["advice"] == ["In 1 of 3 cases: It froze.", "In 2 more: It was killed."]
+    assert "Worst of 3 (app-2, 00:00:50; also app-1 at 00:00:10, app-3 at 00:01:30): SESSION_TIMEOUT at 50." in shown
 
 
 def test_a_commit_under_no_member_id_belongs_to_the_client_that_left(told):

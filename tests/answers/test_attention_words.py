@@ -151,3 +151,12 @@ def test_an_entry_and_the_list_of_settings_ask_for_the_longest_silence():
     entry.followed_by[:] = [silent(30, "ZOMBIE_COMMIT", 20_400, session_timeout_ms=10_000)]
     assert entry.advice == ["It needs a session timeout above 20400."]
     assert words(99).settings([entry]) == ["g: session.timeout.ms above 20400, now 10000"]
+
+
+def test_a_leader_that_had_to_assign_is_a_case_of_its_own():
+    def refused(seconds, advice, silent_ms, member):
+        return found(seconds, "UNKNOWN_MEMBER", member=member) | {"advice": advice, "details": {"silent_ms": silent_ms}}
+
+    ended = [found(10, member="m-1"), found(50, member="m-2") | {"details": {"leader": True}}]
+    entry = AttentionEntry(ended, followed_by=[refused(40, "It froze.", 21_000, "m-1"), refused(65, "It had to assign.", 17_000, "m-2")])
+    assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 more: It had to assign."]

@@ -20,7 +20,7 @@ from jobs.lakehouse import locks, reader
 from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline.tracking import track
 from schemas.tables import TABLES, TRACK_TABLES
-from tests.answers.asking import reader_of
+from tests.answers.asking import asked, reader_of
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance, row, transition, write
 
 pytestmark = pytest.mark.slow
@@ -190,6 +190,28 @@ def test_groups_come_by_what_they_cost_and_quiet_ones_share_a_line(lakehouse):
     assert [row["group_id"] for row in as_json(lakehouse)["groups"]][:4] == ["a", "c", "b", "unknown"]
     shown = text(lakehouse, limit=1)
     assert "… and 3 more groups: --limit 4 shows all" in shown
+
+
+def test_a_sum_with_unknown_parts_is_what_is_known_and_not_0(lakehouse):
+    """Of `a` nothing is known but that one rebalance cost nothing; of `b` one cost 7 s, of `c` all cost nothing."""
+    costs = {"a": (0, None), "b": (7_000, None), "c": (0, 0)}
+    parts = [(group, cost, at) for group, pair in costs.items() for at, cost in enumerate(pair)]
+    who = {"cause": "SESSION_TIMEOUT", "members_before": 2}
+    member = {group: {"client_id": f"{group}-1", "member_id": f"{group}-1-m"} for group in costs}
+    write(
+        lakehouse,
+        line("a", at=90_000),
+        *(finding(group_id=group, occurred_at=DAY + 1_000, **member[group]) for group in costs),
+        *(rebalance(group, 9_000 * at, generation=at, unavailable_partition_ms=cost, **who, **member[group]) for group, cost, at in parts),
+    )
+    told = {"a": None, "b": 7_000, "c": 0}
+    report = as_json(lakehouse)
+    assert {row["group_id"]: row["unavailable_partition_ms"] for row in report["groups"]} == told
+    assert {row["groups"][0]: row["unavailable_partition_ms"] for row in report["attention"]} == told
+    assert {row["group_id"]: row["unavailable_partition_ms"] for row in asked(lakehouse, "why")} == told
+    for name in ("worst", "culprits", "culprits-by", "bill"):
+        assert [row["unavailable_partition_ms"] for row in asked(lakehouse, name)].count(0) == 1, name
+    assert sorted(str(row["by_failures_ms"]) for row in asked(lakehouse, "bill")) == ["0", "7000", "None"]
 
 
 def test_a_start_up_is_told_from_other_joins(lakehouse):

@@ -175,9 +175,10 @@ Cannot downgrade the consumer group {group}: {text}
     [GroupId telemetry] Scanned 6 topics to refresh regular expressions [orders.*] in 2ms.
 [GroupId {group}] Member {member} {text}
     [GroupId telemetry] Member +czycdsORpaL6mgoKm439A does something new.
+[GroupId {group}] Assignment configurations changed to {text}. Triggering rebalance.
+  [GroupId telemetry] Assignment configurations changed to {}. Triggering rebalance.
 [GroupId {group}] {text}
-    [GroupId telemetry] Assignment configurations changed to {}. Triggering rebalance.
-    [GroupId telemetry] Size of assignment epochs 1 is not equal to partitions 2 for topic PoXy/d3qQpOGkRtEOEpFtQ. Using default epoch 7 for all partitions.
+      [GroupId telemetry] Size of assignment epochs 1 is not equal to partitions 2 for topic PoXy/d3qQpOGkRtEOEpFtQ. Using default epoch 7 for all partitions.
 Kafka version: {release}{build}
     Kafka version: 4.4.0
     Kafka version: 3.6.0.redhat-00005

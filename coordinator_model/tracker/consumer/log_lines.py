@@ -180,6 +180,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.EPOCH_RAISED: epoch_raised,
     kinds.TARGET_COMPUTED: target_computed,
     kinds.REGEX_RESOLVED: expressions_resolved,
+    kinds.CONFIG_CHANGED: lambda g, view, event: episodes.note(g, view, event, reasons.GROUP_CONFIG_CHANGED, ""),  # whoever heard of it
     kinds.ASSIGNMENT_STORED: assignment_stored,
     kinds.TOPICS_UPDATED: topics_updated,
     kinds.READ_BACK: group_read_back,

@@ -69,8 +69,13 @@ class RebalanceTimes:
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:
     """What some rebalances cost."""
-    unavailable = [one.unavailable_ms for one in found if one.unavailable_ms is not None]
-    return Bill(len(found), sum(one.total_ms or 0 for one in found), sum(unavailable) if unavailable else None)
+    return Bill(len(found), sum(one.total_ms or 0 for one in found), known_sum(one.unavailable_ms for one in found))
+
+
+def known_sum(parts: Iterable[int | None]) -> int | None:
+    """The sum of the parts that are known; None where it is not even known that there is one: unknown parts beside zeros."""
+    known = [*parts]
+    return sum(part or 0 for part in known) or (0 if known and None not in known else None)
 
 
 def span_of(found: Sequence[Rebalanced]) -> tuple[datetime, datetime] | None:

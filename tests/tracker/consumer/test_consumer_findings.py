@@ -66,6 +66,16 @@ def test_one_that_does_not_come_back_may_as_well_have_died():
     assert codes(held_up()) == [("SESSION_TIMEOUT", "a-1")]
 
 
+@pytest.mark.parametrize("group_type", [kinds.SHARE, kinds.STREAMS])
+def test_a_setting_is_that_of_its_type_of_group(group_type):
+    """A share group has share.session.timeout.ms, a streams group streams.session.timeout.ms."""
+    story = ConsumerStory().at(0).line(kinds.JOINED, "a-1", protocol_type=group_type).raised(1).computed(1).line(kinds.JOINED, "b-1")
+    story.at(62_600).request(kinds.OFFSET_COMMIT, "b-1", 5_000, generation=1, error_code=Error.COORDINATOR_NOT_AVAILABLE)
+    rows = story.at(65_000).line(kinds.EXPIRED, "a-1").raised(2).at(66_000).joins("a-1", 3).rows()
+    (advice,) = [text for code, text in told(rows, "findings", "code", "advice") if code == "COORDINATOR_MOVED"]
+    assert f"The session timeout of the group ({group_type}.session.timeout.ms) was too short" in advice
+
+
 def test_who_is_silent_while_its_coordinator_is_held_up_did_not_nearly_lose_its_session():
     story = alone().at(55_000).request(kinds.OFFSET_COMMIT, "b-1", 4_000, generation=1).at(58_000).beat("a-1", 1, 1)
     assert codes(story) == []

@@ -19,7 +19,12 @@ from coordinator_model.view.rows import Row
 from jobs.laws.laws import breaches
 from jobs.parsing import coordinator_log, request_log
 from jobs.parsing.consumer_protocol import subscription
+from tests.tracker.consumer.consumer_story import ConsumerStory, told
 
+LOGGED = (
+    "[2026-11-26 08:40:56,576] INFO [GroupCoordinator id=2 topic=__consumer_offsets partition=38] [GroupId flow][MemberId a-1] {} "
+    "(org.apache.kafka.coordinator.group.GroupMetadataManager)"
+)
 DATA = Path(__file__).parents[2] / "data" / "group-types"
 SHARE, FLOW, CONNECT, REGISTRY, ORDERS = "share-inbox", "flow", "connect-cluster", "schema-registry", "orders-app"
 FIELDS = ("rebalance_timeout_ms", "group_id", "member_id", "generation", "reason", "state", "protocol_type", "member_count")
@@ -100,6 +105,16 @@ def test_a_streams_group_is_told_as_one_with_the_members_that_come_and_go():
     assert "streams.session.timeout.ms of the group" in of("findings", FLOW, "advice")[0][0]
     ends = of("rebalances", FLOW, "first_epoch", "generation", "end_seen", "partitions_moved")
     assert ends == [(2, 2, True, 0), (3, 4, True, 4), (5, 5, True, 0)]
+
+
+def test_a_setting_of_a_streams_group_that_changed_is_the_cause_of_its_rebalance():
+    line = "Assignment configurations changed to {num.standby.replicas=2}. Triggering rebalance."
+    story = ConsumerStory().at(0).line(kinds.JOINED, "a-1", protocol_type=kinds.STREAMS).raised(2).computed(2).at(60_000)
+    story.line(coordinator_log.row(LOGGED.format(line), 0)["state"], "a-1", protocol_type=kinds.STREAMS, reason=line)
+    rows = story.raised(3).computed(3).rows(until=120_000)
+    assert told(rows, "rebalances", "generation", "cause", "member_id")[-1] == (3, "GROUP_CONFIG_CHANGED", None)
+    evidence = json.loads(told(rows, "rebalances", "evidence")[-1][0])
+    assert len(evidence) == 3  # with the line that says so
 
 
 def test_lines_at_debug_tell_as_much_of_a_consumer_group_as_its_requests():
