@@ -340,6 +340,12 @@ def test_a_member_that_comes_back_on_its_connection_may_have_stalled_in_either_p
     assert (found["client_id"], found["sure"], found["away_ms"]) == ("app-1", "LIKELY", 4_000)
 
 
+def test_a_stall_costs_the_rebalance_that_waited_for_its_member(lakehouse):
+    stalled = finding(code="POLL_TIMEOUT", member_id=MEMBER, client_id="app-1", occurred_at=DAY + 2_500)
+    write(lakehouse, stalled, rebalance(start=1_000, total=2_000, member_id="app-2-m", client_id="app-2"), line(at=90_000))
+    assert [row["rebalance_total_ms"] for row in asked(lakehouse, "poll-timeouts")] == [2_000]
+
+
 @pytest.mark.parametrize(("ended", "told"), [(80_000, [("SAID", MEMBER)]), (59_000, [])])
 def test_a_stall_that_only_the_clients_log_tells_is_one_of_a_member(lakehouse, ended, told):
     """Not of one that the group had removed: any process that stood still says so once it goes on."""
