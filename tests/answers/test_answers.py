@@ -346,6 +346,12 @@ def test_a_stall_costs_the_rebalance_that_waited_for_its_member(lakehouse):
     assert [row["rebalance_total_ms"] for row in asked(lakehouse, "poll-timeouts")] == [2_000]
 
 
+@pytest.mark.parametrize(("said", "told"), [(line(at=5_000, kind="MEMBER_FAILED", member_id=MEMBER), ["GONE"]), (line(at=5_000), [])])
+def test_a_session_that_the_coordinator_ended_has_expired_whatever_its_client_says(lakehouse, said, told):
+    write(lakehouse, said, session(ended_at=DAY + 5_000, end_kind="POLL_TIMEOUT"))
+    assert [row["fate"] for row in asked(lakehouse, "session-timeouts")] == told
+
+
 @pytest.mark.parametrize(("ended", "told"), [(80_000, [("SAID", MEMBER)]), (59_000, [])])
 def test_a_stall_that_only_the_clients_log_tells_is_one_of_a_member(lakehouse, ended, told):
     """Not of one that the group had removed: any process that stood still says so once it goes on."""
