@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView, Episode, Revocation
 
 ACKNOWLEDGED, AWAY = "ACKNOWLEDGED", "AWAY"
@@ -15,6 +16,14 @@ def free(view: ConsumerView, episode: Episode, member: ConsumerMember, partition
         episode.freed[member.member_id] = view.frees
     for partition in partitions:
         episode.unowned.setdefault(partition, at_ms)
+
+
+def take_over(view: ConsumerView, episode: Episode, at_ms: int) -> None:
+    """An episode begins. Where a failure had emptied the group, it pays for the time in which nobody has its partitions, as a classic one."""
+    last = max(view.gone, key=lambda one: one.gone_ms, default=None)
+    if episode.from_empty and last is not None and last.end_kind not in ("", reasons.LEFT, reasons.UNKNOWN):
+        episode.unheard += [last.member_id] if last.partitions is None else []
+        episode.unowned = {partition: at_ms for one in view.gone for partition in one.partitions or ()}
 
 
 def told_to_revoke(view: ConsumerView, member: ConsumerMember, partitions: tuple[str, ...], at_ms: int) -> None:

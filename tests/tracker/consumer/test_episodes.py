@@ -95,6 +95,14 @@ def test_the_line_before_the_epoch_names_the_cause(tells, cause):
     assert told(rows, "rebalances", "unavailable_partition_ms")[2] == (2_000,)
 
 
+@pytest.mark.parametrize(("tells", "cost"), [(kinds.EXPIRED, 2 * 40), (kinds.DEPARTED, 0)])
+def test_who_comes_into_a_group_that_a_failure_emptied_ends_the_time_in_which_nobody_had_its_partitions(tells, cost):
+    """As in a classic group, the part of it counts in which the rebalance ran."""
+    story = alone().at(20_000).line(tells, "a-1").raised(2).at(30_000).joins("b-1", 3).computed(3)
+    rows = story.at(30_040).beat("b-1", 0, 3, ALL, TOPICS).rows()
+    assert told(rows, "rebalances", "outcome", "unavailable_partition_ms")[1:] == [("EMPTIED", None), ("COMPLETED", cost)]
+
+
 def test_the_last_departure_leaves_an_empty_group():
     story = alone().at(20_000).line(kinds.EXPIRED, "a-1").raised(2)
     rows = story.rows()
