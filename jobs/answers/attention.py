@@ -67,6 +67,12 @@ _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if 
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
 
 
+def gravity(row: Row) -> tuple[int, int]:
+    """How long a group waited for a member, then the figure of the finding: the greatest is the worst."""
+    details = row["details"]
+    return details.get("join_ms") or 0, details.get(FIGURES.get(row["code"])) or 0
+
+
 class Refusals(NamedTuple):
     """How often the coordinator refused to let clients join, and when it last did."""
 
@@ -91,12 +97,11 @@ class AttentionEntry:
 
     @property
     def gravest(self) -> Row:
-        """The finding that stands for all: that of the greatest figure, the newest of several."""
+        """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest."""
 
-        def grave(row: Row) -> tuple[int, int]:
-            details = row["details"]
-            figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(FIGURES.get(row["code"]))
-            return figure or 0, epoch_ms(row["occurred_at"])
+        def grave(row: Row) -> tuple[int, ...]:
+            figures = (max(row["details"].get("session_timeouts_ms") or [0]),) if self.incident else gravity(row)
+            return *figures, epoch_ms(row["occurred_at"])
 
         broker = self.incident["broker"] if self.incident else None
         left = [row for row in self.findings if broker == row["details"].get("from_broker") != row["details"].get("to_broker")]
@@ -168,7 +173,7 @@ class AttentionEntry:
     @property
     def advice(self) -> list[str]:
         """What to change. A client that was heard of again shows what its silence was: that advice, of the longest one, is the sharper."""
-        own = self.gravest
+        own = max(self.findings, key=lambda row: (gravity(row)[1], epoch_ms(row["occurred_at"])))
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
@@ -196,17 +201,16 @@ def attention(
 
     What a broker did to its groups explains more of what follows than what any client did.
 
-    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests`, `last_at`, and whether
-    it `joined` later. Such a finding is written when the client is first refused; it may ask for hours. `incidents`: rows of that table.
+    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests`, their times, and whether
+    it `joined` later; a row for each time until it was let in. Such a finding is written when the client is first refused; it may ask
+    for hours. `incidents`: rows of that table.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
     entries = _folded(rows, incidents)
-    refusals = {_asking(row): row for row in refused}
+    _share_out(refused, entries)
     for entry in entries:
         found = _rebalances(entry, times)
         entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
-        asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
-        entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
     return sorted(entries, key=_order)
 
 
@@ -305,6 +309,21 @@ class _Causes:
         least_ms = 0 if within_ms is None else at_ms - within_ms
         before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
+
+
+def _share_out(refused: Iterable[Row], entries: Sequence[AttentionEntry]) -> None:
+    """Gives refusals to the entry of the finding that followed, else the last: a client that was let in may be refused again later."""
+    known: dict[tuple[str | None, ...], list[tuple[datetime, int]]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        for row in (*entry.findings, *entry.followed_by):
+            known[_asking(row)].append((row["occurred_at"], number))
+    rows: dict[int, list[Row]] = defaultdict(list)
+    for row in refused:
+        if found := known.get(_asking(row)):
+            _, number = min((one for one in found if one[0] >= row["first_at"]), default=max(found))
+            rows[number].append(row)
+    for number, entry in enumerate(entries):
+        entry.refused = _refusals(rows[number])
 
 
 def _refusals(rows: Sequence[Row]) -> Refusals | None:

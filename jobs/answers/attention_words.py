@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.view.members import client_in
-from jobs.answers.attention import FIGURES, SEVERITIES, AttentionEntry
+from jobs.answers.attention import SEVERITIES, AttentionEntry, gravity
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.departures import CRASHED
@@ -191,7 +191,7 @@ class AttentionWords:
     def _worst(self, entry: AttentionEntry) -> str:
         """Which of several findings the message is, and when the other clients had theirs."""
         row = entry.gravest
-        figures = [one["details"].get(FIGURES.get(entry.code)) or 0 for one in entry.findings]
+        figures = [gravity(one) for one in entry.findings]
         which = "Worst" if figures.count(max(figures)) == 1 else "One"
         named = {one["client_id"]: self.time(one["occurred_at"])[:-4] for one in (*entry.findings, row) if one["client_id"]}
         own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "

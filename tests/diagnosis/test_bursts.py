@@ -309,7 +309,7 @@ def test_a_storm_costs_what_its_rebalances_cost_and_tells_the_silence_before_apa
 
 
 def test_a_storm_tells_for_whom_its_rebalances_waited():
-    """x is killed and started again before its session is over: the join of the new member begins the rebalance, the dead one holds it up."""
+    """x is killed and started again before its session is over: the new member begins the rebalance, the dead one holds it up."""
     story, members = Story(), [f"x-{number:08}-1111-2222-3333-444444444444" for number in range(8)]
     for generation in range(1, 8):
         story.at(7_000 * generation).log_preparing(generation, JOINED.format(members[generation]), members[generation])

@@ -19,7 +19,7 @@ def free(view: ConsumerView, episode: Episode, member: ConsumerMember, partition
 
 
 def take_over(view: ConsumerView, episode: Episode, at_ms: int) -> None:
-    """An episode begins. Where a failure had emptied the group, it pays for the time in which nobody has its partitions, as a classic one."""
+    """An episode begins. If a failure had emptied the group, it pays for the time in which nobody has its partitions, as a classic one."""
     last = max(view.gone, key=lambda one: one.gone_ms, default=None)
     if episode.from_empty and last is not None and last.end_kind not in ("", reasons.LEFT, reasons.UNKNOWN):
         episode.unheard += [last.member_id] if last.partitions is None else []
