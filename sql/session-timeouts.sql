@@ -1,7 +1,7 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first, also of a static member that fell silent as its application did not poll
--- (`poll-timeouts`). UNHEARD: the process ran: a request of it waited for its answer when the session ended, or others
+-- One row per expired session, the newest first, also of a static member whose application did not poll: it does
+-- not leave, but falls silent. UNHEARD: the process ran: a request of it waited for its answer when the session ended, or others
 -- came after the last one that was accepted, or that one came within half of the session timeout, or the finding
 -- COORDINATOR_MOVED names it. PAUSED: the same process appeared again, under its old member id or on its old connection,
 -- so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new member with the same
@@ -16,17 +16,10 @@
 -- :until       up to this time
 -- :limit = 20  rows at most
 
-WITH failed AS (
-  SELECT DISTINCT e.cluster, e.group_id, e.member_id, e.occurred_at
-  FROM group_events AS e
-  WHERE e.kind = 'MEMBER_FAILED' OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state = 'EXPIRED')
-),
-expired AS (
+WITH expired AS (
   SELECT s.*, timestamp_millis(unix_millis(s.ended_at) - coalesce(s.session_timeout_ms, 45000)) AS heard_at
   FROM member_sessions_with_id AS s
-  LEFT JOIN failed AS f
-    ON f.cluster = s.cluster AND f.group_id = s.group_id AND f.member_id = s.member_id AND f.occurred_at = s.ended_at
-  WHERE (s.end_kind = 'SESSION_TIMEOUT' OR (s.end_kind = 'POLL_TIMEOUT' AND f.member_id IS NOT NULL))
+  WHERE (s.end_kind = 'SESSION_TIMEOUT' OR (s.end_kind = 'POLL_TIMEOUT' AND s.instance_id <> ''))
     AND (:cluster IS NULL OR s.cluster = :cluster)
     AND (:group IS NULL OR s.group_id = :group)
     AND (:client IS NULL OR s.client_id = :client)

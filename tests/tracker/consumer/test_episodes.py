@@ -169,7 +169,7 @@ def test_a_static_member_that_comes_back_is_no_rebalance():
     story.at(22_002).beat("a-2", 0, 1, ALL, TOPICS, instance_id="i-1").at(30_000).beat("a-2", 1, 1)
     rows = story.rows()
     assert len(told(rows, "rebalances")) == 1
-    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 20_000)]
+    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 22_000)]
 
 
 def test_a_coordinator_that_reads_the_group_back_changes_nothing():
