@@ -119,6 +119,8 @@ def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: R
         for partition, owner in rebalance.owned_before.items()
         if partition not in rebalance.vacant
     )
+    others = [g.view.ended_membership(member_id) for member_id in rebalance.moves.left() if member_id != culprit.member_id]
+    failed = [old for old in others if old is not None and old.kind in _FAILURES and old.at_ms > rebalance.started_ms]
     return PastRebalance(
         rebalance.started_ms,
         culprit.cause,
@@ -136,15 +138,8 @@ def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: R
         _error_of(culprit),
         (rebalance.count_before, rebalance.count_after),
         rebalance.started_ms,
-        "" if culprit.cause in _FAILURES else _waited_for(g, rebalance, culprit),
+        max(failed, key=lambda old: old.at_ms).kind if failed and culprit.cause not in _FAILURES else "",
     )
-
-
-def _waited_for(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> str:
-    """How another member failed while all waited for it, the last of them, as sql/views/blamed_rebalances.sql tells; empty: none did."""
-    others = [g.view.ended_membership(member_id) for member_id in rebalance.moves.left() if member_id != culprit.member_id]
-    failed = [old for old in others if old is not None and old.kind in _FAILURES and old.at_ms > rebalance.started_ms]
-    return max(failed, key=lambda old: old.at_ms).kind if failed else ""
 
 
 def _error_of(culprit: RebalanceTrigger) -> str:

@@ -202,15 +202,23 @@ def attention(
     What a broker did to its groups explains more of what follows than what any client did.
 
     `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests`, their times, and whether
-    it `joined` later; a row for each time until it was let in. Such a finding is written when the client is first refused; it may ask
-    for hours. `incidents`: rows of that table.
+    it `joined` later; a row for each time until it was let in, which may take hours after the finding. `incidents`: rows of that table.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
     entries = _folded(rows, incidents)
-    _share_out(refused, entries)
+    told: dict[tuple[str | None, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        told[_asking(row)].append(row)
+    asked = [  # each refusal with the finding that followed, else the last: who was let in may be refused again
+        (next((one for one in own if one["occurred_at"] >= row["first_at"]), own[-1])["id"], row)
+        for row in refused
+        if (own := told.get(_asking(row)))
+    ]
     for entry in entries:
         found = _rebalances(entry, times)
         entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
+        ids = entry.ids
+        entry.refused = _refusals([row for one, row in asked if one in ids])
     return sorted(entries, key=_order)
 
 
@@ -309,21 +317,6 @@ class _Causes:
         least_ms = 0 if within_ms is None else at_ms - within_ms
         before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
-
-
-def _share_out(refused: Iterable[Row], entries: Sequence[AttentionEntry]) -> None:
-    """Gives refusals to the entry of the finding that followed, else the last: a client that was let in may be refused again later."""
-    known: dict[tuple[str | None, ...], list[tuple[datetime, int]]] = defaultdict(list)
-    for number, entry in enumerate(entries):
-        for row in (*entry.findings, *entry.followed_by):
-            known[_asking(row)].append((row["occurred_at"], number))
-    rows: dict[int, list[Row]] = defaultdict(list)
-    for row in refused:
-        if found := known.get(_asking(row)):
-            _, number = min((one for one in found if one[0] >= row["first_at"]), default=max(found))
-            rows[number].append(row)
-    for number, entry in enumerate(entries):
-        entry.refused = _refusals(rows[number])
 
 
 def _refusals(rows: Sequence[Row]) -> Refusals | None:

@@ -106,9 +106,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
         generation = "" if row["generation"] is None else f", generation {row['generation']}"
         after = "" if row["total_ms"] is None else f" after {duration(row['total_ms'])}"
         outcome = f"{row['outcome']}{after}{generation}"
-        began = []
-        if row["began_with"]:
-            began = [f"It began with {row['began_with']}, {_client(row)}. The finding {row['finding_id']} says what it is blamed on"]
+        began = [f"It began with {row['began_with']}, {_client(row)}; see the finding {row['finding_id']}"] if row["began_with"] else []
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
         note = waits_note(row) + ("" if is_open(row) else ", which may correct it") if row["waits_for"] else ""
         waits = [note[0].upper() + note[1:]] if note else []

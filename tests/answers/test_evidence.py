@@ -108,7 +108,7 @@ def test_a_rebalance_names_what_it_is_blamed_on_and_what_it_began_with(lake, cap
     write(lake, finding(code="SLOW_JOINER", client_id="app-2", member_id="app-2-m", occurred_at=DAY + 2_500), batch=1)
     told = shown(lake, capsys, row_id=id_of(lake, "rebalances")).out
     assert "rebalance SLOW_JOINER  c/payments  2026-11-21 00:00:01.000 UTC  app-2 app-2-m" in told
-    assert "generation 1\n  It began with MEMBER_JOINED, -. The finding " + id_of(lake) in told
+    assert "generation 1\n  It began with MEMBER_JOINED, -; see the finding " + id_of(lake) in told
 
 
 def test_the_beginning_of_an_id_is_enough_if_it_is_of_one_row(lake):
