@@ -340,12 +340,6 @@ def test_a_member_that_comes_back_on_its_connection_may_have_stalled_in_either_p
     assert (found["client_id"], found["sure"], found["away_ms"]) == ("app-1", "LIKELY", 4_000)
 
 
-def test_a_stall_costs_the_rebalance_that_waited_for_its_member(lakehouse):
-    stalled = finding(code="POLL_TIMEOUT", member_id=MEMBER, client_id="app-1", occurred_at=DAY + 2_500)
-    write(lakehouse, stalled, rebalance(start=1_000, total=2_000, member_id="app-2-m", client_id="app-2"), line(at=90_000))
-    assert [row["rebalance_total_ms"] for row in asked(lakehouse, "poll-timeouts")] == [2_000]
-
-
 @pytest.mark.parametrize(("instance_id", "told"), [("i-1", ["GONE"]), (None, [])])
 def test_the_session_of_a_static_member_whose_application_does_not_poll_runs_out(lakehouse, instance_id, told):
     """It does not leave, as others do then."""
@@ -396,18 +390,3 @@ def test_no_session_lives_through_a_silence_that_is_longer_than_itself(lakehouse
     write(lakehouse, joins, *beats, line(at=90_000))
     (found,) = asked(lakehouse, "heartbeats")
     assert (found["longest_gap_ms"], found["used_percent"]) == (6_000, 60)
-
-
-def test_static_members_that_were_away_at_once_were_restarted_together_whenever_each_was_back(lakehouse):
-    """Their memberships end only when they are back under new ids (KIP-848)."""
-    for number in (1, 2):
-        client, back = f"app-{number}", 60_000 + 5_000 * number
-        write(
-            lakehouse,
-            line(at=50_000, kind="CONSUMER_GROUP_LOG", state="AWAY", member_id=f"{client}-1"),
-            session(member_id=f"{client}-1", end_kind="REPLACED", ended_at=DAY + back, client_id=client),
-            line(at=back, kind="JOIN_GROUP", error_code=0, source="request", client_id=client, answer_member_id=f"{client}-2"),
-            app=client,
-        )
-    (found,) = asked(lakehouse, "deploys")
-    assert (found["verdict"], found["started_at"].second, found["ended_at"].second) == ("TOGETHER", 50, 10)

@@ -18,12 +18,10 @@ def free(view: ConsumerView, episode: Episode, member: ConsumerMember, partition
         episode.unowned.setdefault(partition, at_ms)
 
 
-def take_over(view: ConsumerView, episode: Episode, at_ms: int) -> None:
-    """An episode begins. If a failure had emptied the group, it pays for the time in which nobody has its partitions, as a classic one."""
-    last = max(view.gone, key=lambda one: one.gone_ms, default=None)
-    if episode.from_empty and last is not None and last.end_kind not in ("", reasons.LEFT, reasons.UNKNOWN):
-        episode.unheard += [last.member_id] if last.partitions is None else []
-        episode.unowned = {partition: at_ms for one in view.gone for partition in one.partitions or ()}
+def lost(view: ConsumerView) -> list[ConsumerMember]:
+    """Who had the partitions of a group that a failure emptied, the last at the end: who comes then pays for what they do not."""
+    gone = sorted((one for one in view.gone if one.gone_ms >= 0), key=lambda one: one.gone_ms)
+    return gone if gone and gone[-1].end_kind not in (reasons.LEFT, reasons.UNKNOWN) else []
 
 
 def told_to_revoke(view: ConsumerView, member: ConsumerMember, partitions: tuple[str, ...], at_ms: int) -> None:
