@@ -359,7 +359,7 @@ def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logg
         view.know_all(is_all=view.complete or epoch == 1)  # also since 4.3: a classic group without a generation became one of consumers
         came = causes.came_to_an_empty_group(g, view, epoch)
         from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
-        lost = ownership.lost(view) if from_empty else []
+        lost = ownership.lost(view) if from_empty else []  # it pays for the time in which nobody has their partitions, as a classic one
         unheard = [member.member_id for member in (*view.members.values(), *lost[-1:]) if member.partitions is None]
         unowned = {partition: at_ms for member in lost for partition in member.partitions or ()}
         view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard, unowned=unowned)

@@ -19,7 +19,7 @@ def free(view: ConsumerView, episode: Episode, member: ConsumerMember, partition
 
 
 def lost(view: ConsumerView) -> list[ConsumerMember]:
-    """Who had the partitions of a group that a failure emptied, the last at the end: who comes then pays for what they do not."""
+    """Those who had the partitions of a group that a failure emptied, in the order in which they went; else nobody."""
     gone = sorted((one for one in view.gone if one.gone_ms >= 0), key=lambda one: one.gone_ms)
     return gone if gone and gone[-1].end_kind not in (reasons.LEFT, reasons.UNKNOWN) else []
 
