@@ -23,12 +23,20 @@ WITH refused AS (
     AND (:group IS NULL OR e.group_id = :group)
   GROUP BY e.cluster, e.group_id, e.member_id
 ),
+away AS (
+  SELECT e.cluster, e.group_id, e.member_id, max(e.received_at) AS left_at
+  FROM group_events AS e
+  WHERE e.state = 'AWAY' OR e.generation = -2
+  GROUP BY e.cluster, e.group_id, e.member_id
+),
 ends AS (
   SELECT s.cluster, s.group_id, s.client_id, s.member_id, s.end_kind, s.ended_at,
-    timestamp_millis(
+    coalesce(w.left_at, timestamp_millis(
       unix_millis(s.ended_at) - CASE s.end_kind WHEN 'SESSION_TIMEOUT' THEN coalesce(s.session_timeout_ms, 0) ELSE 0 END
-    ) AS gone_at
+    )) AS gone_at
   FROM member_sessions AS s
+  LEFT JOIN away AS w
+    ON w.cluster = s.cluster AND w.group_id = s.group_id AND w.member_id = s.member_id AND s.end_kind = 'REPLACED'
   LEFT JOIN refused AS p
     ON p.cluster = s.cluster AND p.group_id = s.group_id AND p.member_id = s.member_id AND p.last_at > s.ended_at
       AND s.end_kind = 'SESSION_TIMEOUT'

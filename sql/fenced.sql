@@ -2,8 +2,8 @@
 --
 -- One row per static name that changed hands, disputed names first. DISPUTED: a client was refused because another
 -- client held the name (errors 82 and 111), so two of them ran at once. A request without a member id may be one of the client
--- that holds it. RESTARTED: the same name came back with a new member id, as after every restart of a static member, and after
--- a poll timeout, with which a client gives its id up. `members` counts the member ids that used the name.
+-- that holds it. REJOINED: the same name came back with a new member id: its process was started again, or its client had given
+-- its id up, as after a poll timeout, or when it cannot reach its broker. `members` counts the member ids that used the name.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -40,7 +40,7 @@ SELECT
     WHEN count(*) FILTER (
       WHERE (n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED') AND (n.member_id <> '' OR n.kind = 'JOIN_GROUP')
     ) > 0 THEN 'DISPUTED'
-    ELSE 'RESTARTED'
+    ELSE 'REJOINED'
   END AS verdict,
   count(*) FILTER (WHERE n.error_code IN (82, 111)) AS refused,
   count(*) FILTER (WHERE n.kind = 'INSTANCE_FENCED') AS fenced_lines,

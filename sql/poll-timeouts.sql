@@ -5,8 +5,9 @@
 -- connection, as Java does after its poll timeout in the consumer protocol (KIP-848). An application that unsubscribes and
 -- subscribes again looks the same. Only kafka-request.log shows LIKELY ones. SAID: the client's own log says so while it was
 -- a member that no finding is about: the coordinator was not told, or nothing had come of it when the lines end. `away_ms` is
--- how long the member was out of the group. A static member that stalls does not leave: it falls silent. `id` is that of the
--- finding, or of the membership; null where it is SAID.
+-- how long the member was out of the group. A static member that stalls does not leave: it falls silent. `rebalance_total_ms`
+-- is the time of the rebalances that are blamed on it, as in `why`. `id` is that of the finding, or of the membership; null where
+-- it is SAID.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -65,10 +66,10 @@ back AS (
   GROUP BY d.cluster, d.group_id, d.id
 ),
 caused AS (
-  SELECT r.cluster, r.group_id, r.member_id, max_by(r.total_ms, r.started_at) AS total_ms
-  FROM rebalances_now AS r
-  WHERE r.cause IN ('POLL_TIMEOUT', 'MEMBER_LEFT')
-  GROUP BY r.cluster, r.group_id, r.member_id
+  SELECT r.cluster, r.group_id, r.culprit_member_id AS member_id, CAST(sum(r.total_ms) AS BIGINT) AS total_ms
+  FROM rebalances_with_culprit AS r
+  WHERE r.blamed IN ('POLL_TIMEOUT', 'MEMBER_LEFT')
+  GROUP BY r.cluster, r.group_id, r.culprit_member_id
 )
 SELECT
   d.cluster,

@@ -22,12 +22,7 @@ SELECT
   r.generation,
   r.blamed AS cause,
   coalesce(r.culprit_broker, r.culprit_client_id, r.culprit_member_id) AS culprit,
-  CASE
-    WHEN r.finding_id IS NULL THEN NULL
-    WHEN r.cause <> 'COORDINATOR_MOVED' THEN r.cause
-    WHEN array_contains(r.joined, r.member_id) THEN 'MEMBER_JOINED'
-    WHEN array_contains(r.left, r.member_id) THEN 'SESSION_TIMEOUT'
-  END AS began_with,
+  r.began_with,
   r.client_id,
   r.client_host,
   r.member_id,

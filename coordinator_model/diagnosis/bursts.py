@@ -35,6 +35,7 @@ NEARLY_ALL: Final = 0.8
 NAMED_AT_MOST: Final = 4
 
 _RESTARTS: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT})
+_FAILURES: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.SYNC_TIMEOUT})
 _DEPARTURES: Final = _RESTARTS | {reasons.POLL_TIMEOUT, reasons.REBALANCE_TIMEOUT}
 _COMES_OR_GOES: Final = _DEPARTURES | {reasons.MEMBER_JOINED, reasons.SYNC_TIMEOUT, reasons.STATIC_MEMBER_REPLACED}
 _CHANGES: Final = frozenset({reasons.SUBSCRIPTION_CHANGED, reasons.METADATA_CHANGED})
@@ -111,13 +112,15 @@ def _is_own_doing(g: Emitter, past: PastRebalance, reason: str) -> bool:
     return past.cause in _COMES_OR_GOES or past.cause in _CHANGES
 
 
-def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> PastRebalance:
+def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> PastRebalance:
     """What is kept of a classic rebalance."""
     unheard_ms = sum(
         max(rebalance.started_ms - rebalance.stopped.get(owner, rebalance.started_ms), 0)
         for partition, owner in rebalance.owned_before.items()
         if partition not in rebalance.vacant
     )
+    others = [g.view.ended_membership(member_id) for member_id in rebalance.moves.left() if member_id != culprit.member_id]
+    failed = [old for old in others if old is not None and old.kind in _FAILURES and old.at_ms > rebalance.started_ms]
     return PastRebalance(
         rebalance.started_ms,
         culprit.cause,
@@ -135,6 +138,7 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         _error_of(culprit),
         (rebalance.count_before, rebalance.count_after),
         rebalance.started_ms,
+        max(failed, key=lambda old: old.at_ms).kind if failed and culprit.cause not in _FAILURES else "",
     )
 
 
@@ -286,7 +290,7 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
 
     Where topics change, none is named: the client only told the coordinator.
     """
-    counted = Counter(past.cause for past in burst)
+    counted = Counter(past.blamed or past.cause for past in burst)
     causes = sorted(counted, key=lambda cause: (-counted[cause], cause))
     common = causes[: 1 if 2 * counted[causes[0]] > len(burst) else 2]
     by_client = Counter(map(_client, burst))
@@ -297,7 +301,7 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
         clients = clients[:1]
     names = [client_id or host for client_id, host in clients]
     shares = dict(zip(names, (by_client[client] for client in clients), strict=True))
-    is_new = not _departures(burst) and causes == [reasons.MEMBER_JOINED]
+    is_new = all(past.cause == reasons.MEMBER_JOINED for past in burst)
     remedy = _AGAINST_STORMS_OF_SEVERAL if len(clients) > 1 else _AGAINST_STORMS.get(causes[0], _AGAINST_CRASH_LOOPS)
     began = sum(shares.values())
     shown = names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]

@@ -82,6 +82,7 @@ class PastRebalance(Struct, array_like=True):
     error: str = ""  # with which the assignment before was not stored
     members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
     row_ms: int = -1  # when its row of `rebalances` begins: an epoch of the consumer protocol may share one with others
+    blamed: str = ""  # how another member failed while all waited for it (sql/views/blamed_rebalances.sql); empty: none did
 
 
 class Silence(Struct, array_like=True):

@@ -95,19 +95,25 @@ class AttentionEntry:
 
     @property
     def gravest(self) -> Row:
-        """The finding that stands for all: that of the greatest figure, the newest of several."""
-        figures = [max(row["details"].get("session_timeouts_ms") or [0]) for row in self.findings] if self.incident else self.figures
+        """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest."""
         broker = self.incident["broker"] if self.incident else None
         left = [bool(broker) and broker == row["details"].get("from_broker") != row["details"].get("to_broker") for row in self.findings]
-        return max(zip(left, figures, self.findings, strict=True), key=lambda one: (*one[:2], epoch_ms(one[2]["occurred_at"])))[2]
+        return max(zip(left, self.figures, self.findings, strict=True), key=lambda one: (*one[:2], epoch_ms(one[2]["occurred_at"])))[2]
 
     @property
-    def figures(self) -> list[int]:
-        """How grave each finding is. A session that ended is as grave as its client was silent until it was refused, if it was."""
+    def figures(self) -> list[tuple[int, int]]:
+        """How grave each finding is: how long a group waited for its member, then its own figure.
+
+        A session that ended is as grave as its client was silent until it was refused, if it was.
+        """
+        if self.incident:
+            return [(0, max(row["details"].get("session_timeouts_ms") or [0])) for row in self.findings]
         silent: dict[str | None, int] = {}
         for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
             silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
-        return [max(row["details"].get(FIGURES.get(row["code"])) or 0, silent.get(row["member_id"], 0)) for row in self.findings]
+        own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
+        waits = [row["details"].get("join_ms") or 0 for row in self.findings]
+        return [(wait, max(figure, silent.get(row["member_id"], 0))) for wait, figure, row in zip(waits, own, self.findings, strict=True)]
 
     @property
     def code(self) -> str:
@@ -175,7 +181,7 @@ class AttentionEntry:
     @property
     def advice(self) -> list[str]:
         """What to change. A client that was heard of again shows what its silence was: that advice, of the longest one, is the sharper."""
-        own = self.gravest
+        own = max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
@@ -220,17 +226,24 @@ def attention(
 
     What a broker did to its groups explains more of what follows than what any client did.
 
-    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests`, `last_at`, and whether
-    it `joined` later. Such a finding is written when the client is first refused; it may ask for hours. `incidents`: rows of that table.
+    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests`, their times, and whether
+    it `joined` later; a row for each time until it was let in, which may take hours after the finding. `incidents`: rows of that table.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
     entries = _folded(rows, incidents)
-    refusals = {_asking(row): row for row in refused}
+    told: dict[tuple[str | None, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        told[_asking(row)].append(row)
+    asked = [  # each refusal with the finding that followed, else the last: who was let in may be refused again
+        (next((one for one in own if one["occurred_at"] >= row["first_at"]), own[-1])["id"], row)
+        for row in refused
+        if (own := told.get(_asking(row)))
+    ]
     for entry in entries:
         found = _rebalances(entry, times)
         entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
-        asking = {_asking(row) for row in (*entry.findings, *entry.followed_by)}
-        entry.refused = _refusals([row for key, row in refusals.items() if key in asking])
+        ids = entry.ids
+        entry.refused = _refusals([row for one, row in asked if one in ids])
     return sorted(entries, key=_order)
 
 

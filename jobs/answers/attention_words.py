@@ -53,6 +53,8 @@ _SETTINGS: Final = {
     "ZOMBIE_COMMIT": {"silent_ms": (_SESSION, "session_timeout_ms")},
 }
 """By the code of a finding: the figure of what it took, the setting that was too short, and the figure of its value."""
+_CONDITIONS: Final = {"away_ms": ", if that was a restart"}
+"""A static member that stops for good is silent, too: its session should end then."""
 _OF_GROUP: Final = "session timeout of the group"
 """The setting in the consumer protocol. No line has its value, but a session that ended shows that it was too short."""
 
@@ -153,7 +155,7 @@ class AttentionWords:
 
     def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
         """The settings that were too short, with what they took, a sentence for each group and setting: all that entries say of it."""
-        took: dict[tuple[str, str], tuple[int, int]] = {}
+        took: dict[tuple[str, str, str], tuple[int, int]] = {}
         own = (row for entry in entries for row in (entry.findings if entry.incident else (*entry.findings, *entry.followed_by)))
         for row in own:
             details, group = row["details"], self.name(row["cluster"], row["group_id"])
@@ -163,11 +165,11 @@ class AttentionWords:
                 if setting == _SESSION and details.get("removed", "SESSION_TIMEOUT") != "SESSION_TIMEOUT":
                     continue
                 if value is not None and needed is not None and needed > value:
-                    key = group, setting if of_value in details else _OF_GROUP
+                    key = group, setting if of_value in details else _OF_GROUP, _CONDITIONS.get(of_need, "")
                     took[key] = max(took.get(key, (0, 0)), (needed, value))
         return [
-            f"{group}: {setting} above {needed}" + (f", now {value}" if value >= 0 else "")
-            for (group, setting), (needed, value) in took.items()
+            f"{group}: {setting} above {needed}" + (f", now {value}" if value >= 0 else "") + condition
+            for (group, setting, condition), (needed, value) in took.items()
         ]
 
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,7 @@ from jobs.logs.times import LocalTimes
 KINDS: Final = {
     "f": ("finding", "findings_with_id"),
     "i": ("incident", "incidents"),
-    "r": ("rebalance", "rebalances_with_id"),
+    "r": ("rebalance", "rebalances_with_culprit"),
     "s": ("membership", "member_sessions_with_id"),
     "t": ("transition", "group_transitions_with_id"),
 }

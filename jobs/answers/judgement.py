@@ -8,7 +8,7 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
 * the cause and the end of each of its rebalances are known;
 * track has read its events up to the last minute of the time: what was read from the logs only is not judged;
 * no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member or its
-  group.instance.id, and those that a broker cannot be reached while an entry tells of its trouble.
+  group.instance.id, and those that a broker cannot be reached while an incident tells of its trouble.
 
 A group that an entry is about is judged by the entry, but for where it went on once its coordinator gave it up. Lines that were not
 understood may be about any group.
@@ -81,13 +81,17 @@ def judged(
     values: Mapping[str, Any],
     states: Iterable[Row],
     entries: Sequence[AttentionEntry],
+    incidents: Iterable[Row],
     times: Mapping[str, tuple[datetime, datetime]],
 ) -> Judgement:
-    """Judges each group that a line names. `states`: of each group at the end of the time. `times`: the first and the last, by cluster."""
+    """Judges each group that a line names.
+
+    `states`: of each group at the end of the time. `incidents`: all, also of other groups. `times`: the first and the last, by cluster.
+    """
     state_of = {key_of(row): row for row in states}
     told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
     ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(own_query("ends"), values)}
-    outages = json.dumps([*_outages(entries)])
+    outages = json.dumps([*_outages(incidents)])
     troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}
     causes = {key_of(row): row for row in reader.found(own_query("causes"), values)}
     untracked = _untracked(reader)
@@ -125,9 +129,9 @@ def judged(
     return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))
 
 
-def _outages(entries: Iterable[AttentionEntry]) -> Iterator[dict[str, Any]]:
-    """When clients could not reach which broker, by the entries that tell of a broker's trouble."""
-    for incident in (entry.incident for entry in entries if entry.incident is not None):
+def _outages(incidents: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """When clients could not reach which broker: those of all groups, also where a report is limited to one without a finding."""
+    for incident in incidents:
         since_ms, until_ms = epoch_ms(incident["began_at"]), epoch_ms(max(incident["last_at"], incident["back_at"] or incident["last_at"]))
         where = {"cluster": incident["cluster"], "broker": incident["broker"]}
         yield where | {"since": since_ms - HINDSIGHT_MS, "until": until_ms + HINDSIGHT_MS}

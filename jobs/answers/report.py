@@ -131,12 +131,12 @@ def _overview(its: _Scoped) -> Overview:
         if any(row["code"] in REFUSED_JOINS.values() for row in findings)
         else []
     )
-    incidents = read_incidents(its.reader) if findings else []
+    incidents = read_incidents(its.reader)
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
     entries = attention([*findings, *open_ones], times, refused, incidents)
     spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
-    judgement = judged(its.reader, its.values, its.states, entries, spans)
+    judgement = judged(its.reader, its.values, its.states, entries, incidents, spans)
     said = said_alone(its.reader, its.values, judgement)
     return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, said)
 

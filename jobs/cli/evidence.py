@@ -74,6 +74,8 @@ def _render_rows(rows: Sequence[ProvenRow], console: Console, chars: int) -> Non
 
 
 def _title(proven: ProvenRow) -> str:
+    from jobs.answers.rebalance_words import culprit_of  # with DuckDB
+
     row = proven.row
     about = printable(row["broker"] if proven.kind == "incident" else row["group_id"], 60)
     cluster = printable(row["cluster"], 30)
@@ -81,12 +83,16 @@ def _title(proven: ProvenRow) -> str:
     what = {
         "finding": "{severity} {code}",
         "incident": "{severity} {cause}",
-        "rebalance": "rebalance {cause}",
+        "rebalance": "rebalance {blamed}",
         "membership": "membership ended {end_kind}",
         "transition": "{from_state} > {to_state}",
     }[proven.kind].format_map(row)
-    client = who(row.get("client_id"), row.get("client_host"), row.get("member_id"), row.get("instance_id"))
+    client = culprit_of(row) if proven.kind == "rebalance" else _client(row)
     return f"{what}  {cluster}/{about}  {instant(epoch_ms(at))} UTC  {client}"
+
+
+def _client(row: dict[str, Any]) -> str:
+    return who(row.get("client_id"), row.get("client_host"), row.get("member_id"), row.get("instance_id"))
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
@@ -100,10 +106,11 @@ def _sentences(proven: ProvenRow) -> list[str]:
         generation = "" if row["generation"] is None else f", generation {row['generation']}"
         after = "" if row["total_ms"] is None else f" after {duration(row['total_ms'])}"
         outcome = f"{row['outcome']}{after}{generation}"
+        began = [f"It began with {row['began_with']}, {_client(row)}; see the finding {row['finding_id']}"] if row["began_with"] else []
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
         note = waits_note(row) + ("" if is_open(row) else ", which may correct it") if row["waits_for"] else ""
         waits = [note[0].upper() + note[1:]] if note else []
-        return [outcome, *reason, *waits, *in_words(proven.rounds)]
+        return [outcome, *began, *reason, *waits, *in_words(proven.rounds)]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]
     return []

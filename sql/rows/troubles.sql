@@ -10,13 +10,17 @@ nodes AS (
     SELECT x.cluster, x.broker, any_value(x.coordinator_id) AS node FROM group_events AS x
     WHERE x.source = 'coordinator' AND x.coordinator_id IS NOT NULL AND $outages <> '[]' GROUP BY ALL
 ),
+places AS (  -- where the group is kept
+    SELECT DISTINCT x.cluster, x.coordinator_partition FROM group_events AS x WHERE x.group_id = $group AND x.coordinator_partition IS NOT NULL
+),
 troubled AS (
     SELECT x.cluster, coalesce(x.group_id, '') AS group_id, x.occurred_at, x.origin, x.position, x.kind,
            coalesce(x.reason, '') AS reason, coalesce(x.member_id, '') AS member_id,
            coalesce(x.instance_id, '') AS instance_id
     FROM group_events AS x
     WHERE ($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until AND x.occurred_at >= $since
-      AND ($group IS NULL OR coalesce(x.group_id, '') IN ('', $group))
+      AND ($group IS NULL OR x.group_id = $group OR (coalesce(x.group_id, '') = '' AND coalesce(  -- another partition's is not this group's
+          (SELECT bool_or(p.coordinator_partition = x.coordinator_partition) FROM places AS p WHERE p.cluster = x.cluster), TRUE)))
       AND (x.kind IN ('MEMBER_FAILED', 'MEMBERS_NOT_REJOINED', 'MEMBERS_NOT_SYNCED', 'NO_MEMBER_REJOINED', 'LEADER_NOT_REJOINED', 'INSTANCE_FENCED',
                       'PENDING_MEMBER_EXPIRED', 'CLIENT_POLL_TIMEOUT', 'CLIENT_SESSION_TIMEOUT')
            OR (x.kind = 'CONSUMER_GROUP_LOG' AND x.state IN ('EXPIRED', 'STUCK', 'REFUSED'))

@@ -4,6 +4,7 @@
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
 -- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame. `failed`: a client did not do in time
 -- what it had to. `startup`: the first rebalance of a group that was new or empty, unless what had emptied it is to blame.
+-- `began_with`: what set off one that a finding explains: after a move that a member joined again, or that its session ran out.
 WITH innocent AS (
   SELECT v.cause
   FROM (
@@ -26,7 +27,13 @@ SELECT
   CASE WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END AS culprit_client_id,
   CASE WHEN b.finding_id IS NOT NULL THEN b.client_host WHEN n.cause IS NULL THEN r.client_host END AS culprit_client_host,
   CASE WHEN b.finding_id IS NOT NULL THEN b.member_id WHEN n.cause IS NULL THEN r.member_id END AS culprit_member_id,
-  b.finding_id
+  b.finding_id,
+  CASE
+    WHEN b.finding_id IS NULL THEN NULL
+    WHEN r.cause <> 'COORDINATOR_MOVED' THEN r.cause
+    WHEN array_contains(r.joined, r.member_id) THEN 'MEMBER_JOINED'
+    WHEN array_contains(r.left, r.member_id) THEN 'SESSION_TIMEOUT'
+  END AS began_with
 FROM rebalances_with_id AS r
 LEFT JOIN innocent AS n ON n.cause = r.cause
 LEFT JOIN blamed_rebalances AS b ON b.rebalance_id = r.id

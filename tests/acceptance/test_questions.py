@@ -219,7 +219,7 @@ def test_every_bill_adds_up_to_all_rebalances_but_start_ups(lakehouse, kept, by)
 def test_a_name_in_use_twice_is_told_from_a_restart(kept):
     verdict = {row["instance_id"]: row["verdict"] for row in asked(kept, "fenced", until="06:15")}
     assert verdict["pos-gateway-1"] == "DISPUTED"
-    assert verdict["session-store-2"] == "RESTARTED"
+    assert verdict["session-store-2"] == "REJOINED"
 
 
 def test_cooperative_rebalances_take_two_rounds_at_most(kept):

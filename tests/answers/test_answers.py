@@ -336,6 +336,13 @@ def test_a_member_that_comes_back_on_its_connection_may_have_stalled_in_either_p
     assert (found["client_id"], found["sure"], found["away_ms"]) == ("app-1", "LIKELY", 4_000)
 
 
+@pytest.mark.parametrize(("instance_id", "told"), [("i-1", ["GONE"]), (None, [])])
+def test_the_session_of_a_static_member_whose_application_does_not_poll_runs_out(lakehouse, instance_id, told):
+    """It does not leave, as others do then."""
+    write(lakehouse, session(ended_at=DAY + 5_000, end_kind="POLL_TIMEOUT", instance_id=instance_id), line(at=90_000))
+    assert [row["fate"] for row in asked(lakehouse, "session-timeouts")] == told
+
+
 @pytest.mark.parametrize(("ended", "told"), [(80_000, [("SAID", MEMBER)]), (59_000, [])])
 def test_a_stall_that_only_the_clients_log_tells_is_one_of_a_member(lakehouse, ended, told):
     """Not of one that the group had removed: any process that stood still says so once it goes on."""

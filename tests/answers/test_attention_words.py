@@ -116,10 +116,12 @@ def test_settings_are_told_with_what_they_took():
     entries = [
         AttentionEntry(polls, followed_by=[stalled]),
         AttentionEntry([row("SESSION_TIMEOUT", "b", silent_ms=7_000)], followed_by=[zombie, soon]),
+        AttentionEntry([row("SESSION_TIMEOUT", "b", away_ms=25_000, session_timeout_ms=7_000)]),
     ]
     assert words(0).settings([*entries, AttentionEntry(moved)]) == [
         "a: max.poll.interval.ms above 18181, now 8000",
         "b: session.timeout.ms above 21098, now 7000",
+        "b: session.timeout.ms above 25000, now 7000, if that was a restart",
         "c: session.timeout.ms above 9929, now 8000",
     ]
 

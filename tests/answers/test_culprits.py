@@ -6,7 +6,7 @@ import pytest
 
 from jobs.answers.report import Scope, read_report
 from tests.answers.asking import asked, reader_of
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, row, write
 
 pytestmark = pytest.mark.slow
 
@@ -196,3 +196,26 @@ def test_culprits_by_what_they_are(lakehouse):
     assert led("") == [("app", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("other", 1, 1, 0, 300, "MEMBER_LEFT")]
     assert led("host") == [("h", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("i", 1, 1, 0, 300, "MEMBER_LEFT")]
     assert led("software") == [("java 4.0", 2, 2, 1, 300, "SESSION_TIMEOUT"), ("java 3.9", 1, 1, 0, 300, "MEMBER_LEFT")]
+
+
+def test_a_stall_costs_the_rebalance_that_waited_for_its_member(lakehouse):
+    stalled = finding(code="POLL_TIMEOUT", member_id=MEMBER, client_id="app-1", occurred_at=DAY + 2_500)
+    write(lakehouse, stalled, rebalance(start=1_000, total=2_000, member_id="app-2-m", client_id="app-2"), line(at=90_000))
+    assert [row["rebalance_total_ms"] for row in asked(lakehouse, "poll-timeouts")] == [2_000]
+
+
+def test_static_members_that_were_away_at_once_were_restarted_together_whenever_each_was_back(lakehouse):
+    """Their memberships end only when they are back under new ids (KIP-848)."""
+    for number in (1, 2):
+        client, back = f"app-{number}", 60_000 + 5_000 * number
+        write(
+            lakehouse,
+            line(at=50_000, kind="CONSUMER_GROUP_LOG", state="AWAY", member_id=f"{client}-1"),
+            row(
+                "member_sessions", group_id="payments", member_id=f"{client}-1", end_kind="REPLACED", ended_at=DAY + back, client_id=client
+            ),
+            line(at=back, kind="JOIN_GROUP", error_code=0, source="request", client_id=client, answer_member_id=f"{client}-2"),
+            app=client,
+        )
+    (found,) = asked(lakehouse, "deploys")
+    assert (found["verdict"], found["started_at"].second, found["ended_at"].second) == ("TOGETHER", 50, 10)

@@ -104,6 +104,13 @@ def test_rows_of_all_tables_have_their_lines(lake, capsys):
     assert "> Empty" in shown(lake, capsys, row_id=steps[" > Empty"]).out
 
 
+def test_a_rebalance_names_what_it_is_blamed_on_and_what_it_began_with(lake, capsys):
+    write(lake, finding(code="SLOW_JOINER", client_id="app-2", member_id="app-2-m", occurred_at=DAY + 2_500), batch=1)
+    told = shown(lake, capsys, row_id=id_of(lake, "rebalances")).out
+    assert "rebalance SLOW_JOINER  c/payments  2026-11-21 00:00:01.000 UTC  app-2 app-2-m" in told
+    assert "generation 1\n  It began with MEMBER_JOINED, -; see the finding " + id_of(lake) in told
+
+
 def test_the_beginning_of_an_id_is_enough_if_it_is_of_one_row(lake):
     assert texts(lake, lakehouses.known_inputs(lake)[0], row_id=id_of(lake)[:5]) == [LINES[2], LINES[6]]
 

@@ -139,6 +139,7 @@ def test_that_a_client_cannot_reach_a_broker_is_explained_by_what_happened_to_it
     assert {group for gap in judged(lakehouse).gaps for group in gap.groups} == set(UNREACHED)
     unexplained = {group for gap in judged(lakehouse, moved).gaps for group in gap.groups}
     assert unexplained == {group for group, (_, _, explained) in UNREACHED.items() if not explained}
+    assert {group for group in UNREACHED if judged(lakehouse, group=group).gaps} == unexplained, "also in a report of the group alone"
 
 
 def test_what_track_has_not_read_is_not_judged(lakehouse):
@@ -228,3 +229,10 @@ def test_a_group_is_judged_in_what_was_asked_for(lakehouse):
     assert [gap.groups for gap in judged(lakehouse, *rows).gaps] == [("a",)]
     assert judged(lakehouse, group="b").all_clear
     assert judged(lakehouse, since="2026-11-21T00:00:10").all_clear
+
+
+def test_a_line_about_the_place_of_other_groups_is_not_about_a_group(lakehouse):
+    kept = [line(group, coordinator_partition=at, **COORDINATOR) for group, at in (("a", 1), ("b", 2))]
+    failed = line("", 5_000, kind=e.COORDINATOR_NOTE, reason="Writing records failed due to: error", coordinator_partition=1, **COORDINATOR)
+    write(lakehouse, *kept, failed, *(transition("Stable", 0, 1, group=group) for group in "ab"))
+    assert [[gap.groups for gap in judged(lakehouse, group=group).gaps] for group in ("a", "b", None)] == [[()], [], [()]]

@@ -10,7 +10,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
-from tests.tracker.story import table
+from tests.tracker.story import JOINED, Story, table
 
 BURSTS = ("REBALANCE_STORM", "ROLLING_RESTART")
 
@@ -306,3 +306,15 @@ def test_a_storm_costs_what_its_rebalances_cost_and_tells_the_silence_before_apa
     told = json.loads(finding(rows, "REBALANCE_STORM")["details"])
     costs = [row["unavailable_partition_ms"] for row in table(rows, "rebalances") if row["started_at"] >= 125_000]
     assert (told["unavailable_partition_ms"], told["silent_partition_ms"]) == (sum(costs), 4 * 2 * 10_000)
+
+
+def test_a_storm_tells_for_whom_its_rebalances_waited():
+    """x is killed and started again before its session is over: the new member begins the rebalance, the dead one holds it up."""
+    story, members = Story(), [f"x-{number:08}-1111-2222-3333-444444444444" for number in range(8)]
+    for generation in range(1, 8):
+        story.at(7_000 * generation).log_preparing(generation, JOINED.format(members[generation]), members[generation])
+        if generation > 1:
+            story.at(7_000 * generation + 3_000).log(kinds.MEMBER_FAILED, member_id=members[generation - 1])
+        story.log_stabilized(generation + 1, members=2).log_assignment(generation + 1, leader="a-1", members=2)
+    told = finding(story.at(300_000).rows(), "REBALANCE_STORM")
+    assert "mostly SESSION_TIMEOUT (6)" in told["message"]

@@ -16,7 +16,7 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
-from coordinator_model.tracker.consumer import causes, doubtful_epochs, members
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, members, ownership
 from coordinator_model.tracker.consumer.without_logs import client_words, lost_lines, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Revocation, Round
@@ -357,10 +357,12 @@ def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logg
     if view.episode is None:
         owners = {p: member.member_id for member in view.members.values() for p in (*(member.partitions or ()), *member.giving)}
         view.know_all(is_all=view.complete or epoch == 1)  # also since 4.3: a classic group without a generation became one of consumers
-        unheard = [member.member_id for member in view.members.values() if member.partitions is None]
         came = causes.came_to_an_empty_group(g, view, epoch)
         from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
-        view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard)
+        lost = ownership.lost(view) if from_empty else []  # it pays for the time in which nobody has their partitions, as a classic one
+        unheard = [member.member_id for member in (*view.members.values(), *lost[-1:]) if member.partitions is None]
+        unowned = {partition: at_ms for member in lost for partition in member.partitions or ()}
+        view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard, unowned=unowned)
         told = [member for member in view.members.values() if member.told_ms >= 0]  # before any line showed that epoch
         view.episode.revocations = [Revocation(one.member_id, one.client_id, epoch, one.told_ms, len(one.giving)) for one in told]
     episode = view.episode

@@ -76,7 +76,7 @@ def rename(g: Emitter, view: ConsumerView, member: ConsumerMember, new_id: str, 
         margins.long_away(g, view, member, at_ms, [sign], came_back=True)
     if new_id != old_id:
         member.away_ms = -1
-        session(g, member, away_ms if away_ms >= 0 else at_ms, reasons.REPLACED, [sign])
+        session(g, member, at_ms, reasons.REPLACED, [sign])
         view.rename(member, new_id, at_ms)
     member.away_ms = -1
 

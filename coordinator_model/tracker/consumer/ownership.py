@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView, Episode, Revocation
 
 ACKNOWLEDGED, AWAY = "ACKNOWLEDGED", "AWAY"
@@ -15,6 +16,12 @@ def free(view: ConsumerView, episode: Episode, member: ConsumerMember, partition
         episode.freed[member.member_id] = view.frees
     for partition in partitions:
         episode.unowned.setdefault(partition, at_ms)
+
+
+def lost(view: ConsumerView) -> list[ConsumerMember]:
+    """Those who had the partitions of a group that a failure emptied, in the order in which they went; else nobody."""
+    gone = sorted((one for one in view.gone if one.gone_ms >= 0), key=lambda one: one.gone_ms)
+    return gone if gone and gone[-1].end_kind not in (reasons.LEFT, reasons.UNKNOWN) else []
 
 
 def told_to_revoke(view: ConsumerView, member: ConsumerMember, partitions: tuple[str, ...], at_ms: int) -> None:

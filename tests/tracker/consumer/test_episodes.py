@@ -93,6 +93,14 @@ def test_the_line_before_the_epoch_names_the_cause(tells, cause):
     assert told(rows, "rebalances", "unavailable_partition_ms")[2] == (2_000,)
 
 
+@pytest.mark.parametrize(("tells", "cost"), [(kinds.EXPIRED, 2 * 40), (kinds.DEPARTED, 0)])
+def test_who_comes_into_a_group_that_a_failure_emptied_ends_the_time_in_which_nobody_had_its_partitions(tells, cost):
+    """As in a classic group, the part of it counts in which the rebalance ran."""
+    story = alone().at(20_000).line(tells, "a-1").raised(2).at(30_000).joins("b-1", 3).computed(3)
+    rows = story.at(30_040).beat("b-1", 0, 3, ALL, TOPICS).rows()
+    assert told(rows, "rebalances", "outcome", "unavailable_partition_ms")[1:] == [("EMPTIED", None), ("COMPLETED", cost)]
+
+
 def test_the_last_departure_leaves_an_empty_group():
     story = alone().at(20_000).line(kinds.EXPIRED, "a-1").raised(2)
     rows = story.rows()
@@ -159,7 +167,7 @@ def test_a_static_member_that_comes_back_is_no_rebalance():
     story.at(22_002).beat("a-2", 0, 1, ALL, TOPICS, instance_id="i-1").at(30_000).beat("a-2", 1, 1)
     rows = story.rows()
     assert len(told(rows, "rebalances")) == 1
-    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 20_000)]
+    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 22_000)]
 
 
 def test_a_coordinator_that_reads_the_group_back_changes_nothing():

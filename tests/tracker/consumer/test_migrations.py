@@ -145,7 +145,7 @@ def test_a_static_member_that_comes_back_with_the_other_protocol_is_the_same_mem
     story.at(6_000).beat("b-1", 2, 2, ("t-1",))
     story.at(20_000).beat("a-1", -2, -2, instance_id="i").at(22_000).join("a-2", 2, "", asked_as="", instance_id="i", waited=1)
     rows = story.at(30_000).beat("b-1", 2, 2).rows()
-    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 20_000)]
+    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 21_999)]
     assert len(told(rows, "rebalances")) == 2
 
 

@@ -203,7 +203,7 @@ def test_a_static_member_that_comes_back_is_no_rebalance():
     story.at(20_000).has("a-1", 0, -2, ALL).at(22_000).removed("a-1").subscribes("a-2", "orders", instance_id="i-1")
     rows = story.has("a-2", 0, 0, ALL).has("a-2", 0, 1, ALL).rows()
     assert len(told(rows, "rebalances")) == 1
-    assert told(rows, "member_sessions", *SESSION) == [("a-1", "REPLACED", 0, 20_000)]
+    assert told(rows, "member_sessions", *SESSION) == [("a-1", "REPLACED", 0, 22_000)]
 
 
 def test_a_deleted_group_is_dead_and_begins_anew():
