@@ -1,7 +1,5 @@
 """How much of many equal cases `make test` tries. `make test-long` tries the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """How tests wait for what other processes and threads do: for a state, never for a time."""
 
-from __future__ import annotations
-
 import inspect
 import time
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
@@ -23,6 +23,7 @@ from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records
 from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, known_sum, span_of
+from jobs.answers.incidents.refusals import Refusals, refusals_in
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -69,16 +70,6 @@ FIGURES: Final = {
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
-
-
-class Refusals(NamedTuple):
-    """How often the coordinator refused to let clients join, and when it last did."""
-
-    requests: int
-    last_at: datetime
-    clients: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    pending_at: datetime | None = None  # when it last refused one that has not joined since; None: all have
 
 
 @dataclass
@@ -243,7 +234,7 @@ def attention(
         found = _rebalances(entry, times)
         entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
         ids = entry.ids
-        entry.refused = _refusals([row for one, row in asked if one in ids])
+        entry.refused = refusals_in([row for one, row in asked if one in ids])
     return sorted(entries, key=_order)
 
 
@@ -342,12 +333,6 @@ class _Causes:
         least_ms = 0 if within_ms is None else at_ms - within_ms
         before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
-
-
-def _refusals(rows: Sequence[Row]) -> Refusals | None:
-    clients, groups = (tuple(dict.fromkeys(row[name] or "?" for row in rows)) for name in ("client_id", "group_id"))
-    pending_at = max((row["last_at"] for row in rows if not row["joined"]), default=None)
-    return Refusals(sum(row["requests"] for row in rows), rows[-1]["last_at"], clients, groups, pending_at) if rows else None
 
 
 def _asking(row: Row) -> tuple[str | None, ...]:

@@ -1,7 +1,5 @@
 """Damaged copies of real lines: what disks, shippers and newer brokers do to a log."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

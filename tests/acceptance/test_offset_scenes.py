@@ -4,8 +4,6 @@ The scenes were played on a real broker (tests/data/offset-scenes): consumers no
 positions of consumers, which FETCH requests have, what was read twice is mostly known; without them a range is told, in which it lies.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from bisect import bisect_right

@@ -393,16 +393,3 @@ def test_a_client_that_may_not_join_is_told_how_often_it_asked(told):
     assert "Refused 4 joins, the last at 00:11:40\n" in shown
     assert [entry["refused"]["pending_at"] for entry in entries] == ["2026-11-21T00:00:11.000Z", None]  # app-2 was not let in
     assert "Refused 1 join, the last at 00:00:21; later ones were accepted" in shown
-
-
-def test_refusals_of_a_client_that_was_let_in_meanwhile_are_those_of_its_later_finding(told):
-    """First a broker was the reason. Of those that a full group refused later, the one for whom it waited is the worst."""
-    known = {"kind": "JOIN_GROUP", "source": "request", "client_id": "app-1", "lines": 1}
-    entries, shown = told(
-        *(found("GROUP_TOO_LARGE", at, client=client, wanted=6) for at, client in ((90, "app-9"), (101, "app-1"))),
-        moved(100, "payments"),
-        found("GROUP_TOO_LARGE", 200, join_ms=12_000),
-        *(line(at=at * 1_000, error_code=error, **known) for at, error in ((101, 81), (102, 81), (110, 0), (190, 81))),
-    )
-    assert {entry["code"]: entry["refused"]["requests"] for entry in entries} == {"COORDINATOR_MOVED": 2, "GROUP_TOO_LARGE": 1}
-    assert "Worst of 2 (app-1, 00:03:20; also app-9 at 00:01:30): GROUP_TOO_LARGE at 200." in " ".join(shown.split())

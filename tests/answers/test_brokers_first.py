@@ -173,3 +173,16 @@ def test_nobody_serves_a_group_until_the_first_request_is_accepted(lakehouse):
     write(lakehouse, *loads, beat(10_000, "b1"), beat(22_000, "b2", 16), beat(24_000, "b2"), line(at=90_000))
     found = {one["group_id"]: (one["silent_ms"], one["refused"]) for one in asked(lakehouse, "coordinators")}
     assert found == {"payments": (14_000, 1), "logged": (1_000, None)}
+
+
+def test_refusals_of_a_client_that_was_let_in_meanwhile_are_those_of_its_later_finding(told):
+    """First a broker was the reason. Of those that a full group refused later, the one for whom it waited is the worst."""
+    known = {"kind": "JOIN_GROUP", "source": "request", "client_id": "app-1", "lines": 1}
+    entries, shown = told(
+        *(found("GROUP_TOO_LARGE", at, client=client, wanted=6) for at, client in ((90, "app-9"), (101, "app-1"))),
+        moved(100, "payments"),
+        found("GROUP_TOO_LARGE", 200, join_ms=12_000),
+        *(line(at=at * 1_000, error_code=error, **known) for at, error in ((101, 81), (102, 81), (110, 0), (190, 81))),
+    )
+    assert {entry["code"]: entry["refused"]["requests"] for entry in entries} == {"COORDINATOR_MOVED": 2, "GROUP_TOO_LARGE": 1}
+    assert "Worst of 2 (app-1, 00:03:20; also app-9 at 00:01:30): GROUP_TOO_LARGE at 200." in " ".join(shown.split())

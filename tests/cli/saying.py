@@ -1,7 +1,5 @@
 """What a command says on stderr."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

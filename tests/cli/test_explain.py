@@ -1,7 +1,5 @@
 """`rebalance explain`: from a few lines to the report, without a JVM."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import io

@@ -1,7 +1,5 @@
 """jobs/common/jars.py: what is downloaded, when, and what is said about it. Ivy itself is run by make."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`python -m jobs.common.java`: silence for a Java that Spark runs on, one line for anything else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

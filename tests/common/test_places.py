@@ -1,7 +1,5 @@
 """jobs/common/places.py: where a checkout and an installed wheel keep things."""
 
-from __future__ import annotations
-
 import site
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Durations as they are typed."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Finds the processes of a test: those with its mark in their environment, which children inherit. Linux alone tells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """What findings advise: the setting by its name, and the value that the evidence supports."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rebalances that follow one another closely: a rolling restart, a storm, or neither."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Why a rebalance began, where the coordinator's word or the first JoinGroup is not the whole answer."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

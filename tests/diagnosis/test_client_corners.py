@@ -1,7 +1,5 @@
 """Logs of clients that name nobody, name too many, or come too late; and what is told where a limit is not known."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What the logs of clients add to the coordinator's: the reason that librdkafka and old clients do not send."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

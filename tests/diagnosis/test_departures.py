@@ -1,7 +1,5 @@
 """A member leaves without a word: was it closed, or did its poll loop stall? And static members, which do not leave."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """A broker in trouble is one fact: what it costs a group is told with it, once, and not of each member."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Who kept the others waiting for the end of a join phase: SLOW_JOINER, and who only seems to be one."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is not yet a fault: members that nearly ran out of time, that have nothing to do, or that have much more than others."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Where the time of a rebalance goes: who was waited for, how long the leader took, and when members began with what they got."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

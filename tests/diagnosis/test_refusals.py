@@ -1,7 +1,5 @@
 """Clients that ask to join and may not: told once, however often they ask; and clients that are members no more."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Whether the client of a member whose session ended came back, and after how long."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What kept a client from polling: a process that stood still, or only its poll loop. Heartbeats before and in the gap tell."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Storms that several clients make, in turn or together."""
 
-from __future__ import annotations
-
 import json
 import re
 

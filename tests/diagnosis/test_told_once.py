@@ -1,7 +1,5 @@
 """A client that is refused repeats itself. The fact does not: it is told once for each member, or for each of its generations."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Troubles that the coordinator's lines say outright, also where another line that says the same is missing."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a move of a group costs its members: for how long they had no coordinator, and what session timeout that needed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A coordinator cannot write an assignment to __consumer_offsets: whose fault it is not, and what to look at."""
 
-from __future__ import annotations
-
 import json
 
 from coordinator_model.errors import Error

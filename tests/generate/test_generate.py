@@ -1,7 +1,5 @@
 """`rebalance generate`: which files it writes, that a seed decides every line, and that the lines agree with each other."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random

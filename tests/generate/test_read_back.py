@@ -1,7 +1,5 @@
 """The parsers read from generated lines what was acted out: the same groups are written as text and as events."""
 
-from __future__ import annotations
-
 import random
 from datetime import datetime, timedelta, timezone
 

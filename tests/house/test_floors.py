@@ -1,7 +1,5 @@
 """The house: imports run downstairs only, in no circle, through public names, and rooms stay small."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import cache

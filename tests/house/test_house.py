@@ -1,7 +1,5 @@
 """What holds for every file of the project."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `make mutants` changes, and that equivalent_mutants.toml still speaks of the code as it is."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `dump-offsets` and `poll` refuse, and what a poll writes: no cluster needed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

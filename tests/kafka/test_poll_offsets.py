@@ -1,7 +1,5 @@
 """What a poll tells of offsets: only what has changed, and of each group that answers."""
 
-from __future__ import annotations
-
 import base64
 from concurrent.futures import Future
 from types import SimpleNamespace

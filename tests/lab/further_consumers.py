@@ -4,8 +4,6 @@ A consumer whose topic has no name writes `ready`, and joins when it is told to 
 `refused`.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Scenes beyond those of `rebalance demo-live` (jobs/demo/scenes.py): for live tests and recordings."""
 
-from __future__ import annotations
-
 import time
 from typing import Final
 

@@ -8,8 +8,6 @@ It writes to its folder alone. A store that is started again in a folder goes on
 On Linux it is killed when the thread that started it ends.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """For tests that make a lakehouse: its tables keep the laws."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jobs.answers.check import check

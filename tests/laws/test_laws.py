@@ -1,7 +1,5 @@
 """Each law, by rows that keep it and by the same rows with one thing wrong."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

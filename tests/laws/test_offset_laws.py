@@ -1,7 +1,5 @@
 """The laws of `rebalance_offsets`, by rows that keep them and by the same rows with one thing wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

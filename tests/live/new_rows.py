@@ -1,7 +1,5 @@
 """The rows that a live pipeline adds to a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What tests of `rebalance ship` share: logs that are written and rotated, a shipper beside them, and checks of its topic."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import threading

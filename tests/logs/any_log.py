@@ -1,7 +1,5 @@
 """A Hypothesis strategy: logs whose lines are mostly in order, some of them damaged."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from tests.logs.log_makers import api_versions, coordinator, fetch, other, request

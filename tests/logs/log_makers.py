@@ -1,7 +1,5 @@
 """Lines as brokers write them, made from a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path

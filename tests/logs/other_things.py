@@ -1,7 +1,5 @@
 """Files of other things under the names of logs, the same ones for the same seed: what a folder of logs also holds."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

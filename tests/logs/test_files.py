@@ -1,7 +1,5 @@
 """Which files are logs, and of which cluster and broker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

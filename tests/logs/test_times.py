@@ -1,7 +1,5 @@
 """Local timestamps to UTC, the repeated and the missing hour included."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest

@@ -3,8 +3,6 @@
 As in test_offsets.py, the log of a partition grows by ten records a second. A client asks for more every 500 ms.
 """
 
-from __future__ import annotations
-
 import json
 import random
 

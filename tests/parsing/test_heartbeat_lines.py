@@ -1,7 +1,5 @@
 """Heartbeats that are read by their shape: the rows that the parser of all requests makes of them."""
 
-from __future__ import annotations
-
 import gzip
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A recording whose brokers' and clients' logs were mixed into one file, in zones of their own: the same events at the same times."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The thread that wrote a line about a rebalance, where the coordinator writes no reason and the layout has the thread."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.logs.envelopes import unwrapped

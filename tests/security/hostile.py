@@ -1,7 +1,5 @@
 """Logs of a real broker in which some clients and groups have names that attack whoever reads them."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -3,8 +3,6 @@
 Hypothesis takes longer to draw a number than most tests take to use it. So one number stands for several choices, as its digits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Cuts one stream of events into batches as sources do, with a clock row for every broker read."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 

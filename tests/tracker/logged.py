@@ -5,8 +5,6 @@ waits a little for its handling, an answer for its line; a timer's answers come 
 either order; a client that died takes the answer of its parked request with it.
 """
 
-from __future__ import annotations
-
 import random
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """`Generated 7 tombstone records while cleaning up group metadata`: Kafka 4 names the partition, not the group that went."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """How far a broker's log was read, and when the broker was alive."""
 
-from __future__ import annotations
-
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard

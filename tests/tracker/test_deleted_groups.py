@@ -1,7 +1,5 @@
 """Groups that are deleted, that come again under their name, and ids that were no groups or members to begin with."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """FindCoordinator is answered by any broker, about any id: it is no word of a group's coordinator."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """Logs that begin late, and lines that name the state of a group where others are missing: what no line shows is unknown."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """Where the specification and the broker may differ, and where one answer more decides who is right."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

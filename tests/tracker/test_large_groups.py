@@ -1,7 +1,5 @@
 """Hundreds of members that come and go at once: nothing is told twice, and what was first is not forgotten."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Logs with holes: lines that were not written, were lost, or that older releases do not have."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

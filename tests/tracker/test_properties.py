@@ -4,8 +4,6 @@ Any event in any state is taken without an exception. The same events give the s
 batches, in any order within the lateness, and with the state written and read back after every batch.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Rare turns of groups of the classic protocol: requests that cross a departure, two departures of one member, replacements."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

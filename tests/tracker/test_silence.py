@@ -1,7 +1,5 @@
 """What a log that says nothing proves, and what it does not: of sessions that ran out unseen, and of lines that come too late."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """A group changes hands: another broker loads it, the old one gives it up, and in which order the two logs say so."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """The request log and the coordinator's log of one broker: lines of one moment come in any order, and are one story."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

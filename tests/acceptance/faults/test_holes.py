@@ -1,7 +1,5 @@
 """Logs that begin late or lack lines, and columns that have to agree: what no line shows is unknown, never something else."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest

@@ -1,7 +1,5 @@
 """One file with the lines of brokers and of clients, whose containers write in two zones."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest

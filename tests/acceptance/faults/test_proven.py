@@ -1,7 +1,5 @@
 """What the lines prove though none says it: that lines are missing, that a group rebalances without end, why a member is gone."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timezone
 

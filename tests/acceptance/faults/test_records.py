@@ -1,7 +1,5 @@
 """What rebalances cost in records, and what is wrong with committed offsets: each group noted which records it processed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

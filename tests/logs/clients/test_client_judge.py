@@ -1,7 +1,5 @@
 """Logs of client applications: of which group a line is, and when it was written, whatever the application's pattern."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The ways in which people pack logs."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

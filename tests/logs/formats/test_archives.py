@@ -1,7 +1,5 @@
 """Archives are folders: their logs are found, read and found again, and hostile ones do no harm."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """What is in a file decides whether it is a log, and whose; what is left out is told."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Lays the logs of a recording out as people hand them over: in one file, in other zones, shuffled; and reads them as events."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import re

@@ -1,7 +1,5 @@
 """A broker whose clock is set back while it writes: its lines keep their order, in files that are there and in those that grow."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.common.times import epoch_ms

@@ -1,7 +1,5 @@
 """One file with the lines of several containers: each is read as a log of its own, and each line counts once."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Whose lines they are: a recording gives the same rows however its files are laid out."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """In which zone the times of a log are: found from lines about the same moments, and used only where they are certain."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Records of groups of the consumer protocol, as a real coordinator wrote them; and bytes that no coordinator writes."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What packets hold as events only, whatever form the heartbeats have in them."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from coordinator_model.events import Event

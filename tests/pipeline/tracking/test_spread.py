@@ -1,7 +1,5 @@
 """Shards on tasks: what Spark's hash makes of a key, and that a lakehouse keeps the number of its first start."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many of the random traces of Kafka's own coordinator a test looks at."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.effort import long

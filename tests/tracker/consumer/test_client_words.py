@@ -1,7 +1,5 @@
 """What the log of a client tells of a member of the consumer protocol: that its application did not poll in time."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

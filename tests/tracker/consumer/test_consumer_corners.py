@@ -1,7 +1,5 @@
 """Rare turns of groups of the consumer protocol."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

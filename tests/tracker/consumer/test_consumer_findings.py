@@ -1,7 +1,5 @@
 """What is reported about members of the consumer protocol (KIP-848), by protocol transcripts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A damaged line shows an epoch that is far too high: what comes after it still counts."""
 
-from __future__ import annotations
-
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
 
 EPOCHS = ("first_epoch", "generation", "cause", "member_id")

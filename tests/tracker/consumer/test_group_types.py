@@ -3,8 +3,6 @@
 The requests were made with Kafka's own classes and sent to a real broker, whose lines these are (tests/data/group-types).
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs that begin while a group of the consumer protocol has members: what was before is not known, so it is no evidence."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """Stories in which one line of the coordinator is missing: what other lines show in its place, and what is not known then."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """What is told of a rebalance of the consumer protocol that has just ended, has not ended yet, or is held up by one member."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

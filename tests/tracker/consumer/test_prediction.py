@@ -1,7 +1,5 @@
 """Answers to ConsumerGroupHeartbeat: brokers and Kafka's own coordinator give those of the specification. A changed one is found."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from datetime import datetime, timezone

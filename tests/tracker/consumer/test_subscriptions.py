@@ -1,7 +1,5 @@
 """What is told of changed subscriptions and regular expressions, and of partitions that members say they own (KIP-848)."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -3,8 +3,6 @@
 Evidence is what brokers would have logged: the coordinator's lines, the answers to heartbeats, or both. Each shows less than the state.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """What the records of the 231 traces tell, alone and beside logs: nothing wrong, all rounds and ends, and nothing less than logs alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Stories in which a cause or a culprit seems to be told, and is not; and members that go in ways that no line tells."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

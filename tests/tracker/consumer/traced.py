@@ -1,7 +1,5 @@
 """Traces of Kafka's own coordinator as brokers would tell them: lines of its log, answers to heartbeats, stored records."""
 
-from __future__ import annotations
-
 import base64
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Epochs that no line has, and targets whose epoch no other line has."""
 
-from __future__ import annotations
-
 import json
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """Generations that no line has: what the group did meanwhile is not known, and is told as such."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

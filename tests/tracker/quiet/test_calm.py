@@ -3,8 +3,6 @@
 Each test that feeds a shard does so twice: with heartbeats as events, and as numbers, which is what the pipeline does with plain ones.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Heartbeats of a group that stays calm are counted. Whatever happens afterwards finds the group as if each had been handled."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Groups of which nothing is left are forgotten: tools make one for every run, and a pipeline runs for months."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """The longest gap of a membership: what its session lived through, from where it was renewed to the next accepted request."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model.errors import Error

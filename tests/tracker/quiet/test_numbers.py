@@ -1,7 +1,5 @@
 """Plain heartbeats of a calm group wait as numbers, and are the same heartbeats afterwards."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ The lines that are left contradict each other: members come back that had been r
 waits until something else is known, and is looked at again. That happens at times which the lines decide, not the batches.
 """
 
-from __future__ import annotations
-
 import random
 
 import pytest

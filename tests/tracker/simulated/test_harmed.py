@@ -3,8 +3,6 @@
 What no line shows is null, UNKNOWN or not seen. `SCRIPTS=100000` tries so many (1,000 by default), one harm each.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 `SCRIPTS=100000` tries so many (1,000 by default).
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable

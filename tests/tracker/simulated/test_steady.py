@@ -1,7 +1,5 @@
 """Signs of life that are taken at once: the same rows as one by one, whatever happens to the group between them."""
 
-from __future__ import annotations
-
 import random
 from itertools import groupby
 from typing import Any

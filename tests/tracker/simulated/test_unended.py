@@ -1,7 +1,5 @@
 """What is told of a rebalance that has not ended: since when, who began it, whom it waits for, and that it is over."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

@@ -6,8 +6,6 @@ Each line has the ms of the story, a word for the broker's sentence, and what th
 client id, or the group.instance.id, that the member id of `a` begins with. The parser reads the sentence as the broker writes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ received" count; a line about a member that is added names the state before; a r
 apart, are one for all of them, or look like other text.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model import events as kinds

@@ -1,7 +1,5 @@
 """A coordinator that cannot write to __consumer_offsets answers 15 to requests, some of which took effect all the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_model.errors import Error

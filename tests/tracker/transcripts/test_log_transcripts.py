@@ -1,7 +1,5 @@
 """Stories as the coordinator's own log tells them."""
 
-from __future__ import annotations
-
 from coordinator_model import events as kinds
 from tests.tracker.story import JOINED, Story, table
 

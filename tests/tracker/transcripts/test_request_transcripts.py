@@ -1,7 +1,5 @@
 """The same stories when only the request log tells them: what is silent there is inferred, and only with evidence."""
 
-from __future__ import annotations
-
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.view.settings import TrackerSettings
