@@ -26,7 +26,7 @@ from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance,
 pytestmark = pytest.mark.slow
 
 WAITS = {"waits_for", "awaited", "awaited_unnamed", "limit_ms", "broker"}
-CULPRIT = {"blamed", "culprit_broker", "culprit_client_id", "culprit_client_host", "culprit_member_id", "finding_id"}
+CULPRIT = {"began_with", "blamed", "culprit_broker", "culprit_client_id", "culprit_client_host", "culprit_member_id", "finding_id"}
 RECORDS = set(Records().figures())
 
 
