@@ -150,14 +150,16 @@ class _Decompressed(ABC):
         return data
 
     def _fail(self, error: str, size: int) -> None:
-        """Takes what lies before the damage."""
-        again, rest, self._input_bytes = 0, bytearray(), _NEAR_BYTES
-        with suppress(*_ERRORS):
-            self._open()
-            while again < self._read and (data := self._step(min(_STEP_BYTES, self._read - again))):
-                again += len(data)
-            while len(rest) < size and (byte := self._step(1)):
-                rest += byte
+        """Takes what lies before the damage: the step that meets it loses what it has, so the last ones are small."""
+        rest, self._input_bytes = bytearray(), _NEAR_BYTES
+        for step in (_NEAR_BYTES, 1):
+            again, known = 0, self._read + len(rest)
+            with suppress(*_ERRORS):
+                self._open()
+                while again < known and (data := self._step(min(_STEP_BYTES, known - again))):
+                    again += len(data)
+                while len(rest) < size and (data := self._step(min(step, size - len(rest)))):
+                    rest += data
         self._rest = bytes(rest)
         self._failed = self._end if "Truncated" in error else f"damaged {self._name} data: {error}"
 
