@@ -79,7 +79,7 @@ logger.request.appenderRef.request.ref = request
 
 def free_port() -> int:
     """A free port below those that the kernel gives to clients: no client takes it while its broker is down."""
-    for port in random.sample(range(20_000, 32_768), 1_000):
+    for port in random.SystemRandom().sample(range(20_000, 32_768), 1_000):  # a seed that two processes share gives both the same
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind((_HOST, port))
             return port

@@ -129,11 +129,14 @@ def trigger_is_cause(group: GroupRows) -> Breaches:
 
 
 def state_is_reported(group: GroupRows) -> Breaches:
-    """The report shows the state that the last change left the group in, and members where there can be some."""
+    """The report shows the state that the last change left the group in, and members where there can be some.
+
+    Of a group whose coordinator crashed it may say that the state is not known: no change shows that.
+    """
     for row in group.reported if group.transitions else ():
         last = group.transitions[-1]
         given_up = last["to_state"] == "Dead" and last["trigger"] == "COORDINATOR_MOVED"  # it lives on at another broker
-        if row["state"] != ("UNKNOWN" if given_up else last["to_state"]):
+        if row["state"] not in ("UNKNOWN", "UNKNOWN" if given_up else last["to_state"]):
             yield last, f"the report says {row['state']}, the last change {last['to_state']}"
         elif row["members"] is not None and (row["members"] == 0) != (row["state"] in _WITHOUT_MEMBERS):
             yield last, f"the report says {row['state']}, with {row['members']} members"

@@ -28,6 +28,7 @@ def inputs(step: int) -> dict[str, Path]:
     """Small inputs of the tests, every `step`th, by the name of the cluster that each becomes."""
     folders = [folder for kind in ("faults", "staged", "old") for folder in sorted((DATA / kind).iterdir())[::step] if folder.is_dir()]
     others = {"java-formats": DATA / "clients" / "java-formats", "clients": DATA / "clients" / "cluster", "types": DATA / "group-types"}
+    others |= {"incidents": DATA / "staged" / "kafka-4.2.0-to-4.4.0"}  # brokers that are upgraded one by one
     return {f"{folder.parent.name}-{folder.name}": folder for folder in folders} | others
 
 
