@@ -86,4 +86,6 @@ def _says(row: Row) -> str:
     joins = (" in" if kind == e.CLIENT_ASSIGNED else "") + (of or " the group") if kind in (e.CLIENT_JOINED, e.CLIENT_ASSIGNED) else ""
     why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
     state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
-    return _SAYS[kind] + joins + state + (f": “{why}”" if why else "")
+    # librdkafka says "Group is rebalancing" as it begins to give its partitions up, also where it joins no more.
+    gives_up = kind == e.CLIENT_REJOINS and "#" in (row["connection"] or "")
+    return ("gives its partitions up" if gives_up else _SAYS[kind]) + joins + state + (f": “{why}”" if why else "")

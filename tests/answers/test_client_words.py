@@ -55,6 +55,11 @@ def test_a_join_that_is_meant_by_a_departure_is_none(lakehouse):
     assert [one.says for one in it] == ["leaves the group: “the consumer is being closed”"]
 
 
+def test_librdkafka_gives_its_partitions_up_and_need_not_join_again(lakehouse):
+    it = said(lakehouse, client(1, e.CLIENT_REJOINS, connection="rdkafka#consumer-1", reason="max.poll.interval.ms exceeded"))
+    assert [one.says for one in it] == ["gives its partitions up: “max.poll.interval.ms exceeded”"]
+
+
 def test_where_a_broker_speaks_its_findings_say_it(lakehouse):
     assert said(lakehouse, line(source=e.COORDINATOR_SOURCE), client(1, e.CLIENT_JOINED), transition("Stable", 0, 1)) == []
 
