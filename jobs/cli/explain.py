@@ -114,7 +114,8 @@ def explain(
             (house := Lakehouse(lakehouse)).inputs.unlink()  # of links, which go with this command
             remember_input(house, Path(name))
         inputs = known_inputs(lakehouse)
-        code = show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=keep is not None)
+        scope, kept, vain = Scope(**typed), keep is not None, exit_codes.NOTHING_UNDERSTOOD
+        code = show(lakehouse, scope, limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=kept, of_nothing=vain)
         if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
             for text in [*reasons(source)][1:]:
                 warn(text)

@@ -69,11 +69,12 @@ def report(lakehouse: Place, *, limit: int | None, form: str, source: Path | Non
 
 
 def show(
-    lakehouse: Place, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None, kept: bool = True
-) -> int:
+    lakehouse: Place, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None,
+    kept: bool = True, of_nothing: int = exit_codes.DONE,
+) -> int:  # fmt: skip
     """Writes the report to standard output; returns the exit code. `inputs`: where logs were read from.
 
-    `kept`: the lakehouse stays, so that other commands can say more.
+    `kept`: the lakehouse stays, so that other commands can say more. `of_nothing`: the exit code where no line names a group.
     """
     from jobs.answers.report import read_report, to_json
     from jobs.cli.output.report_text import LIMIT, render
@@ -97,7 +98,7 @@ def show(
         write(stdout(), printable(reason, options.LINE_CHARS))
     else:
         render(rows, stdout(), limit=limit or LIMIT, kept=kept)
-    return _exit_code(rows, fail_on)
+    return of_nothing if of_nothing and reason and not rows.hint else _exit_code(rows, fail_on)
 
 
 def _exit_code(rows: Report, fail_on: str | None) -> int:

@@ -23,7 +23,7 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "explain": {
         DONE: "the report is complete",
-        NOTHING_UNDERSTOOD: "no line of the input was understood",
+        NOTHING_UNDERSTOOD: "no line of the input was understood, or none names a group",
         PARTLY_READ: "some files could not be read, or not to their ends",
         NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a higher one",
         NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",

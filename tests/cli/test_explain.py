@@ -253,6 +253,16 @@ def test_no_line_is_understood(capsys, monkeypatch):
     assert "`grep -i group server.log`" in said[0]
 
 
+def test_no_answer_is_no_success(capsys, monkeypatch):
+    error = '"error":"The coordinator is not aware of this member","clientId":"c1"'
+    piped(
+        monkeypatch, f'{{"level":"ERROR","timestamp":"2025-03-01T16:44:31.459Z","logger":"kafkajs","message":"[Connection] x",{error}}}\n'
+    )
+    code, out, _ = explained(capsys, "-")
+    assert code == exit_codes.NOTHING_UNDERSTOOD
+    assert out.startswith("No answer: 1 line was read")
+
+
 TIMELESS = '[thrd:main]: Group "orders": querying for coordinator: intervaled in state wait-broker'
 UNKNOWN = (
     '{"level":"ERROR","message":"[[orders] {}:] Error sending heartbeat: Kafka::UnknownMemberId","timestamp":"2026-11-21T05:16:04+00:00"}'
