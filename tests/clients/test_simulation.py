@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.clients.client import ClientConfig
@@ -14,7 +14,7 @@ from coordinator_model.specification.effects import MemberRemoved, StaticMemberR
 from coordinator_model.specification.member import StoredGroup, StoredMember
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
 from coordinator_model.states import State
-from tests.clients.watched import GROUP_ID, WatchedSimulation
+from tests.clients.watched import GROUP_ID, BrokerFailedError, WatchedSimulation
 
 RELEASES = ("0.10.0.1", "0.10.2.2", "2.5.1", "3.9.1", "4.2.0")
 
@@ -202,6 +202,15 @@ spans = st.tuples(st.integers(5_000, 600_000), st.integers(1_000, 400_000))
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
+@example(
+    "0.10.0.1",
+    [
+        (440, 100, [(5_000, 1_000), (6_814, 82_791)], None, None, False),
+        *((starts, 100, [], None, None, False) for starts in (979, 5_973, 279)),
+        (442, 100, [], None, 10_000, False),
+    ],
+    [(25_671, 14_265)],
+)
 @given(
     release=st.sampled_from(RELEASES),
     lives=st.lists(
@@ -226,7 +235,11 @@ def test_whatever_happened_the_survivors_end_up_with_every_partition_once(releas
             config = ClientConfig(**{**config.__dict__, "group_instance_id": f"i{number}"})
         stalled = tuple((start, start + length) for start, length in stalls)
         applications.append(Application(config, starts, every, stalled, dies, closes))
-    simulation = simulate(release, *applications, until_ms=1_700_000, moves=moves)
+    try:
+        simulation = simulate(release, *applications, until_ms=1_700_000, moves=moves)
+    except BrokerFailedError:
+        assert release == "0.10.0.1"  # a timer of the group as it was before it was unloaded throws amid a JoinGroup
+        return
     running = [number for number in range(len(applications)) if simulation.runs(number)]
     assert not any(simulation.clients[number].failed for number in running)
     assert simulation.stable()

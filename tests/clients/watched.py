@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from coordinator_model.clients.simulation import Application, Connection, Simulation
+from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import CoordinatorOutcome
 from coordinator_model.specification.effects import Effect
@@ -30,6 +31,10 @@ class ClientMessage(NamedTuple):
     content: Request | Answer
 
 
+class BrokerFailedError(Exception):
+    """A broker failed while it handled a request, and may answer it again later: what a client does then is not played."""
+
+
 class WatchedSimulation(Simulation):
     """With twelve partitions. `effects`: each with its time."""
 
@@ -50,5 +55,7 @@ class WatchedSimulation(Simulation):
         super()._hear(connection, answer)
 
     def take_outcome(self, outcome: CoordinatorOutcome) -> None:
+        if any(getattr(reply.answer, "error", None) is Error.UNKNOWN_SERVER_ERROR for reply in outcome.replies):
+            raise BrokerFailedError
         self.effects += [(effect.at_ms, effect) for _, effect in outcome.effects]
         super().take_outcome(outcome)
