@@ -116,7 +116,7 @@ def _end(ledger: Ledger, told: End, not_read_ms: int, topics: Topics) -> list[Ro
 def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
     # A coordinator takes a commit without a member only while there are none (GroupMetadataManager, OffsetMetadataManager).
     is_empty = ledger.members == 0 and (seen.since_ms if seen.kind == kinds.OFFSETS_POLLED else seen.at_ms) > ledger.rebalanced_ms
-    if seen.generation < 0 and (is_empty or (seen.kind == kinds.OFFSET_COMMIT and not seen.client[0])):
+    if seen.generation < 0 and not seen.client[0] and (is_empty or seen.kind == kinds.OFFSET_COMMIT):
         seen = replace(seen, generation=OF_NOBODY)
     rows = [*troubles.set_forward(partition, name, offset, seen), *troubles.read_again(ledger, name, seen)]
     last, lost = partition.last, partition.lost >= 0

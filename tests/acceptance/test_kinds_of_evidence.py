@@ -69,7 +69,7 @@ def test_a_page_names_cause_and_culprit_of_all_that_was_done_and_that_the_tables
     recording = RECORDINGS[name]
     report = read_report(tracked(name) / "lake", Scope(cluster=recordings.cluster(recording, ALL)), limit=150)
     page = page_of(tracked(name) / "lake", report, [tracked(name) / "input"])
-    assert len(page.source.encode()) < 3_000_000
+    assert len(page.source.encode()) < 3_100_000
     lines = [line for answer in page.at("evidence/") for line in answer["lines"]]
     assert lines
     assert all(line["text"] for line in lines)

@@ -239,6 +239,12 @@ def test_an_administrator_sets_an_offset_forward(how):
     assert "750 offsets are skipped" in found["message"]
 
 
+def test_a_member_that_the_group_has_removed_is_no_administrator():
+    story = emptied().at(50_000).commit(A, -1, offsets=Offsets((P0,), (900,)))
+    story.at(85_000).commit(A, 3, offsets=Offsets((P0,), (910,)))
+    assert [row for row in table(story.rows(), FINDINGS) if row["code"].startswith("OFFSET")] == []
+
+
 def test_a_client_without_a_group_that_reads_on_skips_nothing():
     story = emptied()
     for ms in (50_000, 55_000):
