@@ -179,8 +179,9 @@ class ZipArchive(Archive):
         header = self._source.all_at(info.header_offset, _LOCAL.size + len(name))
         if not header.startswith(_HEADER) or header[_LOCAL.size :] != name:
             return False
-        size = _LOCAL.unpack_from(header)[7]
-        return bool(info.flag_bits & _SIZES_FOLLOW) or size in (info.compress_size, _IN_EXTRA)
+        _, _, flags, method, _, _, _, size, *_ = _LOCAL.unpack_from(header)
+        packed_alike = (flags & 1, method) == (info.flag_bits & 1, info.compress_type)
+        return packed_alike and (bool(info.flag_bits & _SIZES_FOLLOW) or size in (info.compress_size, _IN_EXTRA))
 
     def _found(self) -> Iterator[zipfile.ZipInfo]:
         """The members by their own headers, as far as these can be found. One whose size leads nowhere reaches to the next."""

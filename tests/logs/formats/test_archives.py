@@ -240,8 +240,14 @@ def test_a_zip_without_its_list_gives_its_members(tmp_path, streamed, method, lo
 
 @pytest.mark.parametrize(
     ("sign", "at", "left"),
-    [(b"PK\x05\x06", 8, bytes(12)), (b"PK\x01\x02", 20, bytes(4)), (b"PK\x01\x02", 42, b"\5\0"), (b"PK\x01\x02", 46, b"c")],
-    ids=["no members", "another size", "another place", "another name"],
+    [
+        (b"PK\x05\x06", 8, bytes(12)),
+        (b"PK\x01\x02", 20, bytes(4)),
+        (b"PK\x01\x02", 42, b"\5\0"),
+        (b"PK\x01\x02", 46, b"c"),
+        (b"PK\x01\x02", 8, b"\1"),
+    ],
+    ids=["no members", "another size", "another place", "another name", "encrypted"],
 )
 def test_a_zip_whose_list_does_not_fit_is_read_by_its_headers(tmp_path, sign, at, left):
     data = bytearray(zipped({"b1/server.log": SERVER}))
