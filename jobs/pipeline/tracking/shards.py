@@ -27,7 +27,7 @@ from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from jobs.common.settings import Settings
-from jobs.pipeline.tracking.packets import ShardInput, decoded, unpacked
+from jobs.pipeline.tracking.packets import decoded, unpacked
 from jobs.pipeline.tracking.read_files import reads_of
 from jobs.pipeline.tracking.spread import Spread
 from schemas.names import AT_END
@@ -81,10 +81,11 @@ def shard_function(
         events, beats = given.events, given.beats
         shard = _shard((cluster, number), state, settings)
         with _placing_errors((cluster, number), events, beats):
-            rows = _until_the_end(shard, cluster, given)
+            others, ends = _parted(events)
+            rows = [*shard.observe(others, beats, reads_of(given.files).get(cluster, ())), *shard.provisional]
             blob, (groups, held, late) = compressed(shard.encode()), shard.summary()
-            ends = _at_the_end(shard, given)
-        if not any(event.kind == END for event in events):
+            last_rows = _at_the_end(shard, ends)
+        if not ends:
             _KEPT.keep((cluster, number), blob, shard)
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
         state.update((blob, groups, held, late))
@@ -99,9 +100,9 @@ def shard_function(
             "state_bytes": len(blob),
             "at_ms": max(chain((event.at_ms for event in events), *(group.arrivals for group in beats)), default=-1),
         }
-        tables = [SUMMARY, *(row.table for row in (*rows, *ends))]
-        values = [json.dumps(summary), *(json.dumps(row.values, separators=(",", ":")) for row in (*rows, *ends))]
-        at_end = [False] * (1 + len(rows)) + [True] * len(ends)
+        tables = [SUMMARY, *(row.table for row in (*rows, *last_rows))]
+        values = [json.dumps(summary), *(json.dumps(row.values, separators=(",", ":")) for row in (*rows, *last_rows))]
+        at_end = [False] * (1 + len(rows)) + [True] * len(last_rows)
         yield pd.DataFrame({"cluster": [cluster] * len(tables), "table": tables, "row": values, AT_END: at_end})
 
     return follow_shard
@@ -112,19 +113,20 @@ def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: Track
     given = decoded(packets)
     shard = Shard(settings)
     with _placing_errors(key, given.events, given.beats):
-        yield from ((row, False) for row in _until_the_end(shard, key[0], given))
-        yield from ((row, True) for row in _at_the_end(shard, given))
+        others, ends = _parted(given.events)
+        rows = [*shard.observe(others, given.beats, reads_of(given.files).get(key[0], ())), *shard.provisional]
+        yield from ((row, False) for row in rows)
+        yield from ((row, True) for row in _at_the_end(shard, ends))
 
 
-def _until_the_end(shard: Shard, cluster: str, given: ShardInput) -> list[Row]:
-    """What a shard tells of its input as if more of the logs were to come."""
-    events = (event for event in given.events if event.kind != END)
-    return [*shard.observe(events, given.beats, reads_of(given.files).get(cluster, ())), *shard.provisional]
+def _parted(events: list[Event]) -> tuple[list[Event], list[Event]]:
+    """Events without END, which the shard takes as if more of the logs were to come, and each END."""
+    ends = [event for event in events if event.kind == END]
+    return [event for event in events if event.kind != END] if ends else events, ends
 
 
-def _at_the_end(shard: Shard, given: ShardInput) -> list[Row]:
+def _at_the_end(shard: Shard, ends: list[Event]) -> list[Row]:
     """What is known if nothing more comes. The shard is of no use afterwards: logs that ended may have grown by the next run."""
-    ends = [event for event in given.events if event.kind == END]
     return [*shard.observe(ends, (), ()), *shard.provisional] if ends else []
 
 
