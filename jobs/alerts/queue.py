@@ -155,12 +155,13 @@ class Queue:
 
     def _rows_of(self, files: Sequence[NewFile], first: int) -> Iterator[tuple[Position, Finding]]:
         """What one micro-batch added for it, from a row on. FileNotFoundError: it was deleted since."""
-        columns = None if self._of_open else [*COLUMNS, "occurred_at"]
+        columns, told = None if self._of_open else [*COLUMNS, "occurred_at"], set(self._progress.at_end)
         for number, (new, row) in enumerate(((file, row) for file in files for row in self._read(file, columns)), 1):
             if number <= first or (self._of_open and not row["alarm"]):
                 continue
             one, until_ms = Finding.of(row), self._progress.told_until_ms
-            if wanted_by(self._receiver, one) and (not until_ms or one.occurred_ms > until_ms) and one.key not in self._progress.at_end:
+            is_new = (not until_ms or one.occurred_ms > until_ms) and (not told or one.key not in told)
+            if is_new and wanted_by(self._receiver, one):
                 place, is_old = Position(new.file.batch_id, number), one.occurred_ms < new.written_ms - self._max_age_ms
                 self.old += is_old and place > self._counted
                 if not is_old:
