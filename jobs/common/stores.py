@@ -35,6 +35,10 @@ _REASON_CHARS: Final = 300
 _OF_MACHINES: Final = "169.254.169.254"
 """Where a machine of EC2 gets its credentials: clients ask there last."""
 _NO_CREDENTIALS: Final = "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+_DETAILS: Final = "Debug source:"
+"""What obstore writes behind its reason: fields such as `retry_timeout`, whatever went wrong."""
+_NO_REASON: Final = "400 Bad Request"
+"""What S3 answers, without a reason, to HEAD with credentials that have expired."""
 _ARROWS: Final = re.compile("\x1b\\[[0-9;]*m|\u21b3")
 _REASON: Final = re.compile(r"(<Message>.*?</Message>|error sending request|failed to load.*)")
 
@@ -287,7 +291,7 @@ def asked(place: Place, ask: Callable[[], T]) -> T:
             client = type(error).__module__.partition(".")[0]
             if isinstance(place, Path) or not (client in {"obstore", _DELTA_RS} or isinstance(error, OSError)):
                 raise
-            words = " ".join(_ARROWS.sub(" ", str(error)).split())
+            words = " ".join(_ARROWS.sub(" ", str(error)).partition(_DETAILS)[0].split())
             passes = _PASSES.search(words) is not None
             if client == _DELTA_RS and not passes:
                 raise
@@ -300,6 +304,7 @@ def asked(place: Place, ask: Callable[[], T]) -> T:
 def _refusal(place: Place, words: str) -> StoreError:
     reason = re.sub("</?Message>", "", found[1]) if (found := _REASON.search(words)) else words
     reason = _NO_CREDENTIALS if _OF_MACHINES in words else reason
+    reason = f"{_NO_REASON}: the credentials may have expired" if _NO_REASON in reason else reason
     return StoreError(errno.EIO, f"cannot use {place}: {printable(reason, _REASON_CHARS)} (docs/stores.md)", str(place))
 
 

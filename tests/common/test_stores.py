@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from jobs.common import store_clients, stores
-from jobs.common.errors import UserError
+from jobs.common.errors import StoreError, UserError
 from jobs.common.files import write_whole, written
 from jobs.common.stores import StorePath, copy_tree, place_of, readable, remove_tree
 from jobs.lakehouse import leases, tables
 from jobs.lakehouse.reader import table_rows
-from tests.lab.store_proxy import Fault, StoreProxy
+from tests.lab.store_proxy import PASSING, Fault, StoreProxy
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -169,7 +169,28 @@ def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store,
             assert rows.result()
 
 
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+def test_credentials_that_have_expired_are_told_at_once_however_patient_the_process_is(store, on_store, monkeypatch):
+    """Clients name their own `retry_timeout` behind every reason: no connection timed out here."""
+    table = tables.ensure_table(on_store, "numbers", StructType([StructField("number", IntegerType())]))
+    with StoreProxy(store.endpoint, faults=[Fault.EXPIRED]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        monkeypatch.setenv(store_clients.PATIENCE, "600")
+        store_clients.forget()
+        proxy.fail_every = 1
+        for ask in (
+            lambda: (on_store / "mark").write_bytes(b"1"),
+            (on_store / "mark").read_bytes,
+            (on_store / "mark").stat,
+            lambda: tables.append(table, pa.table({"number": pa.array([1], pa.int32())}), "test", 0),
+        ):
+            proxy.clear()
+            with pytest.raises(StoreError, match=r"token has expired\.|the credentials may have expired \("):
+                ask()
+            assert len(proxy.requests()) <= 2
+    store_clients.forget()
+
+
+@pytest.mark.parametrize("fault", PASSING, ids=lambda fault: fault.name)
 def test_one_request_in_eleven_may_fail_and_all_is_done_once(store, on_store, monkeypatch, fault):
     """Lists, reads and writes, and the making of tables and rows: also where the answer is cut, or lost after all was done."""
     with StoreProxy(store.endpoint, faults=[fault]) as proxy:

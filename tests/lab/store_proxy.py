@@ -36,10 +36,14 @@ class Fault(Enum):
     CUT_AMID = "the connection ends in the middle of the answer"
     FAILED = "the store answers 500 and does nothing"
     HANGS = "nothing is answered for a while, then the connection ends, and nothing was done"
+    EXPIRED = "the store answers 400, since the credentials have expired: it will not pass"
 
 
+PASSING = tuple(fault for fault in Fault if fault is not Fault.EXPIRED)
+"""The faults that are gone with the next request."""
 _REFUSED = {
     Fault.UNAVAILABLE: (503, _ERROR.format("SlowDown", "Please reduce your request rate.").encode()),
+    Fault.EXPIRED: (400, _ERROR.format("ExpiredToken", "The provided token has expired.").encode()),
     Fault.FAILED: (500, _ERROR.format("InternalError", "We encountered an internal error. Please try again.").encode()),
 }
 
@@ -62,7 +66,7 @@ class Request(NamedTuple):
 class StoreProxy:
     """Use it as a context, or call `start` and `stop`. `delay`, `fail_every` and `faults` may be changed at any time."""
 
-    def __init__(self, target, *, delay=0.0, fail_every=0, faults=tuple(Fault)):
+    def __init__(self, target, *, delay=0.0, fail_every=0, faults=PASSING):
         """`target`: the store's endpoint. `delay`: seconds for each request. `fail_every`: one of so many fails, in turn by `faults`."""
         self.delay, self.fail_every, self.faults = delay, fail_every, faults
         self.hang = 2.0  # seconds
