@@ -11,6 +11,17 @@ from jobs.common.text import printable
 from schemas.names import GROUP_EVENTS
 
 _DATA_FILE: Final = re.compile(r"""['"]([^'"]+\.parquet)['"]""")
+_REMEDIES: Final = (
+    (
+        re.compile(r"FileNotFoundException: .*?([^\s:]+/_checkpoints/\S+)"),
+        "{} is gone, which holds its state: put it back from a copy; else `rebalance replay` makes the tables anew",
+    ),
+    (
+        re.compile("ExpiredToken|token has expired|S3Exception: Bad Request"),
+        "the store refuses the credentials, which may have expired: with new ones the next run goes on where this one stopped",
+    ),
+)
+"""What a person can do something about, by the words of Spark and its libraries."""
 _OF_JAVA: Final = "py4j."
 _CAUSED_BY: Final = "Caused by: "
 _PYTHON_ERROR: Final = re.compile(r"^[\w.]+(Error|Exception|Interrupt|Exit)\b")
@@ -54,9 +65,12 @@ def damaged_text(path: str, reason: str) -> str:
     return f"{path} is damaged, or gone ({printable(reason.strip(), 200)}): put it back from a copy; else {remedy}"
 
 
-def raise_failed(error: BaseException | None, stage: str, log: Path) -> None:
-    """Raises the error that ended what works beside the queries, if one did. `log`: Spark's, which has more once there is one."""
+def failure(stage: str, error: BaseException, log: Path, cause: str | None = None) -> UserError | QueryFailedError:
+    """What ended a stage, as the command line says it. `log`: Spark's, which has more once there is one. `cause`: where it is known."""
     if isinstance(error, UserError):
-        raise error
-    if error is not None:
-        raise QueryFailedError(stage, root_cause(error), log if log.exists() else None)
+        return error
+    cause = cause or root_cause(error)
+    for sign, remedy in _REMEDIES:
+        if (found := sign.search(cause)) is not None:
+            return UserError(f"{stage} cannot go on: {remedy.format(*found.groups())}")
+    return QueryFailedError(stage, cause, log if log.exists() else None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.common.errors import UserError
-from jobs.common.failures import raise_failed
+from jobs.common.failures import failure
 from jobs.common.settings import Settings
 from jobs.common.stores import Place, StorePath
 from jobs.lakehouse.folder import Lakehouse
@@ -143,7 +143,8 @@ class Feeder:
 
     def check(self, log: Path) -> None:
         """Raises the error that ended it. `log`: Spark's, which has more."""
-        raise_failed(self.error, "reading the input", log)
+        if self.error is not None:
+            raise failure("reading the input", self.error, log)
 
     def _work(self) -> None:
         try:

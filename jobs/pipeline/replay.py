@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from jobs.common.errors import LakehouseError, QueryFailedError, UserError
-from jobs.common.failures import root_cause
+from jobs.common.errors import LakehouseError, UserError
+from jobs.common.failures import failure
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
 from jobs.common.stores import Place, place_of
@@ -89,9 +89,13 @@ def replay(
         _copy_events(source, house, show, interrupts)
         if interrupts.signal is None:
             show(RunProgress("starting Spark"))
-            with started_spark(house, spark, once=True) as session:
-                interrupts.install()
-                _track(session, house, settings, show, interrupts)
+            try:
+                with started_spark(house, spark, once=True) as session:
+                    interrupts.install()
+                    _track(session, house, settings, show, interrupts)
+            except Exception:
+                if interrupts.signal is None:  # a JVM that got the same signal may already be gone
+                    raise
         if interrupts.signal is not None:
             return result(new, old, signal=interrupts.signal)
         show(RunProgress("carrying over what is not made of events"))
@@ -137,8 +141,7 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
         if query.exception() is not None:
             query.awaitTermination()  # raises it
     except Exception as error:
-        if interrupts.signal is None:
-            raise QueryFailedError("track", root_cause(error), house.log) from error
+        raise failure("track", error, house.log) from error
     finally:
         query.stop()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from jobs.common.errors import QueryFailedError, UserError
-from jobs.common.failures import raise_failed, root_cause
+from jobs.common.failures import failure, root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
 from jobs.health.watch import Watch
@@ -175,13 +175,13 @@ class Stages:
     def _check(self) -> None:
         if self._feeder is not None:
             self._feeder.check(self._house.log)
-        if self._capture is not None:
-            raise_failed(self._capture.error, "reading __consumer_offsets", self._house.log)
+        if self._capture is not None and self._capture.error is not None:
+            raise failure("reading __consumer_offsets", self._capture.error, self._house.log)
         for name, query in self.queries.items():
             error = query.exception()
             if error is not None and not (name == TOPIC and self._outlives_outage()) and not self._starts_again(name, error):
                 self._has_failed = True
-                raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error
+                raise failure(name, error, self._house.log, topic_input.loss(error)) from error
 
     def _starts_again(self, name: str, error: BaseException) -> bool:
         """Starts a query again that lost the process which plans for it."""

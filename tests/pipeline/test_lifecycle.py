@@ -117,3 +117,10 @@ def test_a_track_that_has_read_nothing_is_sent_to_replay_where_files_were_put_to
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(UserError, match="rebalance replay --from"):
         track.start_track(spark, lakehouse=tmp_path / "new", checkpoint=checkpoint, settings=SETTINGS, events_from=events.parent)
+
+
+def test_state_that_was_deleted_is_told_with_its_remedy(spark, tmp_path):
+    run(spark, logs(tmp_path, 1), tmp_path / "lake")
+    shutil.rmtree(tmp_path / "lake" / "_checkpoints" / "track" / "state")
+    with pytest.raises(UserError, match=r"track cannot go on: .*/_checkpoints/track/state/\S+ is gone, .*`rebalance replay`"):
+        run(spark, logs(tmp_path, 2), tmp_path / "lake")

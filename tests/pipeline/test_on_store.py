@@ -6,16 +6,19 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from chispa.rows_comparer import assert_basic_rows_equality
 
+from jobs.common.errors import UserError
 from jobs.common.stores import StorePath, copy_tree
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import account
+from jobs.pipeline import run as pipeline
 from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
 from tests.dashboard.serving import serving
 from tests.effort import long
 from tests.frames import rows_of
 from tests.lab.local_store import BUCKET
+from tests.lab.store_proxy import PASSING, Fault
 from tests.laws.kept import assert_laws_are_kept
 from tests.pipeline.parts import PARTS, SETTINGS, logs, run
 from tests.reaching import reached
@@ -92,3 +95,16 @@ def test_a_lakehouse_in_a_store_is_what_one_on_disk_is(
             asked, expected = (sorted(map(repr, dashboard.ask(question))) for dashboard in (served, on_disk))
             assert asked == expected
         assert served.get("/")[0] == 200
+
+
+@pytest.mark.long
+def test_credentials_that_expire_while_a_run_works_end_it_with_what_to_do(spark, store_proxy, checkpoints_in_store, store_prefix, tmp_path):
+    def expire(_):
+        store_proxy.faults, store_proxy.fail_every = (Fault.EXPIRED,), 1
+
+    refused = pytest.raises(UserError, match=r"the store refuses the credentials|token has expired|may have expired")
+    try:
+        with checkpoints_in_store(), refused:
+            pipeline.run(logs(tmp_path, 2), StorePath(BUCKET, store_prefix), settings=SETTINGS, once=True, spark=spark, show=expire)
+    finally:
+        store_proxy.faults, store_proxy.fail_every = PASSING, 0
