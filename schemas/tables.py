@@ -12,24 +12,16 @@ from importlib.resources import files
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from schemas import names
 
 _TYPES: Final = {
-    kind.simpleString(): kind for kind in (BinaryType(), BooleanType(), IntegerType(), LongType(), StringType(), TimestampType())
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
 }
 _ENTRY: Final = re.compile(r"(\w+):(\w+(?:<\w+>)?)")
 _HEADER: Final = "| column | type | null | meaning |\n|---|---|---|---|\n"
@@ -37,17 +29,25 @@ _SHARED: Final = "shared"
 
 
 @cache
-def schema_of(name: str) -> StructType:
-    """The columns of a table, or of the records of RAW_LINES."""
+def columns_of(name: str) -> dict[str, tuple[str, str, str]]:
+    """The columns of a table, or of the records of RAW_LINES, as its page has them: type, null, meaning."""
     rows = (row.removeprefix("| ").removesuffix(" |").split(" | ", 3) for row in _page(name)[1].splitlines())
-    own = [_column(*row) if len(row) > 1 else schema_of(_SHARED)[row[0]] for row in rows]
+    own = {row[0]: (row[1], row[2], row[3]) if len(row) > 1 else columns_of(_SHARED)[row[0]] for row in rows}
     # Those of `rebalances` come last, also where it gets new ones: a view needs the same order.
-    return StructType([*own, *(schema_of(names.REBALANCES) if name == names.REBALANCES_PROVISIONAL else ())])
+    return own | (columns_of(names.REBALANCES) if name == names.REBALANCES_PROVISIONAL else {})
 
 
+@cache
+def schema_of(name: str) -> pa.Schema:
+    """The columns of a table, or of the records of RAW_LINES, with their meanings."""
+    columns = columns_of(name).items()
+    return pa.schema([pa.field(own, _type(kind.strip("`")), null == "yes", {"comment": text}) for own, (kind, null, text) in columns])
+
+
+@cache
 def arrow_schema_of(name: str) -> pa.Schema:
-    """The columns of a table in Arrow's types."""
-    return to_arrow_schema(schema_of(name))
+    """The columns of a table without their meanings, which no data file repeats."""
+    return pa.schema([field.remove_metadata() for field in schema_of(name)])
 
 
 def about(name: str) -> str:
@@ -61,21 +61,17 @@ def _page(name: str) -> tuple[str, str]:
     return before, rows
 
 
-def _column(name: str, kind: str, null: str, meaning: str) -> StructField:
-    return StructField(name, _type(kind.strip("`")), null == "yes", {"comment": meaning})
-
-
-def _type(text: str) -> DataType:
+def _type(text: str) -> pa.DataType:
     """A type by its name in SQL. Lists hold no nulls; those of structures might, as far as their tables say."""
     outer, _, inner = text.removesuffix(">").partition("<")
     if outer == "struct":
-        return StructType([StructField(name, _type(kind)) for name, kind in _ENTRY.findall(inner)])
+        return pa.struct([(name, _type(kind)) for name, kind in _ENTRY.findall(inner)])
     if outer == "array":
-        return ArrayType(element := _type(inner), containsNull=isinstance(element, StructType))
+        return pa.list_(pa.field("element", element := _type(inner), pa.types.is_struct(element)))
     return _TYPES[text]
 
 
-def _schemas(*tables: str) -> dict[str, StructType]:
+def _schemas(*tables: str) -> dict[str, pa.Schema]:
     return {name: schema_of(name) for name in tables}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -19,9 +18,6 @@ from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
 from jobs.common.times import parse_span
-
-_GC_AFTER: Final = 100_000
-"""Objects: Python's own 700 make it look for cycles, of which there are hardly any, through all members again and again."""
 
 
 @options.command(
@@ -104,7 +100,6 @@ def ship(
     find = Finder(inputs, target, warn, pods=chosen)
     if chosen is not None and not find():
         warn(f"no logs of {chosen} in {', '.join(map(str, inputs))} yet: a node without brokers, or another --pods is needed")
-    gc.set_threshold(_GC_AFTER)
     with told_if_full(path.parent), Interrupts() as interrupts, ShipState(path, target) as file:
         # Bundles are numbers, in which LZ4 finds nothing: it knows no frequent bytes.
         compression = "lz4" if raw else "zstd"

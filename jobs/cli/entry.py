@@ -5,6 +5,7 @@ jobs/common/exit_codes.py has the exit codes.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,8 @@ _MODULES = (
 """Those of the commands, in the order of their list. They import Spark and DuckDB only when a command runs: help comes at once."""
 TRACEBACK = "REBALANCE_TRACEBACK"
 """An environment variable: whether an error that nobody expected shows where it arose."""
+_GC_AFTER = 100_000
+"""Objects after which Python looks for cycles, of which there are hardly any. At its own 700 a tenth of a short command goes into that."""
 _UNCUT = 1_000
 """Characters of what a command does, in the list of commands."""
 
@@ -73,6 +76,7 @@ for _module in _MODULES:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code, and explains it in one line on stderr if it is not 0."""
+    gc.set_threshold(_GC_AFTER)
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
         sys.stdout.flush()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -24,9 +24,6 @@ from jobs.common.stores import Place, StorePath, asked, check_guards, delta_opti
 from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, LAST, AddedFile, AddedFileWriter, BatchFile, batch_file
 from schemas.names import AT_END, TRACK_AT_END
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType  # which costs a reader a second
 
 CHECKPOINT_COMMITS: Final = 100
 TRIES: Final = 1_000
@@ -51,13 +48,13 @@ def for_spark(path: Place) -> str:
     return f"s3a://{path.bucket}/{path.key}" if isinstance(path, StorePath) else f"file://{path.absolute()}"
 
 
-def ensure_table(lakehouse: Place, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Place:
+def ensure_table(lakehouse: Place, name: str, schema: pa.Schema, configuration: Mapping[str, str] = _CONFIGURATION) -> Place:
     """Creates an empty table with column comments, or adds the columns that a table lacks; returns its folder.
 
     `configuration`: Delta's properties of a new table.
     """
     path = lakehouse / name
-    wanted = Schema.from_json(schema.json())
+    wanted = Schema.from_arrow(schema)
     try:
         table = opening.opened(path)
     except TableNotFoundError:

@@ -19,7 +19,7 @@ from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.parsing.consumer_protocol import member_entry, partitions_entry
-from jobs.parsing.rows import ARROW, COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
+from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
@@ -35,7 +35,7 @@ class RefusedError(ValueError):
 def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
     rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
-    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in ARROW.names} for row in rows], schema=ARROW)
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in rows], schema=PARSED)
 
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:

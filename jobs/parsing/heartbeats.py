@@ -20,7 +20,7 @@ from jobs.logs.heartbeats.beat_numbers import durations_us
 from jobs.logs.heartbeats.beats import NO_INTERVAL, SHAPE, told_by
 from jobs.logs.times import LENGTH
 from jobs.parsing.request_checks import client_host
-from jobs.parsing.rows import ARROW, COMMON, EVENT, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
+from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
 
 NOT_SHIPPED: Final = "NOT_SHIPPED"
 """Code of `quarantine.reason`: a record of the topic that `rebalance ship` did not write; the detail says what is wrong with it."""
@@ -60,7 +60,7 @@ def of_bundle(record: Mapping[str, Any]) -> pa.RecordBatch:
         raw = printable(value[:RAW_CHARACTERS].decode("utf-8", "backslashreplace"), RAW_CHARACTERS)
         row = {name: record[name] for name in COMMON} | refused(UNKNOWN_SOURCE, f"{NOT_SHIPPED}: no heartbeats: {error}", raw)
         row |= {"cluster": "", "broker": "", "origin": record["context"], "position": record["place"] & _OFFSET}
-        return pa.RecordBatch.from_pylist([row], ARROW)
+        return pa.RecordBatch.from_pylist([row], PARSED)
     constant = {name: record[name] for name in ("cluster", "broker", "origin", "place")}
     return _laid_out(beats, constant | {"lines": 1}, len(beats["position"]))
 
@@ -74,9 +74,9 @@ def _laid_out(columns: Mapping[str, pa.Array], constant: Mapping[str, Any], coun
         else pa.repeat(pa.scalar(constant[field.name], field.type), count)
         if field.name in constant
         else pa.nulls(count, field.type)
-        for field in ARROW
+        for field in PARSED
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+    return pa.RecordBatch.from_arrays(arrays, schema=PARSED)
 
 
 def _columns(beats: Heartbeats) -> dict[str, pa.Array]:
@@ -104,8 +104,8 @@ def _columns(beats: Heartbeats) -> dict[str, pa.Array]:
     numbers = {name: np.array([getattr(group, name) for group in beats.groups], np.int32)[of_group] for name in _GROUP_NUMBERS}
     return {
         "position": pa.array(beats.positions, pa.int64()),
-        "occurred_at": pa.array(at_us).cast(ARROW.field("occurred_at").type),
-        "received_at": pa.array(at_us - np.array(beats.durations, np.int64)).cast(ARROW.field("received_at").type),
+        "occurred_at": pa.array(at_us).cast(PARSED.field("occurred_at").type),
+        "received_at": pa.array(at_us - np.array(beats.durations, np.int64)).cast(PARSED.field("received_at").type),
         "correlation_id": pa.array(beats.correlation_ids, pa.int32()),
         **{name: pa.array(values) for name, values in numbers.items()},
         **columns,

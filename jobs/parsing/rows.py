@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from schemas.names import GROUP_EVENTS
-from schemas.tables import schema_of
+from schemas.tables import arrow_schema_of
 
 EVENT: Final = "event"  # the line becomes a row of group_events
 QUARANTINE: Final = "quarantine"  # the line is damaged
@@ -56,36 +54,30 @@ class Refusal:
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"  # no known release of Kafka writes this line of a group coordinator's logger
 
 
-GROUP: Final = StructType(
-    [
-        StructField("group_id", StringType()),
-        StructField("error_code", IntegerType()),
-        StructField("coordinator_id", IntegerType()),
-        StructField("coordinator_address", StringType()),
-    ]
+GROUP: Final = pa.struct(
+    {"group_id": pa.string(), "error_code": pa.int32(), "coordinator_id": pa.int32(), "coordinator_address": pa.string()}
 )
-GROUPS: Final = ArrayType(GROUP)  # the groups of a line that names several. Each becomes a row with its own values of these columns.
+GROUPS: Final = pa.list_(GROUP)  # the groups of a line that names several. Each becomes a row with its own values of these columns.
 
 LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions", "reads"})
 """Columns of group_events that only rows for several lines have."""
 
-PARSED: Final = StructType(
+PARSED: Final = pa.schema(
     [
-        *(StructField(field.name, field.dataType) for field in schema_of(GROUP_EVENTS) if field.name not in LATER | {"batch_id"}),
-        StructField("groups", GROUPS),
-        StructField("committed", StringType()),  # of a request: `offsets`, as partition=offset,partition=offset,…
-        StructField("verdict", StringType()),
-        StructField("refusal", StringType()),  # of a quarantined line: code and detail
-        StructField("raw", StringType()),  # of a quarantined line: its text
-        StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/heartbeats/beats.py); of FETCH: all
-        StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic_records.py)
+        *(field.with_nullable(True) for field in arrow_schema_of(GROUP_EVENTS) if field.name not in LATER | {"batch_id"}),
+        pa.field("groups", GROUPS),
+        pa.field("committed", pa.string()),  # of a request: `offsets`, as partition=offset,partition=offset,…
+        pa.field("verdict", pa.string()),
+        pa.field("refusal", pa.string()),  # of a quarantined line: code and detail
+        pa.field("raw", pa.string()),  # of a quarantined line: its text
+        pa.field("repeated", pa.binary()),  # of a heartbeat: lines that repeat it (jobs/logs/heartbeats/beats.py); of FETCH: all
+        pa.field("place", pa.int64()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic_records.py)
     ]
 )
 
 COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")  # columns of a record that its row keeps
 
-ARROW: Final = to_arrow_schema(PARSED)
-_OF_TEXT: Final = pa.struct([field for field in ARROW if field.name not in COMMON])
+_OF_TEXT: Final = pa.struct([field for field in PARSED if field.name not in COMMON])
 
 RAW_CHARACTERS: Final = 4096  # length of the text that is kept of a quarantined line
 
@@ -125,8 +117,8 @@ def int32(digits: str | None) -> int | None:
 def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """Rows of PARSED as a parser in Python makes them, one for each line. `lines` have COMMON; columns that rows lack are null."""
     made = pa.array(rows, _OF_TEXT)
-    arrays = [lines[name].cast(ARROW.field(name).type) if name in COMMON else made.field(name) for name in ARROW.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+    arrays = [lines[name].cast(PARSED.field(name).type) if name in COMMON else made.field(name) for name in PARSED.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARSED)
 
 
 def clock_seconds(text: str | None) -> list[int]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
 from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place
@@ -23,15 +22,15 @@ from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
-from jobs.parsing.rows import ARROW
+from jobs.parsing.rows import PARSED
 from jobs.pipeline.part_tasks import Part
 from jobs.pipeline.parts import tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
-from jobs.pipeline.sources.slices import SliceSource
 from schemas import names
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 Observer = Callable[[IngestedBatch], None]
@@ -41,6 +40,8 @@ Gatekeeper = Callable[[pa.Table], batch.Admission]
 
 def read_slices(spark: SparkSession, files: SliceFiles) -> DataFrame:
     """The stream of slices as packets, one slice for each micro-batch."""
+    from jobs.pipeline.sources.slices import SliceSource  # who needs no Spark does not import it
+
     spark.dataSource.register(SliceSource)
     stream = spark.readStream.format(SliceSource.name()).option("spool", str(files.folder.absolute()))
     return stream.option("tasks", spark.sparkContext.defaultParallelism).load()
@@ -49,7 +50,7 @@ def read_slices(spark: SparkSession, files: SliceFiles) -> DataFrame:
 def unpacked(packets: pa.Table) -> pa.Table:
     """The rows of PARSED in PACKETS."""
     tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
-    every = ARROW.empty_table()
+    every = PARSED.empty_table()
     return pa.concat_tables([every, *tables], promote_options="default").select(every.column_names)
 
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
 from jobs.common.stores import Place
 from jobs.common.text import many
 from jobs.parsing.batch import LOG, Admission
-from jobs.parsing.rows import ARROW, QUARANTINE, UNKNOWN_SOURCE, Refusal
+from jobs.parsing.rows import PARSED, QUARANTINE, UNKNOWN_SOURCE, Refusal
 from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.part_tasks import PACKETS, parsed_packets_of_topic
@@ -33,6 +32,7 @@ from schemas.names import CLOCK, INGEST_TOPIC, REPEATED
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 Offsets: TypeAlias = dict[int, tuple[str, int]]
@@ -143,7 +143,7 @@ def _deleted(rows: pa.Table, starts: Offsets, ends: Offsets) -> pa.Table:
             what = f"{Refusal.RECORDS_DELETED}: {many(count, 'record')} of the topic had been deleted before they were read"
             log = {"cluster": "", "broker": "", "origin": f"{topic}-{number}", "position": start}
             lost.append(log | {"source": UNKNOWN_SOURCE, "verdict": QUARANTINE, "refusal": what, "lines": count})
-    return pa.Table.from_pylist(lost, schema=ARROW)
+    return pa.Table.from_pylist(lost, schema=PARSED)
 
 
 def admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:

@@ -19,9 +19,9 @@ from jobs.common.stores import Place, check_guards
 from jobs.lakehouse import opening, tables
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
 AT_ONCE_MS: Final = 250
 """Time between two looks at the input of a run that ends with it: it has nothing to wait for."""
@@ -100,7 +100,7 @@ class QueryEnd:
                 continue
 
 
-def ensure_tables(lakehouse: Place, schemas: Mapping[str, StructType], checkpoint: Place, app_id: str) -> None:
+def ensure_tables(lakehouse: Place, schemas: Mapping[str, pa.Schema], checkpoint: Place, app_id: str) -> None:
     """Makes the tables that a query writes. UserError: they were written with another checkpoint.
 
     The checkpoint numbers the micro-batches. A table would take the first ones of a new checkpoint for batches that it already has.

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import StructField, StructType
-
 from coordinator_model.tracker import unended
 from coordinator_model.tracker.closing import WAITS
-from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES, about
+from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES, about, columns_of
 from scripts.docs.findings import RULES
 
 
 def part() -> str:
     """All tables, and the values of some columns."""
     parts = ["## Written by track\n"]
-    parts += [section(name, schema) for name, schema in (TRACK_TABLES | PROVISIONAL_TABLES | FOLDED_TABLES).items()]
+    parts += [section(name) for name in TRACK_TABLES | PROVISIONAL_TABLES | FOLDED_TABLES]
     parts += ["## Written by ingest\n"]
-    parts += [section(name, schema) for name, schema in INGEST_TABLES.items()]
+    parts += [section(name) for name in INGEST_TABLES]
     parts += ["## About the pipeline itself\n"]
-    parts += [section(name, schema) for name, schema in HEALTH_TABLES.items()]
+    parts += [section(name) for name in HEALTH_TABLES]
     parts += [
         "## Values\n",
         values("rebalances_provisional.waits_for", WAITS | unended.WAITS),
@@ -26,21 +24,11 @@ def part() -> str:
     return "\n".join(parts)
 
 
-def section(name: str, schema: StructType) -> str:
+def section(name: str) -> str:
     """One table."""
     lines = [f"### {name}\n", f"{about(name)}\n", "| column | type | null | meaning |", "|---|---|---|---|"]
-    lines += [f"| {field.name} | {kind(field)} | {'yes' if field.nullable else 'no'} | {cell(comment(field))} |" for field in schema]
+    lines += [f"| {column} | {kind} | {null} | {cell(meaning)} |" for column, (kind, null, meaning) in columns_of(name).items()]
     return "\n".join(lines) + "\n"
-
-
-def kind(field: StructField) -> str:
-    """The column's type as SQL writes it."""
-    return f"`{field.dataType.simpleString()}`"
-
-
-def comment(field: StructField) -> str:
-    """The column's comment, which every column has."""
-    return str(field.metadata["comment"])
 
 
 def cell(text: str) -> str:

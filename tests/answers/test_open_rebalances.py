@@ -155,7 +155,7 @@ def test_the_page_and_json_have_it(lakehouse):
 
 def test_the_view_has_the_columns_of_its_table_in_their_order(lakehouse):
     columns = QuestionReader(lakehouse).ask("SELECT * FROM rebalances_open", {}).columns
-    assert list(columns) == PROVISIONAL_TABLES["rebalances_provisional"].fieldNames()
+    assert list(columns) == PROVISIONAL_TABLES["rebalances_provisional"].names
 
 
 def test_it_is_no_correction_to_come(lakehouse):

@@ -8,7 +8,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.types import IntegerType, StructField, StructType
 
 from jobs.common import store_clients, stores
 from jobs.common.errors import StoreError, UserError
@@ -148,7 +147,7 @@ def test_a_listing_is_asked_once_for_the_sizes_of_its_files(store, on_store, mon
 
 def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store, monkeypatch):
     """Clients give up after ten tries, which take three seconds, unless they are told to be patient."""
-    table = tables.ensure_table(on_store, "numbers", StructType([StructField("number", IntegerType())]))
+    table = tables.ensure_table(on_store, "numbers", pa.schema([("number", pa.int32())]))
     with StoreProxy(store.endpoint, faults=[Fault.UNAVAILABLE]) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         monkeypatch.setenv(store_clients.PATIENCE, "600")
@@ -171,7 +170,7 @@ def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store,
 
 def test_credentials_that_have_expired_are_told_at_once_however_patient_the_process_is(store, on_store, monkeypatch):
     """Clients name their own `retry_timeout` behind every reason: no connection timed out here."""
-    table = tables.ensure_table(on_store, "numbers", StructType([StructField("number", IntegerType())]))
+    table = tables.ensure_table(on_store, "numbers", pa.schema([("number", pa.int32())]))
     with StoreProxy(store.endpoint, faults=[Fault.EXPIRED]) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         monkeypatch.setenv(store_clients.PATIENCE, "600")
@@ -199,7 +198,7 @@ def test_one_request_in_eleven_may_fail_and_all_is_done_once(store, on_store, mo
         monkeypatch.setenv(store_clients.PATIENCE, "600")
         store_clients.forget()
         with leases.held([on_store / "_lock"], "busy"):
-            table = tables.ensure_table(on_store, "numbers", StructType([StructField("number", IntegerType())]))
+            table = tables.ensure_table(on_store, "numbers", pa.schema([("number", pa.int32())]))
             for number in range(6):
                 tables.append(table, pa.table({"number": pa.array([number], pa.int32())}), "test", number)
                 (on_store / "files" / str(number)).write_bytes(b"%d" % number)

@@ -15,7 +15,7 @@ from jobs.kafka.bundles import BundleError, Sender, checksum, decoded, encoded
 from jobs.kafka.folding import Senders
 from jobs.logs.heartbeats.beats import NO_INTERVAL, Group, Taken
 from jobs.parsing import batch
-from jobs.parsing.rows import ARROW
+from jobs.parsing.rows import PARSED
 from jobs.pipeline.gate import Gate
 from jobs.pipeline.ingest_topic import admit
 from jobs.pipeline.topic_records import PLACE_BITS
@@ -69,7 +69,7 @@ def parsed(records):
         text = {LINE: record.text, HEARTBEATS: record.crc, CLOCK: f"|{record.text}"}[record.record]
         bundle = record.value if record.record == HEARTBEATS else None
         rows.append((*common, text, record.fault, int(record.record != CLOCK), "t-0", bundle))
-    return read_lines(rows, [place for place, _ in records]) if rows else ARROW.empty_table()
+    return read_lines(rows, [place for place, _ in records]) if rows else PARSED.empty_table()
 
 
 def placed(topic):

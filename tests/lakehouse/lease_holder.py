@@ -13,13 +13,12 @@ import sys
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql.types import IntegerType, StructField, StructType
 
 from jobs.common.files import write_whole
 from jobs.common.stores import place_of
 from jobs.lakehouse import leases, tables
 
-SCHEMA = StructType([StructField("number", IntegerType())])
+SCHEMA = pa.schema([("number", pa.int32())])
 
 
 def main() -> None:

@@ -5,8 +5,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, TimestampType
-
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import LAST
@@ -25,10 +23,9 @@ MEMBER = "app-1-d5592b52-6ee4-419b-a462-b530fc595756"
 
 def row(table, **values):
     """A row of the tracker: what the test does not say is null, or empty where null is not allowed."""
-    empty = {StringType: "", BooleanType: False, IntegerType: 0, LongType: 0, TimestampType: DAY}
+    empty = {"string": "", "bool": False, "int32": 0, "int64": 0, "timestamp[us, tz=UTC]": DAY}
     fields = [field for field in TABLES[table] if field.name not in {"cluster", "batch_id"}]
-    full = {field.name: None if field.nullable else empty[type(field.dataType)] for field in fields}
-    full |= {field.name: [] for field in fields if isinstance(field.dataType, ArrayType)}
+    full = {field.name: None if field.nullable and str(field.type) in empty else empty.get(str(field.type), []) for field in fields}
     full |= {"evidence": "[]"} if "evidence" in full else {}
     return full | values | {"cluster": "c", "table": table}
 

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from deltalake import DeltaTable, TableFeatures, write_deltalake
-from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField, StructType
 
 from jobs.common import store_clients
 from jobs.lakehouse import added_files, followers, opening, tables
@@ -15,7 +14,7 @@ from schemas.names import AT_END
 from tests.lab.store_proxy import StoreProxy
 
 APP = "a-test"
-SCHEMA = StructType([StructField("cluster", StringType(), nullable=False), StructField("number", IntegerType())])
+SCHEMA = pa.schema([pa.field("cluster", pa.string(), nullable=False), ("number", pa.int32())])
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_what_was_appended_is_there_once(table):
 
 
 def test_what_was_known_at_the_end_of_the_logs_goes_with_the_next_version_and_is_written_once(tmp_path):
-    table = tables.ensure_table(tmp_path, "ends", StructType([*SCHEMA, StructField(AT_END, BooleanType())]))
+    table = tables.ensure_table(tmp_path, "ends", SCHEMA.append(pa.field(AT_END, pa.bool_())))
 
     def add(version, *numbers, ends=()):
         at_end = pa.array([False] * len(numbers) + [True] * len(ends), pa.bool_())
@@ -99,7 +98,7 @@ def _written(table):
 
 
 def _widened(table):
-    tables.ensure_table(table.parent, table.name, StructType([*SCHEMA, StructField("reason", StringType())]))
+    tables.ensure_table(table.parent, table.name, SCHEMA.append(pa.field("reason", pa.string())))
 
 
 @pytest.mark.parametrize("between", [_compacted, _written, _widened])

@@ -16,7 +16,7 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, record_source
 from jobs.parsing.group_records import line_rows
-from jobs.parsing.rows import ARROW, PARSED
+from jobs.parsing.rows import PARSED
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
 CONSUMER = REAL.with_name("kafka-4.2.0-consumer.jsonl")
@@ -38,7 +38,7 @@ def rows(text, source="offsets"):
         "place": None, "source": source,
     }  # fmt: skip
     found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
-    pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=ARROW)
+    pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=PARSED)
     assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]
     return found
 

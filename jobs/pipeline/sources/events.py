@@ -44,7 +44,7 @@ class EventSource(DataSource):
         """The format of `readStream`."""
         return "rebalance-events"
 
-    def schema(self) -> StructType:
+    def schema(self) -> str:
         """The rows that come out."""
         from jobs.pipeline.tracking.packets import PACKETS
 

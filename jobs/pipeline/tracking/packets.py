@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import msgpack
-from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from coordinator_model.events import (
     BROKER_RELEASE,
@@ -53,13 +52,8 @@ COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fiel
 _SCHEMA: Final = pa.schema([arrow_schema_of(GROUP_EVENTS).field(name) for name in COLUMNS])
 _ROWS: Final = 10_000  # at a time
 
-PACKETS: Final = StructType(
-    [
-        StructField("cluster", StringType(), nullable=False),
-        StructField("key", IntegerType(), nullable=False),  # of the shard: spread.py
-        StructField("events", BinaryType(), nullable=False),
-    ]
-)
+PACKETS: Final = "cluster string not null, key int not null, events binary not null"
+"""The columns of packets. `key`: of the shard (spread.py)."""
 _FOR_ALL_SHARDS: Final = frozenset(
     {BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED, TOPIC_NAMED}
 )
@@ -168,7 +162,7 @@ def packed(spread: Spread, batches: Iterable[pa.RecordBatch], file: str) -> Iter
                 pa.array([spread.key(*packet) for packet in packets], pa.int32()),
                 pa.array([_ENCODER.encode((*held, rows)) for held, rows in zip(packets.values(), counts, strict=False)], pa.binary()),
             ],
-            names=PACKETS.names,
+            names=["cluster", "key", "events"],
         )
 
 

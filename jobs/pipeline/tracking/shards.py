@@ -19,7 +19,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from coordinator_model.events import BROKER_SOURCE, END, Event
 from coordinator_model.group_beats import GroupBeats
@@ -37,15 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.state import GroupState
 
-STATE: Final = StructType(
-    [
-        StructField("blob", BinaryType()),
-        StructField("groups", IntegerType()),  # from here on only for readers of the state store
-        StructField("held_events", IntegerType()),
-        StructField("late_events", LongType()),
-    ]
-)
-OUTPUT: Final = StructType([*(StructField(name, StringType()) for name in ("cluster", "table", "row")), StructField(AT_END, BooleanType())])
+STATE: Final = "blob binary, groups int, held_events int, late_events bigint"
+"""What is stored of a shard. All but the first column are for readers of the state store."""
+OUTPUT: Final = f"cluster string, table string, row string, {AT_END} boolean"
 SUMMARY: Final = ""
 """`table` of the one row of each call that goes to no table: how far the shard is."""
 _SIZE: Final = struct.Struct("<I")
@@ -87,7 +80,7 @@ def shard_function(
             last_rows = _at_the_end(shard, ends)
         if not ends:
             _KEPT.keep((cluster, number), blob, shard)
-        late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
+        late_before = int(state.get[-1]) if state.exists else 0
         state.update((blob, groups, held, late))
         summary = {
             "shard": number,

@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType, TimestampType
 
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
@@ -32,7 +30,6 @@ from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import followers, opening, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
-from jobs.pipeline.sources.events import EventSource
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.spread import Spread, spread_of
@@ -86,6 +83,8 @@ def start_track(
 
 def read_packets(spark: SparkSession, table: Place, spread: Spread, files: int) -> DataFrame:
     """`group_events` as packets, in the order in which ingest wrote its micro-batches. `files`: of a micro-batch at most."""
+    from jobs.pipeline.sources.events import EventSource  # who needs no Spark does not import it
+
     spark.dataSource.register(EventSource)
     tasks = spark.sparkContext.defaultParallelism
     stream = spark.readStream.format(EventSource.name()).option("table", str(table.absolute()))
@@ -123,14 +122,14 @@ def write_rows(lakehouse: Place, rows: Mapping[str, Sequence[Mapping[str, Any]]]
     side_by_side(lambda name: tables.append(lakehouse / name, typed[name], names.TRACK, batch_id), typed)
 
 
-def to_arrow(rows: Iterable[Mapping[str, Any]], schema: StructType, batch_id: int) -> pa.Table:
+def to_arrow(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, batch_id: int) -> pa.Table:
     """Rows of one table, their times in milliseconds, typed by its schema. A missing column is an error."""
-    times = [field.name for field in schema if isinstance(field.dataType, TimestampType)]
+    times = [field.name for field in schema if pa.types.is_timestamp(field.type)]
     typed = []
     for row in rows:
         microseconds = {name: row[name] * 1_000 for name in times if row[name] is not None}
         typed.append({**row, **microseconds, "batch_id": batch_id})
-    for name in schema.fieldNames():
+    for name in schema.names:
         if any(name not in values for values in typed):
             raise KeyError(f"the tracker left out column {name}")
-    return pa.Table.from_pylist(typed, schema=to_arrow_schema(schema))
+    return pa.Table.from_pylist(typed, schema=schema)

@@ -47,7 +47,7 @@ def test_every_field_of_an_event_is_a_column():
 
 def test_a_field_without_a_default_is_never_null_in_the_table():
     for name in set(Event._fields) - set(Event._field_defaults):
-        assert not schema_of(GROUP_EVENTS)[packets.COLUMN_OF.get(name, name)].nullable
+        assert not schema_of(GROUP_EVENTS).field(packets.COLUMN_OF.get(name, name)).nullable
 
 
 def test_numbers_arrive_as_pythons_own_and_times_in_whole_milliseconds():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from msgspec import msgpack
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from coordinator_model.events import END, Event
 from coordinator_model.tracker.shard import Shard
@@ -18,6 +19,9 @@ from jobs.pipeline.tracking.spread import Spread
 EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
 KEY = 23
 """Of shard 3 of 10."""
+
+
+STATE = StructType([StructField("blob", BinaryType()), *(StructField(name, LongType()) for name in ("groups", "held", "late"))])
 
 
 class CountingShard:
@@ -58,7 +62,7 @@ def follow(monkeypatch):
 
 def group_state(value=None):
     return GroupState(
-        optionalValue=value, defined=value is not None, updated=False, removed=False, keyAsUnsafe=b"", valueSchema=shards.STATE,
+        optionalValue=value, defined=value is not None, updated=False, removed=False, keyAsUnsafe=b"", valueSchema=STATE,
         batchProcessingTimeMs=0, eventTimeWatermarkMs=-1, watermarkPresent=False,
         timeoutConf=GroupStateTimeout.NoTimeout, hasTimedOut=False, timeoutTimestamp=-1,
     )  # fmt: skip
