@@ -19,6 +19,7 @@ OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member; sent for the assigned p
 FETCH: Final = "FETCH"  # what a connection read; it names no group, and any broker answers it
 LIST_OFFSETS: Final = "LIST_OFFSETS"  # the ends of logs, as a client or a tool asks for them; likewise
 TOPIC_NAMED: Final = "TOPIC_NAMED"  # an answer to METADATA names a topic and its id; it is about no group
+TOPIC_COMPACTED: Final = "TOPIC_COMPACTED"  # a broker's log says that a topic, which is the partition in `offsets`, is compacted; likewise
 DELETE_GROUPS: Final = "DELETE_GROUPS"
 FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only the group's coordinator
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"

@@ -328,12 +328,12 @@ def _written(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Ro
         return []
     ledger.closed.remove(one)
     least, most = reread(one)
-    if partition.transactions and least is not None:
-        least = 0  # all of it may be markers, and records of transactions that were aborted
-    return [_row(one, least, most, transactions=partition.transactions), *troubles.behind(ledger, one, most)]
+    if partition.gaps and least is not None:
+        least = 0  # all of it may be markers, records of transactions that were aborted, or gone
+    return [_row(one, least, most, gaps=partition.gaps), *troubles.behind(ledger, one, most)]
 
 
-def _row(one: HandOver, least: int | None, most: int | None, *, transactions: bool) -> Row:
+def _row(one: HandOver, least: int | None, most: int | None, *, gaps: bool) -> Row:
     before, start, resumed_ms = one.before, one.start, one.resumed_ms
     heir = one.heir or (start.client if start is not None else ("", "", ""))
     # An owner that left had worked until its last sign of life: a request for records, or what else the coordinator had of it.
@@ -361,7 +361,7 @@ def _row(one: HandOver, least: int | None, most: int | None, *, transactions: bo
             "caught_up_at": or_none(one.caught_up_ms),
             "reread_min": least,
             "reread_max": most,
-            "transactions": transactions,
+            "gaps": gaps,
             "evidence": evidence_json([before.sign, *([start.sign] if start is not None else [])]),
         },
     )

@@ -6,7 +6,7 @@ first and the last. A rebalance, which is written some time after it happened, f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -31,9 +31,14 @@ _COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds
 
 Client = tuple[str, str, str]
 """Member id, client id and host."""
-Topics = Mapping[str, tuple[int, str]]
-"""By the id of a topic: when its name was told first, and the name."""
 _Waits = TypeVar("_Waits", "Seen", Read)
+
+
+class Topics(Struct, array_like=True):
+    """What is known of topics."""
+
+    by_id: dict[str, tuple[int, str]] = {}  # when the name was told first, and the name
+    compacted: dict[str, int] = {}  # by their names: when that was told first
 
 
 class Seen(Struct, array_like=True, frozen=True, gc=False):
@@ -133,7 +138,13 @@ class Partition(Struct, array_like=True):
     topic_id: str = ""  # if that was told
     stable: int = -1  # the last stable offset, if a transaction is open: where it began
     stable_ms: int = -1  # since when it has been that
-    transactions: bool = False  # offsets are not records: each transaction has a marker, and records of an aborted one are not read
+    transactions: bool = False  # each one has a marker, which takes an offset, and records of an aborted one are not read
+    compacted: bool = False
+
+    @property
+    def gaps(self) -> bool:
+        """Whether offsets are not records: so many of them are so many records at most."""
+        return self.transactions or self.compacted
 
     @property
     def last(self) -> Stretch | None:
@@ -292,13 +303,18 @@ class Ledger(Struct, array_like=True):
         anew.
         """
         topic, _, number = named.rpartition("-")
-        told_ms, name = topics.get(topic, (NEVER, ""))
+        told_ms, name = topics.by_id.get(topic, (NEVER, ""))
         if told_ms <= at_ms:
-            topic_id, named = topic, f"{name}-{number}"
+            topic_id, named, topic = topic, f"{name}-{number}", name
+        partition = self._of(named, number, topics, topic_id)
+        partition.compacted |= topics.compacted.get(topic, NEVER) <= at_ms
+        return named, partition
+
+    def _of(self, named: str, number: str, topics: Topics, topic_id: str) -> Partition:
         partition = self.partitions.get(named)
         if not topic_id:
-            return named, Partition() if partition is None else partition
-        if partition is not None and partition.topic_id and topics[topic_id] > topics[partition.topic_id]:
+            return Partition() if partition is None else partition
+        if partition is not None and partition.topic_id and topics.by_id[topic_id] > topics.by_id[partition.topic_id]:
             partition = None
             del self.partitions[named]
             self.open.pop(named, None)
@@ -311,9 +327,9 @@ class Ledger(Struct, array_like=True):
             for one in self.closed:
                 one.partition = named if one.partition == by_id else one.partition
         if partition is None:
-            return named, Partition(topic_id=topic_id)
+            return Partition(topic_id=topic_id)
         partition.topic_id = partition.topic_id or topic_id
-        return named, partition
+        return partition
 
     def due(self, until_ms: int) -> Sequence[Seen | Read | End]:
         """What was seen before a time, in its order; it does not wait any more. What was read in a span comes before all else in it."""

@@ -64,8 +64,8 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
 
 
 def _records(partition: Partition, offsets: int) -> str:
-    """How many records so many offsets are, in words: each transaction has a marker, which takes an offset."""
-    return f"up to {offsets} records" if partition.transactions else f"{offsets} records"
+    """How many records so many offsets are, in words."""
+    return f"up to {offsets} records" if partition.gaps else f"{offsets} records"
 
 
 def _usual_ms(ledger: Ledger, partition: Partition) -> int:
@@ -123,9 +123,9 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         where = offset if begun < 0 else begun
         details = {"from_offset": last.last, "to_offset": offset, "begun_offset": or_none(begun)}
         skipped, again = max(where - last.last, 0), max(last.last - where, 0)
-        details |= {"skipped_max": skipped, "reread_min": 0 if partition.transactions else again}
+        details |= {"skipped_max": skipped, "reread_min": 0 if partition.gaps else again}
         words |= {"again": _records(partition, again), "skipped": _records(partition, skipped)}
-        words["least"] = f"records of at least {again} offsets" if partition.transactions else f"at least {again} records"
+        words["least"] = f"records of at least {again} offsets" if partition.gaps else f"at least {again} records"
         what, advice = offset_catalogue.BEGAN[begun >= 0, where < last.last]
         why = offset_catalogue.NONE_COMMITTED
         if partition.out_of_range:
@@ -206,8 +206,8 @@ def _again(partition: Partition, name: str, text: Text, client: Client, runs: tu
     former, run = runs
     least, most = reached - run.first, max(former.position, reached) - run.first
     details = {"from_offset": former.position, "to_offset": run.first, "reread_max": most}
-    again = f"{least} to {most} records" if least < most and not partition.transactions else _records(partition, most)
-    details["reread_min"] = 0 if partition.transactions else least
+    again = f"{least} to {most} records" if least < most and not partition.gaps else _records(partition, most)
+    details["reread_min"] = 0 if partition.gaps else least
     return [_row(text, run.first_ms, client, [former.sign, run.sign], {"partition": name, "again": again, **details}, -1, **details)]
 
 

@@ -37,7 +37,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     if told is None or at_us is None:
         return skipped(BROKER_SOURCE)
     sentence, reading = told
-    nodes = reading.fields.get("nodes")
+    nodes, topic = reading.fields.get("nodes"), reading.fields.get("topic")
     return {
         "source": BROKER_SOURCE,
         "verdict": EVENT,
@@ -46,6 +46,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
         "coordinator_id": int32(reading.fields.get("node")),
         "software": reading.fields.get("release"),
         "reason": sentence,
+        "offsets": None if topic is None else [{"partition": topic}],
         "groups": None if nodes is None else [{"coordinator_id": int32(node)} for node in re.split(", ?", nodes)],
     }
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.events import LIST_OFFSETS, TOPIC_NAMED, Offsets
+from coordinator_model.events import LIST_OFFSETS, TOPIC_COMPACTED, TOPIC_NAMED, Offsets
 from coordinator_model.offsets.ledger import Ledger
 from coordinator_model.offsets.reads import OUT_OF_RANGE, End, Read, client_key
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, Ref
@@ -68,7 +68,15 @@ def test_where_a_partition_has_transactions_offsets_are_records_at_most():
     """An answer to the owner had an open one, whose records it did not get yet."""
     last = Asked(21_400, "b", P1, 207, end(21_400), transactions=True)
     row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR]), P1)
-    assert (reread(row), row["transactions"]) == ((0, 7), True)
+    assert (reread(row), row["gaps"]) == ((0, 7), True)
+
+
+def test_in_a_topic_that_is_compacted_offsets_are_records_at_most_from_then_on():
+    for at_ms, expected in ((10, ((0, 7), True)), (62_000, ((2, 7), False))):
+        story = killed().polls(62_000)
+        story.at(at_ms).add("broker", TOPIC_COMPACTED, offsets=Offsets(("orders",), (-1,)), group_id="")
+        row = of(rows(story, [*OF_A, *OF_B, Asked(21_400, "b", P1, 207, end(21_400)), *HEIR]), P1)
+        assert (reread(row), row["gaps"]) == expected
 
 
 def test_what_a_client_had_read_is_no_more_than_that_if_its_application_was_behind():

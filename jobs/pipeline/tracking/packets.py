@@ -26,6 +26,7 @@ from coordinator_model.events import (
     FOLLOWED,
     GROUPS_CLEANED,
     INSTANCE_FENCED,
+    TOPIC_COMPACTED,
     TOPIC_NAMED,
     Assignment,
     Event,
@@ -61,7 +62,7 @@ PACKETS: Final = StructType(
     ]
 )
 _FOR_ALL_SHARDS: Final = frozenset(
-    {BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED, TOPIC_NAMED}
+    {BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED, TOPIC_COMPACTED, TOPIC_NAMED}
 )
 """Kinds of rows that every shard of their cluster gets."""
 _EMPTY: Final[dict[str, Any]] = {

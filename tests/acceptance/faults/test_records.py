@@ -58,7 +58,7 @@ def test_a_partition_that_was_kept_belongs_to_the_rebalance_in_which_its_owner_d
 
 def test_offsets_are_no_records_where_each_record_is_a_transaction(told):
     """9 records of audit-in-1 were read twice, and 44 came until it was read again; 20 were when its offset had been set back by 40."""
-    (row,) = told.rows("rebalance_offsets", "transaction-markers-in", partition="audit-in-1", transactions=True, generation=2)
+    (row,) = told.rows("rebalance_offsets", "transaction-markers-in", partition="audit-in-1", gaps=True, generation=2)
     assert (row["reread_min"], row["reread_max"], row["lag_added"]) == (0, 18, 87)
     (rewound,) = (message for code, message in findings(told, "transaction-markers-in") if code == "OFFSET_REWOUND")
     assert "up to 40 records are read again" in rewound
