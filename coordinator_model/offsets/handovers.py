@@ -58,6 +58,8 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
             _take_back(ledger, one, rebalance["started_at"])
     rows = [row for one in list(ledger.open.values()) if one.resumed_ms >= 0 for row in _close(ledger, one)]
     ledger.stopped = {**(ledger.stopped if rebalance["members_before"] == 0 else {}), **rebalance["stopped"]}
+    died = rebalance["left"] if rebalance["cause"] in _SILENT else []
+    ledger.died = [*(ledger.died if rebalance["members_before"] == 0 else []), *died]
     ledger.rebalance_began_ms = max(ledger.rebalance_began_ms, rebalance["started_at"])
     ledger.rebalanced_ms = max(ledger.rebalanced_ms, rebalance["ended_at"])
     ledger.members = -1 if rebalance["members_after"] is None else rebalance["members_after"]
@@ -98,6 +100,7 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
         replace(before),  # the stretch may grow
         max(partition.reached, before.last),
         [commit for commit in partition.recent if commit[0] <= before.last_ms],
+        died=before.client[0] in ledger.died,
     )
     ledger.open[name] = one
     later = (s for s in partition.stretches if s.first_ms > before.last_ms)
@@ -167,8 +170,8 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     one.reads_on = last.client == client and not one.gone  # else it is another process of the same name
     one.reader, one.read_more = last.connection, -1 if last.is_ahead else last.step
     one.read_least = last.previous if one.gone else last.position  # what its last answer brought it may not have processed
-    # Its last answer brought it more: it commits that, or lives on and reads it before it hears of the rebalance.
-    has_all = last.position >= one.reached and not one.reads_on
+    # Its last answer brought it more: it commits that, or lives on and reads it before it hears of the rebalance, or dies with it.
+    has_all = last.position >= one.reached and not one.reads_on and not one.died
     one.read_most = last.position if has_all else max(last.end, last.position, one.reached)
     if one.before.last_ms > last.last_ms - ANSWERED_MS:
         one.read_least = one.reached  # it asked before it committed: it may have given up what it had in hand
@@ -191,7 +194,7 @@ def read(ledger: Ledger, name: str, of: Read) -> None:
     one = ledger.open.get(name)
     if one is not None and one.reader == of.connection and not one.reads_on and of.first_ms <= one.resumed_ms + ANSWERED_MS:
         run = next(run for run in reversed(ledger.partitions[name].runs) if run.connection == of.connection)
-        one.read_most = max(one.read_most, run.position)
+        one.read_most = max(one.read_most, run.end if one.died else run.position)
         one.read_least = run.previous if one.gone else one.read_most
 
 

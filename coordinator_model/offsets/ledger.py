@@ -244,6 +244,7 @@ class HandOver(Struct, array_like=True):
     reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most
+    died: bool = False  # its owner fell silent
     read_more: int = -1  # its application keeps up with it: so much it may have read since its last commit; -1: that is not known
 
     @property
@@ -268,6 +269,7 @@ class Ledger(Struct, array_like=True):
     members: int = -1  # after it; -1: not known
     member_commit_ms: int = -1  # the last commit of a member
     stopped: dict[str, int] = {}  # until when members had worked that left with it, or before it if it found the group empty
+    died: list[str] = []  # those of them that fell silent
     told_none: bool = False  # it was told that nothing is committed
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 

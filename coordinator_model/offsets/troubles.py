@@ -185,7 +185,8 @@ def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
     start = partition.start
     is_anew = start is not None and start.at_ms >= former.asked_ms and start.offset == run.first
     reached = max(last.last, former.previous) if is_anew else last.last
-    return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), reached) if reached > run.first else []
+    most = max(former.position, former.end if is_anew else -1, reached)
+    return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), (reached, most)) if reached > run.first else []
 
 
 def none_committed(ledger: Ledger, partition: Partition, name: str) -> list[Row]:
@@ -198,13 +199,14 @@ def none_committed(ledger: Ledger, partition: Partition, name: str) -> list[Row]
     if not asked or run.client != client_key(*start.client[1:]) or not run.first <= former.first < former.previous:
         return []
     ledger.told_none = True
-    return _again(partition, name, offset_catalogue.NOTHING_COMMITTED, start.client, (former, run), former.previous)
+    reached = former.previous, max(former.position, former.end)
+    return _again(partition, name, offset_catalogue.NOTHING_COMMITTED, start.client, (former, run), reached)
 
 
-def _again(partition: Partition, name: str, text: Text, client: Client, runs: tuple[Run, Run], reached: int) -> list[Row]:
-    """What was read in one run and is read in the next one, too. `reached`: what was processed of it at least."""
+def _again(partition: Partition, name: str, text: Text, client: Client, runs: tuple[Run, Run], reached: tuple[int, int]) -> list[Row]:
+    """What was read in one run and is read in the next one, too. `reached`: what was processed of it at least, and at most."""
     former, run = runs
-    least, most = reached - run.first, max(former.position, reached) - run.first
+    least, most = (offset - run.first for offset in reached)
     details = {"from_offset": former.position, "to_offset": run.first, "reread_max": most}
     again = f"{least} to {most} records" if least < most and not partition.gaps else _records(partition, most)
     details["reread_min"] = 0 if partition.gaps else least
