@@ -178,9 +178,10 @@ def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
     run, former = runs[-1], runs[-2] if len(runs) > 1 else None
     run.judged = True
     since_ms = max(ledger.rebalance_began_ms, ledger.rebalanced_ms)
-    if former is None or not since_ms < former.last_ms <= run.first_ms or last.generation != seen.generation:
+    if former is None or not since_ms < former.asked_ms <= former.last_ms <= run.first_ms or last.generation != seen.generation:
         return []
-    if partition.lost >= 0 or name in ledger.open:
+    one = ledger.open.get(name)
+    if partition.lost >= 0 or (one is not None and (one.after is None or one.after[0] > run.first_ms)):
         return []
     start = partition.start
     is_anew = start is not None and start.at_ms >= former.asked_ms and start.offset == run.first

@@ -201,6 +201,23 @@ def test_a_static_member_that_comes_back_reads_again_what_it_had_not_committed(t
     assert [(one["reread_min"], one["reread_max"]) for one in details] == told
 
 
+def test_what_was_asked_before_a_rebalance_may_be_answered_after_it():
+    """A had not committed anything of P0 by then, and begins anew with the rebalance."""
+    story, asked = again(200)
+    story.events = [e for e in story.events if e.kind != kinds.OFFSET_COMMIT or e.at_ms >= START_MS + 25_000 or P1 in e.offsets.partitions]
+    late = Asked(20_550, "a", P0, end(20_000), end(20_500), waited=500)
+    assert not [row for row in rows(story, [*asked, late], FINDINGS) if row["code"] == "READ_AGAIN"]
+
+
+def test_a_client_that_goes_back_before_its_lag_is_known_has_gone_back():
+    """No line tells the end of the log before a rebalance, after which the client itself goes on, so nobody knows when the lag is back."""
+    story, _ = again(0)
+    story.events = [event for event in story.events if event.kind != kinds.OFFSETS_POLLED]
+    story.at(42_050).fetch(A, P0, 400)
+    asked = [*reading("a", P0, 20_600, 42_000, begin=200), *reading("a", P0, 42_100, 60_000, begin=400, number=2)]
+    assert [row["code"] for row in rows(story, asked, FINDINGS)] == ["READ_AGAIN"]
+
+
 @pytest.mark.parametrize(("to", "told"), [(235, 0), (190, 1)])
 def test_a_client_that_goes_back_to_what_it_has_not_committed_may_not_have_processed_it(to, told):
     """It goes back to a record that it failed on, perhaps."""
