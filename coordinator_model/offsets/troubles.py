@@ -54,7 +54,8 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
     is_read = _is_read(partition, since_ms, at_ms - not_read_ms // 2)
     text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
-    asks = any(run.last_ms > at_ms - not_read_ms // 2 for run in partition.runs)
+    # Within a fetch session a client asks for it once, and the broker answers for it while its log grows (KIP-227).
+    asks = any(run.last_ms > at_ms - not_read_ms // 2 or run.position == partition.stable for run in partition.runs)
     if asks and last.last <= partition.stable and partition.stable_ms <= since_ms + SPAN_MS:
         text = offset_catalogue.OPEN_TRANSACTION
     since = at_ms - partition.moved_ms
