@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ends import Ends, intervals
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Start, Stretch
+from coordinator_model.offsets.ledger import OF_NOBODY, Client, HandOver, Ledger, Partition, Seen, Start, Stretch
 from coordinator_model.offsets.reads import Read, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
@@ -157,9 +157,12 @@ def _resume(one: HandOver, partition: Partition, start: Start) -> None:
 def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     """Notes how far its owner had read when a client goes on."""
     client = client_key(*heir[1:])
-    runs = [run for run in partition.runs if run.first_ms < one.resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
-    one.reader, one.read_least, one.read_most = -1, -1, -1
-    if not runs or one.left == reasons.POLL_TIMEOUT:  # its application had stopped, but perhaps not its requests for records
+    earlier = [run for run in partition.runs if run.first_ms < one.resumed_ms]
+    # It was set forward to where nobody had read yet.
+    is_new = one.before.generation == OF_NOBODY and earlier and all(max(run.position, run.end) <= one.before.last for run in earlier)
+    one.reader, one.read_least, one.read_most = (-1, one.reached, one.reached) if is_new else (-1, -1, -1)
+    runs = [run for run in earlier if run.first <= one.before.last <= max(run.position, run.end)]
+    if is_new or not runs or one.left == reasons.POLL_TIMEOUT:  # its application had stopped, but perhaps not its requests for records
         return
     last = max(runs, key=attrgetter("first_ms"))
     one.asked_ms = last.asked_ms
