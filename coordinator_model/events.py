@@ -18,6 +18,7 @@ TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
 OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member; sent for the assigned partitions, on the member's connection
 FETCH: Final = "FETCH"  # what a connection read; it names no group, and any broker answers it
 LIST_OFFSETS: Final = "LIST_OFFSETS"  # the ends of logs, as a client or a tool asks for them; likewise
+WRITE_TXN_MARKERS: Final = "WRITE_TXN_MARKERS"  # transactions end in partitions; likewise
 TOPIC_NAMED: Final = "TOPIC_NAMED"  # an answer to METADATA names a topic and its id; it is about no group
 TOPIC_COMPACTED: Final = "TOPIC_COMPACTED"  # a broker's log says that a topic, which is the partition in `offsets`, is compacted; likewise
 DELETE_GROUPS: Final = "DELETE_GROUPS"

@@ -365,8 +365,9 @@ def _ends(reads: Iterable[Read]) -> list[End]:
     """The end of each log that was told last in each span."""
     last: dict[tuple[int, str], End] = {}
     for one in reads:
-        if max(one.end, one.stable) >= 0:
-            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
+        if max(one.end, one.stable) >= 0 or one.transactions:
+            at_ms = one.last_ms if one.end_ms == NOT_TOLD else one.end_ms  # that of a marker
+            log, told = (one.at_ms, one.partition), End(at_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
             before = last.get(log, told)
             latest = max(before, told, key=lambda end: (end.end >= 0, end))  # what is stable stands for an end where none is told
             stable = max(end.stable for end in (before, told) if end.end >= 0 or end is latest)

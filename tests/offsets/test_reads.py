@@ -9,7 +9,7 @@ import random
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.events import LIST_OFFSETS, TOPIC_COMPACTED, TOPIC_NAMED, Offsets
+from coordinator_model.events import LIST_OFFSETS, TOPIC_COMPACTED, TOPIC_NAMED, WRITE_TXN_MARKERS, Offsets
 from coordinator_model.offsets.ledger import Ledger
 from coordinator_model.offsets.reads import OUT_OF_RANGE, End, Read, client_key
 from coordinator_model.view.rows import FINDINGS, REBALANCE_OFFSETS, Ref
@@ -69,6 +69,15 @@ def test_where_a_partition_has_transactions_offsets_are_records_at_most():
     last = Asked(21_400, "b", P1, 207, end(21_400), transactions=True)
     row = of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR]), P1)
     assert (reread(row), row["gaps"]) == ((0, 14), True)
+
+
+def test_where_a_transaction_has_ended_offsets_are_records_at_most():
+    """An answer may never show an open one: they may be short."""
+    ended = Asked(10_000, "txn-marker-sender", P1, -1, transactions=True, api=WRITE_TXN_MARKERS)
+    last = Asked(21_400, "b", P1, 207, end(21_400))
+    found = rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR, ended])
+    assert (reread(of(found, P1)), of(found, P1)["gaps"]) == ((0, 14), True)
+    assert of(found, P1) == of(rows(killed().polls(62_000), [*OF_A, *OF_B, last, *HEIR, ended._replace(at_ms=12_000)]), P1)
 
 
 def test_in_a_topic_that_is_compacted_offsets_are_records_at_most_from_then_on():
