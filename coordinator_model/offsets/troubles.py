@@ -113,8 +113,9 @@ def expired(partition: Partition, name: str, offset: int, seen: Seen) -> list[Ro
     return [_row(text, seen.at_ms, client, signs, words, -1, offset=last.last, stands_ms=stands_ms)]
 
 
-def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+def moved(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:
     """OFFSET_RESET: the first commit of a client that had no place to begin. OFFSET_REWOUND: a commit before the last one."""
+    partition = ledger.partitions[name]
     last, lost_at, begun = partition.last, partition.lost, _begun(partition, seen)
     partition.lost, partition.told_lost, partition.begun = -1, False, -1
     if last is None or (offset if begun < 0 else begun) == last.last:
@@ -142,8 +143,9 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         return []
     who = f"member {seen.client[1] or seen.client[0]}" if is_member else ADMINISTRATOR
     again = last.last - offset
-    words |= {"who": who, "again": _records(partition, again), "offset": offset}
-    details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
+    is_owned = is_member and ledger.owners_of == seen.generation and ledger.owners.get(name, seen.client[0]) != seen.client[0]
+    words |= {"who": who, "again": _records(partition, again), "offset": offset, "when": offset_catalogue.WHEN[is_owned]}
+    details = {"from_offset": last.last, "to_offset": offset, "reread": 0 if is_owned else again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
 
 

@@ -210,6 +210,16 @@ def test_a_static_member_that_comes_back_reads_again_what_it_had_not_committed(t
     assert [(one["reread_min"], one["reread_max"]) for one in details] == told
 
 
+@pytest.mark.parametrize(("member", "told"), [(A, "30 records are read again if its owner"), (B, "30 records are read again.")])
+def test_who_does_not_own_a_partition_does_not_read_it_again_when_it_commits_it(member, told):
+    """Kafka takes commits of any member, such as of one that had it before."""
+    story = OffsetStory().begin().beats([A, B], 1, 1_000, 60_000).commits(B, 1, P1, INTERVAL, 21_000)
+    story.at(23_000).commit(member, 1, offsets=Offsets((P1,), (170,)))
+    (row,) = [row for row in rows(story, OF_A, FINDINGS) if row["code"] == "OFFSET_REWOUND"]
+    assert told in row["message"]
+    assert json.loads(row["details"])["reread"] == (30 if member == B else 0)
+
+
 def test_what_was_asked_before_a_rebalance_may_be_answered_after_it():
     """A had not committed anything of P0 by then, and begins anew with the rebalance."""
     story, asked = again(200)
