@@ -1,4 +1,6 @@
-"""Lines of a broker or controller that say how a broker comes and goes, as rows. The sentences are in jobs/sentences/broker.md.
+"""Lines of a broker or controller that say how a broker comes and goes, or that a topic is compacted, as rows.
+
+The sentences are in jobs/sentences/broker.md.
 
 Where a log has no line of the broker's start, its answers to ApiVersions tell which release it runs: they name the levels of
 metadata.version that it supports. The highest one is `LATEST_PRODUCTION` of `org.apache.kafka.server.common.MetadataVersion`, which each
