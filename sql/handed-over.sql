@@ -3,7 +3,7 @@
 -- One row per partition that stopped with a rebalance, in the order of time: what its owner committed last, who went on, when
 -- and from where, and what came of it. `resumed_offset` is the answer to its request for the offset; -1: none was
 -- committed. `resumed_at` is empty where nobody read the partition again within ten minutes, or before the next rebalance.
--- Where `transactions` is true, lag and `reread_max` count offsets, and are records at most.
+-- Where `gaps` is true, lag and `reread_max` count offsets, and are records at most.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group
@@ -28,7 +28,7 @@ SELECT
   o.caught_up_at,
   o.reread_min,
   o.reread_max,
-  o.transactions
+  o.gaps
 FROM rebalance_offsets AS o
 WHERE (:cluster IS NULL OR o.cluster = :cluster)
   AND (:group IS NULL OR o.group_id = :group)

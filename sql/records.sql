@@ -5,7 +5,7 @@
 -- `reread_max` records, from the rate of the commits. `unread_ms` is the longest time that nobody read one of the
 -- `partitions_stopped`; `partitions_unread` were not read again within ten minutes, or before the next rebalance.
 -- `lag_added` is by how many records the lag grew, `catch_up_ms` how long it took until it was what it had been: both
--- need the ends of logs (`rebalance poll`). Where `transactions` is true, these are offsets, and records at most. It
+-- need the ends of logs (`rebalance poll`). Where `gaps` is true, these are offsets, and records at most. It
 -- takes a request log, or `dump-offsets --commits`.
 --
 -- :cluster     only this cluster
@@ -27,7 +27,7 @@ SELECT
   r.catch_up_ms,
   r.reread_min,
   r.reread_max,
-  r.transactions,
+  r.gaps,
   r.id
 FROM rebalances_in_records AS r
 WHERE (:cluster IS NULL OR r.cluster = :cluster)

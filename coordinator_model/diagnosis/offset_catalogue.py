@@ -65,10 +65,12 @@ OUT_OF_RANGE: Final = {
 OFFSET_REWOUND: Final = Text(
     "OFFSET_REWOUND",
     "WARNING",
-    "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} are read again.",
+    "The committed offset of {partition} went back from {last} to {offset}, by {who}: {again} are read again{when}.",
     "If that was intended (kafka-consumer-groups --reset-offsets, or seek()), nothing is to be done. Else find out who did it: the line "
     "has the client.",
 )
+WHEN: Final = {False: "", True: " if its owner, which is another member, loses it before its next commit"}
+"""When records are read again that a commit went back by: by whether another member owns the partition."""
 READ_AGAIN: Final = Text(
     "READ_AGAIN",
     "WARNING",

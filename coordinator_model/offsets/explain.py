@@ -122,7 +122,7 @@ def _committed(ledger: Ledger, partition: Partition, name: str, offset: int, see
     last, lost = partition.last, partition.lost >= 0
     if last is not None and (offset < last.last or lost):
         gone = troubles.expired(partition, name, -1, seen) if lost and not partition.out_of_range else []
-        told = troubles.moved(partition, name, offset, seen)
+        told = troubles.moved(ledger, name, offset, seen)
         rows += [*gone, *told] if told else []
     if lost:
         handovers.begin_elsewhere(ledger, name, seen)

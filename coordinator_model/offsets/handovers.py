@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from coordinator_model.offsets import troubles
 from coordinator_model.offsets.ends import Ends, intervals
-from coordinator_model.offsets.ledger import Client, HandOver, Ledger, Partition, Seen, Start, Stretch
+from coordinator_model.offsets.ledger import OF_NOBODY, Client, HandOver, Ledger, Partition, Seen, Start, Stretch
 from coordinator_model.offsets.reads import Read, client_key
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
@@ -58,6 +58,8 @@ def begin(ledger: Ledger, rebalance: Mapping[str, Any]) -> list[Row]:
             _take_back(ledger, one, rebalance["started_at"])
     rows = [row for one in list(ledger.open.values()) if one.resumed_ms >= 0 for row in _close(ledger, one)]
     ledger.stopped = {**(ledger.stopped if rebalance["members_before"] == 0 else {}), **rebalance["stopped"]}
+    died = rebalance["left"] if rebalance["cause"] in _SILENT else []
+    ledger.died = [*(ledger.died if rebalance["members_before"] == 0 else []), *died]
     ledger.rebalance_began_ms = max(ledger.rebalance_began_ms, rebalance["started_at"])
     ledger.rebalanced_ms = max(ledger.rebalanced_ms, rebalance["ended_at"])
     ledger.members = -1 if rebalance["members_after"] is None else rebalance["members_after"]
@@ -98,6 +100,7 @@ def _begin(ledger: Ledger, name: str, before: Stretch, rebalance: Mapping[str, A
         replace(before),  # the stretch may grow
         max(partition.reached, before.last),
         [commit for commit in partition.recent if commit[0] <= before.last_ms],
+        died=before.client[0] in ledger.died,
     )
     ledger.open[name] = one
     later = (s for s in partition.stretches if s.first_ms > before.last_ms)
@@ -154,9 +157,12 @@ def _resume(one: HandOver, partition: Partition, start: Start) -> None:
 def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     """Notes how far its owner had read when a client goes on."""
     client = client_key(*heir[1:])
-    runs = [run for run in partition.runs if run.first_ms < one.resumed_ms and run.first <= one.before.last <= max(run.position, run.end)]
-    one.reader, one.read_least, one.read_most = -1, -1, -1
-    if not runs or one.left == reasons.POLL_TIMEOUT:  # its application had stopped, but perhaps not its requests for records
+    earlier = [run for run in partition.runs if run.first_ms < one.resumed_ms]
+    # It was set forward to where nobody had read yet.
+    is_new = one.before.generation == OF_NOBODY and earlier and all(max(run.position, run.end) <= one.before.last for run in earlier)
+    one.reader, one.read_least, one.read_most = (-1, one.reached, one.reached) if is_new else (-1, -1, -1)
+    runs = [run for run in earlier if run.first <= one.before.last <= max(run.position, run.end)]
+    if is_new or not runs or one.left == reasons.POLL_TIMEOUT:  # its application had stopped, but perhaps not its requests for records
         return
     last = max(runs, key=attrgetter("first_ms"))
     one.asked_ms = last.asked_ms
@@ -167,8 +173,8 @@ def _note_reader(one: HandOver, partition: Partition, heir: Client) -> None:
     one.reads_on = last.client == client and not one.gone  # else it is another process of the same name
     one.reader, one.read_more = last.connection, -1 if last.is_ahead else last.step
     one.read_least = last.previous if one.gone else last.position  # what its last answer brought it may not have processed
-    # Its last answer brought it more: it commits that, or lives on and reads it before it hears of the rebalance.
-    has_all = last.position >= one.reached and not one.reads_on
+    # Its last answer brought it more: it commits that, or lives on and reads it before it hears of the rebalance, or dies with it.
+    has_all = last.position >= one.reached and not one.reads_on and not one.died
     one.read_most = last.position if has_all else max(last.end, last.position, one.reached)
     if one.before.last_ms > last.last_ms - ANSWERED_MS:
         one.read_least = one.reached  # it asked before it committed: it may have given up what it had in hand
@@ -191,7 +197,7 @@ def read(ledger: Ledger, name: str, of: Read) -> None:
     one = ledger.open.get(name)
     if one is not None and one.reader == of.connection and not one.reads_on and of.first_ms <= one.resumed_ms + ANSWERED_MS:
         run = next(run for run in reversed(ledger.partitions[name].runs) if run.connection == of.connection)
-        one.read_most = max(one.read_most, run.position)
+        one.read_most = max(one.read_most, run.end if one.died else run.position)
         one.read_least = run.previous if one.gone else one.read_most
 
 
@@ -328,12 +334,12 @@ def _written(ledger: Ledger, one: HandOver, *, at_once: bool = False) -> list[Ro
         return []
     ledger.closed.remove(one)
     least, most = reread(one)
-    if partition.transactions and least is not None:
-        least = 0  # all of it may be markers, and records of transactions that were aborted
-    return [_row(one, least, most, transactions=partition.transactions), *troubles.behind(ledger, one, most)]
+    if partition.gaps and least is not None:
+        least = 0  # all of it may be markers, records of transactions that were aborted, or gone
+    return [_row(one, least, most, gaps=partition.gaps), *troubles.behind(ledger, one, most)]
 
 
-def _row(one: HandOver, least: int | None, most: int | None, *, transactions: bool) -> Row:
+def _row(one: HandOver, least: int | None, most: int | None, *, gaps: bool) -> Row:
     before, start, resumed_ms = one.before, one.start, one.resumed_ms
     heir = one.heir or (start.client if start is not None else ("", "", ""))
     # An owner that left had worked until its last sign of life: a request for records, or what else the coordinator had of it.
@@ -361,7 +367,7 @@ def _row(one: HandOver, least: int | None, most: int | None, *, transactions: bo
             "caught_up_at": or_none(one.caught_up_ms),
             "reread_min": least,
             "reread_max": most,
-            "transactions": transactions,
+            "gaps": gaps,
             "evidence": evidence_json([before.sign, *([start.sign] if start is not None else [])]),
         },
     )

@@ -6,7 +6,7 @@ first and the last. A rebalance, which is written some time after it happened, f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -31,9 +31,14 @@ _COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT, kinds
 
 Client = tuple[str, str, str]
 """Member id, client id and host."""
-Topics = Mapping[str, tuple[int, str]]
-"""By the id of a topic: when its name was told first, and the name."""
 _Waits = TypeVar("_Waits", "Seen", Read)
+
+
+class Topics(Struct, array_like=True):
+    """What is known of topics."""
+
+    by_id: dict[str, tuple[int, str]] = {}  # when the name was told first, and the name
+    compacted: dict[str, int] = {}  # by their names: when that was told first
 
 
 class Seen(Struct, array_like=True, frozen=True, gc=False):
@@ -133,7 +138,13 @@ class Partition(Struct, array_like=True):
     topic_id: str = ""  # if that was told
     stable: int = -1  # the last stable offset, if a transaction is open: where it began
     stable_ms: int = -1  # since when it has been that
-    transactions: bool = False  # offsets are not records: each transaction has a marker, and records of an aborted one are not read
+    transactions: bool = False  # each one has a marker, which takes an offset, and records of an aborted one are not read
+    compacted: bool = False
+
+    @property
+    def gaps(self) -> bool:
+        """Whether offsets are not records: so many of them are so many records at most."""
+        return self.transactions or self.compacted
 
     @property
     def last(self) -> Stretch | None:
@@ -233,6 +244,7 @@ class HandOver(Struct, array_like=True):
     reads_on: bool = False  # it is its owner itself that goes on
     read_least: int = -1  # how far it had read, at least
     read_most: int = -1  # ... at most
+    died: bool = False  # its owner fell silent
     read_more: int = -1  # its application keeps up with it: so much it may have read since its last commit; -1: that is not known
 
     @property
@@ -257,6 +269,7 @@ class Ledger(Struct, array_like=True):
     members: int = -1  # after it; -1: not known
     member_commit_ms: int = -1  # the last commit of a member
     stopped: dict[str, int] = {}  # until when members had worked that left with it, or before it if it found the group empty
+    died: list[str] = []  # those of them that fell silent
     told_none: bool = False  # it was told that nothing is committed
     told_behind_ms: int = -1  # the start of the rebalance of which it was told that commits are too seldom
 
@@ -292,13 +305,18 @@ class Ledger(Struct, array_like=True):
         anew.
         """
         topic, _, number = named.rpartition("-")
-        told_ms, name = topics.get(topic, (NEVER, ""))
+        told_ms, name = topics.by_id.get(topic, (NEVER, ""))
         if told_ms <= at_ms:
-            topic_id, named = topic, f"{name}-{number}"
+            topic_id, named, topic = topic, f"{name}-{number}", name
+        partition = self._of(named, number, topics, topic_id)
+        partition.compacted |= topics.compacted.get(topic, NEVER) <= at_ms
+        return named, partition
+
+    def _of(self, named: str, number: str, topics: Topics, topic_id: str) -> Partition:
         partition = self.partitions.get(named)
         if not topic_id:
-            return named, Partition() if partition is None else partition
-        if partition is not None and partition.topic_id and topics[topic_id] > topics[partition.topic_id]:
+            return Partition() if partition is None else partition
+        if partition is not None and partition.topic_id and topics.by_id[topic_id] > topics.by_id[partition.topic_id]:
             partition = None
             del self.partitions[named]
             self.open.pop(named, None)
@@ -311,9 +329,9 @@ class Ledger(Struct, array_like=True):
             for one in self.closed:
                 one.partition = named if one.partition == by_id else one.partition
         if partition is None:
-            return named, Partition(topic_id=topic_id)
+            return Partition(topic_id=topic_id)
         partition.topic_id = partition.topic_id or topic_id
-        return named, partition
+        return partition
 
     def due(self, until_ms: int) -> Sequence[Seen | Read | End]:
         """What was seen before a time, in its order; it does not wait any more. What was read in a span comes before all else in it."""
@@ -347,8 +365,9 @@ def _ends(reads: Iterable[Read]) -> list[End]:
     """The end of each log that was told last in each span."""
     last: dict[tuple[int, str], End] = {}
     for one in reads:
-        if max(one.end, one.stable) >= 0:
-            log, told = (one.at_ms, one.partition), End(one.end_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
+        if max(one.end, one.stable) >= 0 or one.transactions:
+            at_ms = one.last_ms if one.end_ms == NOT_TOLD else one.end_ms  # that of a marker
+            log, told = (one.at_ms, one.partition), End(at_ms, one.end, one.sign, one.partition, one.transactions, one.stable)
             before = last.get(log, told)
             latest = max(before, told, key=lambda end: (end.end >= 0, end))  # what is stable stands for an end where none is told
             stable = max(end.stable for end in (before, told) if end.end >= 0 or end is latest)

@@ -1,4 +1,4 @@
-"""What FETCH and LIST_OFFSETS tell, of one log and column by column: the tracker gets it instead of events.
+"""What FETCH, LIST_OFFSETS and WRITE_TXN_MARKERS tell, of one log and column by column: the tracker gets it instead of events.
 
 They name no group. Whose a FETCH is only the shard knows that has a group with a member of this client id and host, and the end of a log
 concerns all groups that read it. So every shard can look into all, and takes what it can use.
@@ -54,7 +54,7 @@ class Read(NamedTuple):
     reached: int  # ... and last
     end_ms: int  # when `end` was told
     end: int  # of the log, as an answer told last
-    transactions: int  # 1: an answer that told an end showed a transaction
+    transactions: int  # 1: an answer showed a transaction, or one has ended
     asked_ms: int  # when the last request arrived: an answer is also sent to a client that died meanwhile
     previous: int  # the position in the request before the last one, if that is of the span, too
     stable: int  # the last stable offset, told with the end or in its place

@@ -54,7 +54,8 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
     commits = any(other is not None and _is(owner, other.client) and other.last_ms > since_ms for other in lasts)
     is_read = _is_read(partition, since_ms, at_ms - not_read_ms // 2)
     text = offset_catalogue.PARTITION_NOT_READ if commits and not is_read else offset_catalogue.COMMITS_STOPPED
-    asks = any(run.last_ms > at_ms - not_read_ms // 2 for run in partition.runs)
+    # Within a fetch session a client asks for it once, and the broker answers for it while its log grows (KIP-227).
+    asks = any(run.last_ms > at_ms - not_read_ms // 2 or run.position == partition.stable for run in partition.runs)
     if asks and last.last <= partition.stable and partition.stable_ms <= since_ms + SPAN_MS:
         text = offset_catalogue.OPEN_TRANSACTION
     since = at_ms - partition.moved_ms
@@ -64,8 +65,8 @@ def standing_still(ledger: Ledger, name: str, at_ms: int, sign: Ref, not_read_ms
 
 
 def _records(partition: Partition, offsets: int) -> str:
-    """How many records so many offsets are, in words: each transaction has a marker, which takes an offset."""
-    return f"up to {offsets} records" if partition.transactions else f"{offsets} records"
+    """How many records so many offsets are, in words."""
+    return f"up to {offsets} records" if partition.gaps else f"{offsets} records"
 
 
 def _usual_ms(ledger: Ledger, partition: Partition) -> int:
@@ -112,8 +113,9 @@ def expired(partition: Partition, name: str, offset: int, seen: Seen) -> list[Ro
     return [_row(text, seen.at_ms, client, signs, words, -1, offset=last.last, stands_ms=stands_ms)]
 
 
-def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]:
+def moved(ledger: Ledger, name: str, offset: int, seen: Seen) -> list[Row]:
     """OFFSET_RESET: the first commit of a client that had no place to begin. OFFSET_REWOUND: a commit before the last one."""
+    partition = ledger.partitions[name]
     last, lost_at, begun = partition.last, partition.lost, _begun(partition, seen)
     partition.lost, partition.told_lost, partition.begun = -1, False, -1
     if last is None or (offset if begun < 0 else begun) == last.last:
@@ -123,9 +125,9 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         where = offset if begun < 0 else begun
         details = {"from_offset": last.last, "to_offset": offset, "begun_offset": or_none(begun)}
         skipped, again = max(where - last.last, 0), max(last.last - where, 0)
-        details |= {"skipped_max": skipped, "reread_min": 0 if partition.transactions else again}
+        details |= {"skipped_max": skipped, "reread_min": 0 if partition.gaps else again}
         words |= {"again": _records(partition, again), "skipped": _records(partition, skipped)}
-        words["least"] = f"records of at least {again} offsets" if partition.transactions else f"at least {again} records"
+        words["least"] = f"records of at least {again} offsets" if partition.gaps else f"at least {again} records"
         what, advice = offset_catalogue.BEGAN[begun >= 0, where < last.last]
         why = offset_catalogue.NONE_COMMITTED
         if partition.out_of_range:
@@ -141,8 +143,9 @@ def moved(partition: Partition, name: str, offset: int, seen: Seen) -> list[Row]
         return []
     who = f"member {seen.client[1] or seen.client[0]}" if is_member else ADMINISTRATOR
     again = last.last - offset
-    words |= {"who": who, "again": _records(partition, again), "offset": offset}
-    details = {"from_offset": last.last, "to_offset": offset, "reread": again, "by_member": is_member}
+    is_owned = is_member and ledger.owners_of == seen.generation and ledger.owners.get(name, seen.client[0]) != seen.client[0]
+    words |= {"who": who, "again": _records(partition, again), "offset": offset, "when": offset_catalogue.WHEN[is_owned]}
+    details = {"from_offset": last.last, "to_offset": offset, "reread": 0 if is_owned else again, "by_member": is_member}
     return [_row(offset_catalogue.OFFSET_REWOUND, seen.at_ms, seen.client, [last.sign, seen.sign], words, seen.generation, **details)]
 
 
@@ -178,14 +181,16 @@ def read_again(ledger: Ledger, name: str, seen: Seen) -> list[Row]:
     run, former = runs[-1], runs[-2] if len(runs) > 1 else None
     run.judged = True
     since_ms = max(ledger.rebalance_began_ms, ledger.rebalanced_ms)
-    if former is None or not since_ms < former.last_ms <= run.first_ms or last.generation != seen.generation:
+    if former is None or not since_ms < former.asked_ms <= former.last_ms <= run.first_ms or last.generation != seen.generation:
         return []
-    if partition.lost >= 0 or name in ledger.open:
+    one = ledger.open.get(name)
+    if partition.lost >= 0 or (one is not None and (one.after is None or one.after[0] > run.first_ms)):
         return []
     start = partition.start
     is_anew = start is not None and start.at_ms >= former.asked_ms and start.offset == run.first
     reached = max(last.last, former.previous) if is_anew else last.last
-    return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), reached) if reached > run.first else []
+    most = max(former.position, former.end if is_anew else -1, reached)
+    return _again(partition, name, offset_catalogue.READ_AGAIN, seen.client, (former, run), (reached, most)) if reached > run.first else []
 
 
 def none_committed(ledger: Ledger, partition: Partition, name: str) -> list[Row]:
@@ -198,16 +203,17 @@ def none_committed(ledger: Ledger, partition: Partition, name: str) -> list[Row]
     if not asked or run.client != client_key(*start.client[1:]) or not run.first <= former.first < former.previous:
         return []
     ledger.told_none = True
-    return _again(partition, name, offset_catalogue.NOTHING_COMMITTED, start.client, (former, run), former.previous)
+    reached = former.previous, max(former.position, former.end)
+    return _again(partition, name, offset_catalogue.NOTHING_COMMITTED, start.client, (former, run), reached)
 
 
-def _again(partition: Partition, name: str, text: Text, client: Client, runs: tuple[Run, Run], reached: int) -> list[Row]:
-    """What was read in one run and is read in the next one, too. `reached`: what was processed of it at least."""
+def _again(partition: Partition, name: str, text: Text, client: Client, runs: tuple[Run, Run], reached: tuple[int, int]) -> list[Row]:
+    """What was read in one run and is read in the next one, too. `reached`: what was processed of it at least, and at most."""
     former, run = runs
-    least, most = reached - run.first, max(former.position, reached) - run.first
+    least, most = (offset - run.first for offset in reached)
     details = {"from_offset": former.position, "to_offset": run.first, "reread_max": most}
-    again = f"{least} to {most} records" if least < most and not partition.transactions else _records(partition, most)
-    details["reread_min"] = 0 if partition.transactions else least
+    again = f"{least} to {most} records" if least < most and not partition.gaps else _records(partition, most)
+    details["reread_min"] = 0 if partition.gaps else least
     return [_row(text, run.first_ms, client, [former.sign, run.sign], {"partition": name, "again": again, **details}, -1, **details)]
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from msgspec import Raw, Struct, msgpack
+from msgspec import Raw, Struct, field, msgpack
 from msgspec.structs import replace
 
 from coordinator_model.events import Event
 from coordinator_model.group_beats import Shared
+from coordinator_model.offsets.ledger import Topics
 from coordinator_model.specification import codec as model_codec
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
@@ -100,7 +101,7 @@ class ShardState(Struct, array_like=True):
     unexplained: list[str] = []  # groups in whose Ledger something waits
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
     concerned: dict[str, dict[str, tuple[int, int]]] = {}  # client (reads.client_key), partition: its groups, when heard of first and last
-    topics: dict[str, tuple[int, str]] = {}  # topic id: when its name was told first, and the name
+    topics: Topics = field(default_factory=Topics)
 
     def note_instance(self, event: Event) -> None:
         """Keeps who uses an instance id. Two processes that take it from each other get a new member id each time: not all are kept."""

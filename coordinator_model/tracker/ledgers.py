@@ -127,7 +127,12 @@ class Readings:
         for named, topic_id in zip(event.offsets.partitions, event.offsets.topic_ids, strict=False) if event.offsets is not None else ():
             told = event.at_ms, named if event.kind == kinds.TOPIC_NAMED else named.rpartition("-")[0]
             if topic_id:
-                self._topics[topic_id] = min(self._topics.get(topic_id, told), told)
+                self._topics.by_id[topic_id] = min(self._topics.by_id.get(topic_id, told), told)
+
+    def learn_compacted(self, event: Event) -> None:
+        """Takes that a topic is compacted."""
+        for topic in event.offsets.partitions if event.offsets is not None else ():
+            self._topics.compacted[topic] = min(self._topics.compacted.get(topic, NEVER), event.at_ms)
 
     def take(self, logs: Iterable[Reads]) -> None:
         """Takes the requests of logs, after all events of the batch."""
@@ -143,7 +148,7 @@ class Readings:
         found: dict[str, dict[str, int]] = {}
         for key, groups in self._concerned.items():
             topic, _, number = key.rpartition("-")
-            told_ms, name = self._topics.get(topic, (-1, ""))
+            told_ms, name = self._topics.by_id.get(topic, (-1, ""))
             own = found.setdefault(f"{name}-{number}" if name else key, {})
             for group_id, (since_ms, _) in groups.items():
                 own[group_id] = min(own.get(group_id, NEVER), max(since_ms, told_ms))

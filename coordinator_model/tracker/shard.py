@@ -132,6 +132,8 @@ class Shard:
                 clock.note_release(event.at_ms, event.software)
             elif event.kind == kinds.TOPIC_NAMED:
                 self._readings.learn(event)
+            elif event.kind == kinds.TOPIC_COMPACTED:
+                self._readings.learn_compacted(event)
             return
         self._resting.wake(group_id)
         self._ledgers.take(event)

@@ -19,13 +19,13 @@ class Records(NamedTuple):
     reread_max: int | None = None
     lag_added: int | None = None
     catch_up_ms: int | None = None  # of several the longest
-    transactions: bool = False  # offsets are counted, and each transaction has one for its marker
+    gaps: bool = False  # offsets are counted, which are records at most
     told: str = ""  # of how many rebalances `reread_max` is known, if not of all
 
     @classmethod
     def of(cls, row: Row) -> Records:
         """From a row with such columns; one of a single partition has no time until all had caught up."""
-        return cls(row["reread_min"], row["reread_max"], row["lag_added"], row.get("catch_up_ms"), row["transactions"])
+        return cls(row["reread_min"], row["reread_max"], row["lag_added"], row.get("catch_up_ms"), row["gaps"])
 
     def figures(self) -> Row:
         """For programs."""
@@ -42,7 +42,7 @@ class Records(NamedTuple):
         """By how many records the lag grew, in a table."""
         if self.lag_added is None:
             return "-"
-        return f"up to +{self.lag_added:,}" if self.transactions and self.lag_added else f"+{self.lag_added:,}"
+        return f"up to +{self.lag_added:,}" if self.gaps and self.lag_added else f"+{self.lag_added:,}"
 
     def in_words(self) -> str:
         """Such as: up to 133 records read twice, lag +1,350, back after 12 s. Empty where no line shows it."""
@@ -80,7 +80,7 @@ class RecordsOf:
             sum(each.reread_max or 0 for each in telling) if telling else None,
             None if None in lag else sum(filter(None, lag)),
             None if None in catch_up else max(filter(None, catch_up), default=0),
-            any(each.transactions for each in found),
+            any(each.gaps for each in found),
             f" in {len(telling)} of {len(found)} rebalances" if 0 < len(telling) < len(found) else "",
         )
 

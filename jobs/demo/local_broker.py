@@ -100,6 +100,7 @@ class LocalBroker:
     replicas: int = 1  # of every topic
     client: Mapping[str, str] | None = None  # settings of librdkafka for the connection, where `settings` ask for a login or TLS
     java_options: Sequence[str] = ()  # more options of the JVM of the broker
+    also_logged: Sequence[str] = ()  # further APIs whose requests are logged
 
     def __post_init__(self) -> None:
         self.logs = self.log_folder or self.folder / "logs"
@@ -209,7 +210,7 @@ class LocalBroker:
         file = self.folder / "server.properties"
         file.touch(0o600)  # it may hold passwords
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
-        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS"]))  # the latter tells the release
+        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS", *self.also_logged]))  # it tells the release
         (self.folder / "log4j2.properties").write_text(_LOG4J.format(logs=self.logs, apis=apis), encoding="utf-8")
 
     def _format(self) -> None:

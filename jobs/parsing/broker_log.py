@@ -1,4 +1,6 @@
-"""Lines of a broker or controller that say how a broker comes and goes, as rows. The sentences are in jobs/sentences/broker.md.
+"""Lines of a broker or controller that say how a broker comes and goes, or that a topic is compacted, as rows.
+
+The sentences are in jobs/sentences/broker.md.
 
 Where a log has no line of the broker's start, its answers to ApiVersions tell which release it runs: they name the levels of
 metadata.version that it supports. The highest one is `LATEST_PRODUCTION` of `org.apache.kafka.server.common.MetadataVersion`, which each
@@ -37,7 +39,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     if told is None or at_us is None:
         return skipped(BROKER_SOURCE)
     sentence, reading = told
-    nodes = reading.fields.get("nodes")
+    nodes, topic = reading.fields.get("nodes"), reading.fields.get("topic")
     return {
         "source": BROKER_SOURCE,
         "verdict": EVENT,
@@ -46,6 +48,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
         "coordinator_id": int32(reading.fields.get("node")),
         "software": reading.fields.get("release"),
         "reason": sentence,
+        "offsets": None if topic is None else [{"partition": topic}],
         "groups": None if nodes is None else [{"coordinator_id": int32(node)} for node in re.split(", ?", nodes)],
     }
 

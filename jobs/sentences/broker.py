@@ -1,4 +1,4 @@
-"""What brokers and controllers log when a broker comes or goes, and which release it runs: the sentences of broker.md."""
+"""What brokers and controllers log when a broker comes or goes, which release it runs and which topics are compacted: broker.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BROKER: Final = sentences("broker")
 
 LOGGERS: Final = (
     "BrokerServer", "KafkaServer", "LogManager", "LoggingSignalHandler", "Kafka$", "ZooKeeperClient", "FetchSessionHandler",
-    "ReplicationControlManager", "KafkaController", "AppInfoParser", "ReplicaStateMachine$BrokerChangeListener",
+    "ReplicationControlManager", "KafkaController", "AppInfoParser", "ReplicaStateMachine$BrokerChangeListener", "DynamicConfigPublisher",
 )  # fmt: skip
 """Who logs them, by the last parts of the loggers' names."""
 _LOGGER: Final = rf"\((?:[\w.]*\.)?(?:{'|'.join(map(re.escape, LOGGERS))})\)\Z"

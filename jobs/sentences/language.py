@@ -36,6 +36,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "groups": r".*",  # comma separated
         "node": r"\d{1,9}",
         "nodes": r"\d[\d, ]*",  # comma separated
+        "topic": r"(?!__)[\w.-]{1,249}?",  # not Kafka's own
         "release": r"\d{1,2}(?:\.\d{1,3}){2,3}",
     }
 )

@@ -39,10 +39,10 @@ _WARM_UP: Final = "first"
 
 
 @contextmanager
-def recorded(folder: Path, version: str, settings: Mapping[str, str]) -> Iterator[LocalBroker]:
-    """A broker whose logs are written to the folder when all is over."""
+def recorded(folder: Path, version: str, settings: Mapping[str, str], also_logged: Sequence[str] = ()) -> Iterator[LocalBroker]:
+    """A broker whose logs are written to the folder when all is over. `also_logged`: further APIs whose requests are."""
     with tempfile.TemporaryDirectory(prefix="record-") as scratch:
-        broker = LocalBroker(Path(scratch), version=version, settings=settings, port=free_port())
+        broker = LocalBroker(Path(scratch), version=version, settings=settings, port=free_port(), also_logged=also_logged)
         try:
             broker.start()
             yield broker

@@ -11,6 +11,6 @@ SELECT
   CASE WHEN count(p.caught_up_at) = count(*) THEN unix_millis(max(p.caught_up_at)) - unix_millis(p.started_at) END AS catch_up_ms,
   CAST(sum(p.reread_min) AS BIGINT) AS reread_min,
   CASE WHEN count(p.reread_max) = count(p.resumed_at) THEN CAST(sum(p.reread_max) AS BIGINT) END AS reread_max,
-  bool_or(p.transactions) AS transactions
+  bool_or(p.gaps) AS gaps
 FROM rebalance_offsets AS p
 GROUP BY p.cluster, p.group_id, p.started_at, p.ended_at

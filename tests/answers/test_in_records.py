@@ -44,7 +44,7 @@ def two_rebalances(lakehouse, *rows, group="payments", **values):
         (Records(0, 1, told=" in 1 of 3 rebalances"), "up to 1 record read twice in 1 of 3 rebalances"),
         (Records(7, None, 7), "7 or more records read twice, lag +7"),
         (Records(0, None, 7), "lag +7"),
-        (Records(0, 18, 87, transactions=True), "up to 18 records read twice, lag up to +87"),
+        (Records(0, 18, 87, gaps=True), "up to 18 records read twice, lag up to +87"),
     ],
 )
 def test_only_what_rows_tell_is_said(records, said):

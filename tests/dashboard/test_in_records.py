@@ -78,7 +78,7 @@ def test_there_are_at_most_so_many_points_and_the_largest_is_one(served, lakehou
 
 def test_pages_have_the_figures_of_the_tables(shown):
     rows = shown.json("group", **OF)["rebalances"]["rows"]
-    known = {"reread_min": 0, "reread_max": 133, "lag_added": 1_350, "catch_up_ms": 12_000, "transactions": False}
+    known = {"reread_min": 0, "reread_max": 133, "lag_added": 1_350, "catch_up_ms": 12_000, "gaps": False}
     known |= {"read_twice": "0 to 133", "in_records": "up to 133 records read twice, lag +1,350, back after 12.0 s", "lag": "+1,350"}
     assert [{name: one[name] for name in known} for one in rows] == [
         Records().figures() | {"read_twice": "-", "in_records": "", "lag": "-"},

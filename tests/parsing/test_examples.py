@@ -24,7 +24,7 @@ VALUES = {
     "group": "orders", "member": MEMBER, "instance": "i-1", "client": "web-1", "host": "/10.0.0.1", "generation": "5", "new_member": OTHER,
     "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
     "reason": "not provided", "members": f"Set({MEMBER})", "groups": "orders, billing", "number": "7", "word": "share", "text": "x",
-    "exceeded": "9", "plain": "up", "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "", "period": ".",
+    "exceeded": "9", "plain": "up", "topic": "orders-eu", "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "", "period": ".",
     "why": "; client reason: x",
 }  # fmt: skip
 EXAMPLES = [

@@ -25,7 +25,7 @@ _KINDS_SHOWN: Final = 12
 _SOURCES: Final = {
     "coordinator": "group coordinator",
     "request": "requests about groups",
-    "broker": "brokers' starts and ends",
+    "broker": "brokers' starts and ends, compacted topics",
     "client": "application logs",
 }
 _WIDTH: Final = 120

@@ -1,4 +1,4 @@
-"""The FETCH and LIST_OFFSETS requests of a log: positions in partitions, and the ends of these partitions' logs.
+"""The FETCH, LIST_OFFSETS and WRITE_TXN_MARKERS of a log: positions in partitions, ends of their logs, and which have transactions.
 
 A consumer sends several FETCH a second, and they are most lines of a log that has them. So each becomes numbers while the log is read, and
 jobs/parsing/runs/fetch_runs.py makes rows of them. A line that has another shape is skipped: what it would tell, the next one tells, too.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from itertools import chain
 from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, MsgspecError, Struct, json, msgpack
 
-from coordinator_model.events import FETCH, LIST_OFFSETS
+from coordinator_model.events import FETCH, LIST_OFFSETS, WRITE_TXN_MARKERS
 from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE
 
 METADATA: Final = "METADATA"
-BY_NUMBERS: Final = (FETCH, LIST_OFFSETS, METADATA)
+BY_NUMBERS: Final = (FETCH, LIST_OFFSETS, METADATA, WRITE_TXN_MARKERS)
 """The APIs of whose requests numbers are taken."""
 
 WIDTH: Final = 9
@@ -100,6 +101,19 @@ class _ListResponse(Struct, gc=False):
     topics: list[_ListedTopic[_Listed]]
 
 
+class _Ended(Struct, gc=False, rename="camel"):
+    partition_index: _Number
+    error_code: int
+
+
+class _Marker(Struct, gc=False):
+    topics: list[_ListedTopic[_Ended]]
+
+
+class _Markers(Struct, gc=False):
+    markers: list[_Marker]
+
+
 class _Header(Struct, gc=False, rename="camel"):
     client_id: str | None
 
@@ -140,6 +154,8 @@ _FETCH: Final = json.Decoder(_Line[_Request, _Response])
 """FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
 _LIST_OFFSETS: Final = json.Decoder(_Line[_ListRequest, _ListResponse])
 """ListOffsetsRequest.json and ListOffsetsResponse.json, v1 to v11."""
+_MARKERS: Final = json.Decoder(_Line[object, _Markers])
+"""WriteTxnMarkersResponse.json, v0 to v2."""
 _METADATA: Final = json.Decoder(_Metadata)
 
 
@@ -174,7 +190,7 @@ class LogFetches:
         self.cells = array("q")  # WIDTH numbers each
         self.topics: dict[str, tuple[str, int, int]] = {}  # as of Fetched
         self.lines = Counter[str]()  # that were taken, by API
-        self._connections: dict[str, dict[str, int]] = {FETCH: {}, LIST_OFFSETS: {}}  # by API
+        self._connections: dict[str, dict[str, int]] = {FETCH: {}, LIST_OFFSETS: {}, WRITE_TXN_MARKERS: {}}  # by API
         self._places: dict[str, dict[int, int]] = {}  # in `partitions`: by topic and number
 
     def take_fetch(self, request: bytes, position: int, at_ms: int) -> bool:
@@ -221,6 +237,15 @@ class LogFetches:
                     end, stable = (NOT_TOLD, part.offset) if is_stable else (part.offset, NOT_TOLD)
                     cells += (self._connection(LIST_OFFSETS, told), place, at_ms, NOT_TOLD, end, position, False, at_ms, stable)
         return self._take(LIST_OFFSETS, cells)
+
+    def take_markers(self, request: bytes, position: int, at_ms: int) -> bool:
+        """Takes from a WRITE_TXN_MARKERS, as JSON, in which partitions a transaction has ended. False: it tells none."""
+        told = _read(_MARKERS, request)
+        topics = [topic for marker in told.response.markers for topic in marker.topics] if told is not None else []
+        places = [self._place(topic.name, part.partition_index) for topic in topics for part in topic.partitions if part.error_code == 0]
+        of = self._connection(WRITE_TXN_MARKERS, told) if told is not None else -1
+        cells = [(of, place, at_ms, NOT_TOLD, NOT_TOLD, position, True, at_ms, NOT_TOLD) for place in places]
+        return self._take(WRITE_TXN_MARKERS, [*chain.from_iterable(cells)])
 
     def learn(self, request: bytes, position: int, at_ms: int) -> None:
         """Takes the ids of topics from an answer to METADATA."""

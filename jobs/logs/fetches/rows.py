@@ -1,4 +1,4 @@
-"""The FETCH and LIST_OFFSETS requests of a slice, and the records that carry them."""
+"""The requests of a slice that become numbers, and the records that carry them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from coordinator_model.events import FETCH
+from coordinator_model.events import FETCH, LIST_OFFSETS
 from jobs.logs.blocks import Block, Numbers
 from jobs.logs.fetches.lines import METADATA, WIDTH, Fetched, LogFetches, Sender, encoded, json_in
 from jobs.logs.times import LENGTH, NEVER
@@ -34,7 +34,8 @@ class Fetches:
         if api == METADATA:
             own.learn(request, position, at_ms)
             return
-        is_taken = (own.take_fetch if api == FETCH else own.take_ends)(request, position, at_ms)
+        take = {FETCH: own.take_fetch, LIST_OFFSETS: own.take_ends}.get(api, own.take_markers)
+        is_taken = take(request, position, at_ms)
         self.count += is_taken
         if is_taken and api == FETCH and log not in self._headers:
             self._headers[log] = line[LENGTH : line.find(_VERSION, LENGTH)]

@@ -1,4 +1,4 @@
-"""FETCH and LIST_OFFSETS, which the log reader took as numbers (jobs/logs/fetches), as rows of group_events.
+"""FETCH and others that the log reader took as numbers (jobs/logs/fetches), as rows of group_events.
 
 A row has what one connection read, or the ends that it asked for, by spans of some seconds. Of a span and a partition stay the first and
 the last position, and the end of the log that was told last; where the client goes back, or pauses, it is told apart. Whichever slices and

@@ -25,6 +25,7 @@ from coordinator_model.events import (
     FOLLOWED,
     GROUPS_CLEANED,
     INSTANCE_FENCED,
+    TOPIC_COMPACTED,
     TOPIC_NAMED,
     Assignment,
     Event,
@@ -55,7 +56,7 @@ _ROWS: Final = 10_000  # at a time
 PACKETS: Final = "cluster string not null, key int not null, events binary not null"
 """The columns of packets. `key`: of the shard (spread.py)."""
 _FOR_ALL_SHARDS: Final = frozenset(
-    {BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED, TOPIC_NAMED}
+    {BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED, TOPIC_COMPACTED, TOPIC_NAMED}
 )
 """Kinds of rows that every shard of their cluster gets."""
 _EMPTY: Final[dict[str, Any]] = {

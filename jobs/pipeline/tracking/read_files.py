@@ -1,4 +1,4 @@
-"""What clients read (FETCH) and ends of logs (LIST_OFFSETS), for the shards that a process tracks: the first of them reads the files.
+"""What clients read, and ends of logs and of transactions, for the shards that a process tracks: the first of them reads the files.
 
 Every shard may need any of it. In packets it would pass through Spark once for each: of 2 million lines, 375 of 444 MB.
 """
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from coordinator_model.events import FETCH, LIST_OFFSETS
+from coordinator_model.events import FETCH, LIST_OFFSETS, WRITE_TXN_MARKERS
 from coordinator_model.offsets.reads import NOT_TOLD, Reads, client_key, kind_of, span_of
 from jobs.common.stores import Place, place_of, readable
 from jobs.pipeline.tracking.plain_beats import ms_of
@@ -28,7 +28,7 @@ _ROWS: Final = 64 << 10  # at a time
 
 def have_reads(rows: pa.RecordBatch) -> pa.BooleanArray:
     """Whether rows of `group_events` are of the kinds with `reads`."""
-    return pc.or_(pc.equal(rows["kind"], FETCH), pc.equal(rows["kind"], LIST_OFFSETS))
+    return pc.is_in(rows["kind"], pa.array([FETCH, LIST_OFFSETS, WRITE_TXN_MARKERS]))
 
 
 def batches_of(path: Place, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -62,8 +62,8 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[str, Reads]]:
         transactions = reads.field("transactions").to_numpy(zero_copy_only=False)
         judged = span_of(first), kind_of(position, end), of, first, position, last, reached
         columns = *judged, end_at, end, transactions, asked, previous, stable
-        is_list = pc.equal(own["kind"], LIST_OFFSETS).combine_chunks().to_numpy(zero_copy_only=False)
-        row = np.repeat(np.arange(len(counts)), np.where(is_list, counts, 1))  # of each part: each end concerns others
+        is_list = pc.not_equal(own["kind"], FETCH).combine_chunks().to_numpy(zero_copy_only=False)
+        row = np.repeat(np.arange(len(counts)), np.where(is_list, counts, 1))  # of each part: each end, or marker, concerns others
         counts = np.where(is_list[row], 1, counts[row])
         parts = own.take(pa.array(row))
         clients = map(client_key, parts["client_id"].to_pylist(), parts["client_host"].to_pylist())

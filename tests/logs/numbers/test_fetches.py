@@ -160,6 +160,19 @@ def test_list_offsets_with_read_committed_tells_the_last_stable_offset():
     assert own.cells.tolist() == [0, 0, 1_000, NOT_TOLD, NOT_TOLD, 4, False, 1_000, 10]
 
 
+def test_markers_tell_which_partitions_have_transactions():
+    """A line of Kafka 4.2.0; another partition was not written."""
+    marker = {"producerId": 0, "topics": [{"name": "audit", "partitions": [{"partitionIndex": n, "errorCode": n * 6} for n in (0, 1)]}]}
+    text = line([], [], api="WRITE_TXN_MARKERS").replace(
+        b'{"throttleTimeMs":0,"errorCode":0,"responses":[]}', json.dumps({"markers": [marker]}).encode()
+    )
+    own = LogFetches()
+    assert own.take_markers(request(text), 4, 1_000)
+    cell = [0, 0, 1_000, NOT_TOLD, NOT_TOLD, 4, True, 1_000, NOT_TOLD]
+    assert (own.cells.tolist(), own.partitions, own.lines) == (cell, ["audit-0"], {"WRITE_TXN_MARKERS": 1})
+    assert not own.take_markers(request(text)[:-40], 5, 1_000)
+
+
 @pytest.mark.parametrize("text", [listing(replica=2), listing()[:-40]])
 def test_what_tells_no_end_is_left_out(text):
     own = LogFetches()
