@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+TIMES_FROM_MS: Final = 31_536_000_000
+"""1971. What has an earlier time has none: its log was copied without times, and the milliseconds since 1970 are the number of its line.
+The order holds; when, how long and how often are not known."""
+
 # Kinds of requests: the names of their APIs.
 JOIN_GROUP: Final = "JOIN_GROUP"
 SYNC_GROUP: Final = "SYNC_GROUP"

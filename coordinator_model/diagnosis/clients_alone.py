@@ -54,7 +54,8 @@ def take(g: Emitter, event: Event, member_id: str) -> None:
     event = event._replace(member_id=member_id)
     said = g.view.said = g.view.said or Said(after_brokers=not is_unheard(g))
     if event.kind in (kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED):
-        _note_round(g, said, event)
+        if event.at_ms >= kinds.TIMES_FROM_MS:
+            _note_round(g, said, event)
     elif event.kind == kinds.CLIENT_STATE:
         _note_state(said, event)
     elif (code := _code(event)) and not (g.view.consumer_protocol and code == "POLL_TIMEOUT"):  # which is told as it comes

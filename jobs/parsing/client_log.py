@@ -64,7 +64,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         "source": CLIENT_SOURCE,
         "verdict": EVENT,
         "kind": kind,
-        "received_at": at_us and at_us - 1_000 * max(int32(fields.get("exceeded")) or 0, 0),
+        "received_at": at_us and max(at_us - 1_000 * max(int32(fields.get("exceeded")) or 0, 0), 0),
         "group_id": group,
         "client_id": parts.client or fields.get("client"),
         "instance_id": parts.instance or fields.get("instance"),

@@ -1,0 +1,65 @@
+"""What people paste, with what `rebalance explain -` says of it."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import entry
+from jobs.common import exit_codes
+
+pytestmark = pytest.mark.slow
+
+PASTES = Path(__file__).parents[1] / "data" / "pastes"
+
+
+@pytest.fixture
+def explained(capsys, monkeypatch):
+    """The exit code, standard output, and what was said on stderr."""
+
+    def explain(paste: str, *options: str) -> tuple[int, str, str]:
+        text = (PASTES / f"{paste}.log").read_bytes() if "\n" not in paste else paste.encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        code = entry.main(["explain", "-", *options])
+        return code, *capsys.readouterr()
+
+    return explain
+
+
+def test_lines_without_times_are_explained_in_their_order(explained):
+    code, out, err = explained("lines-without-time")
+    assert code == exit_codes.DONE
+    assert "these lines have no times" in err
+    assert "SESSION_TIMEOUT  g1  line 1" in out
+    assert re.search(r"line 2 +6  SESSION_TIMEOUT  c1 11111111 +- +- +- +- ", out)
+    assert re.search(r"g1 +- +- +1  SESSION_TIMEOUT  Empty +0", out)
+    assert not re.search(r"1970|UTC|\d ms\b", out)
+
+
+def test_the_tables_have_no_durations_of_lines_without_times(explained):
+    _, out, _ = explained("lines-without-time", "--format", "json")
+    told = json.loads(out)
+    assert told["without_times"]
+    assert [(row["cause"], row["total_ms"], row["started_at"]) for row in told["rebalances"]] == [
+        ("SESSION_TIMEOUT", None, "1970-01-01T00:00:00.002Z")
+    ]
+
+
+def test_a_line_without_a_time_beside_others_is_not_dropped(explained):
+    code, out, err = explained("some-lines-without-time")
+    assert (code, "2 lines about groups without a time" in err) == (exit_codes.DONE, True)
+    assert "POLL_TIMEOUT  orders  06:16:04" in out
+
+
+def test_no_rate_is_told_of_lines_without_times(explained):
+    line = (
+        "[GroupCoordinator 1]: Preparing to rebalance group g1 in state PreparingRebalance with old generation {} (__consumer_offsets-10) "
+    )
+    member = "(reason: Adding new member c{}-11111111-1111-1111-1111-111111111111 with group instance id None)"
+    stable = "[GroupCoordinator 1]: Stabilized group g1 generation {} (__consumer_offsets-10) with 2 members"
+    lines = [text for n in range(5, 25) for text in ((line + member).format(n, n % 2), stable.format(n + 1))]
+    _, out, _ = explained("\n".join(lines) + "\n")
+    assert "MEMBER_JOINED" in out
+    assert "STORM" not in out
