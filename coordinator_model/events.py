@@ -12,6 +12,9 @@ TIMES_FROM_MS: Final = 31_536_000_000
 """1971. What has an earlier time has none: its log was copied without times, and the milliseconds since 1970 are the number of its line.
 The order holds; when, how long and how often are not known."""
 
+NAMELESS_GROUP: Final = "a group that no line names"
+"""The group of lines of clients of which nobody gives the name, in the lines, by a folder or otherwise."""
+
 # Kinds of requests: the names of their APIs.
 JOIN_GROUP: Final = "JOIN_GROUP"
 SYNC_GROUP: Final = "SYNC_GROUP"

@@ -44,7 +44,7 @@ _PATTERNS: Final = {
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
 _MOVED: Final = "UNKNOWN"  # of sql/views/group_states.sql
 
-ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor whom the coordinator removed"
+ONLY_CLIENTS: Final = "only application logs speak of it: they show neither who began a rebalance nor whom the coordinator removed"
 NO_STATE: Final = "no line shows its state"
 
 
@@ -143,7 +143,8 @@ def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
         span = f"of {last} and just before" if first == last else f"from {first.removesuffix(' UTC')} to {last}"
         span = span if is_known(row["first_at"]) else "of the time of these lines, and just before"
         tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
-        yield ONLY_CLIENTS, f"{_of_coordinator(row)} {span}: {tell}"
+        name = "Say which group it is: --group GROUP, or a folder clients/GROUP/. " if row["group_id"] == e.NAMELESS_GROUP else ""
+        yield ONLY_CLIENTS, f"{name}{_of_coordinator(row)} {span}: {tell}"
 
 
 def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
@@ -196,7 +197,7 @@ def _lost(crashed: str | None) -> str:
 
 
 def _of_coordinator(row: Row) -> str:
-    group = printable(row["group_id"], 60)
+    group = "GROUP" if row["group_id"] == e.NAMELESS_GROUP else printable(row["group_id"], 60)
     return (
         f"Get the lines with '{group}' from the server.log of the broker that coordinates the group"
         f" (`kafka-consumer-groups.sh --bootstrap-server HOST:9092 --describe --state --group '{group}'` names it),"

@@ -11,7 +11,7 @@ from jobs.sentences.language import Template, Templates
 from jobs.sentences.pages import sentences
 
 _OTHERS: Final = ("kafka-python", "aiokafka", "franz-go", "sarama", "kafka-go", "kafkajs")
-_COMMIT: Final = ("Offset commit cannot be completed", "Commit cannot be completed")
+_ERRORS: Final = ("Offset commit cannot be completed", "Commit cannot be completed", "Encountered the following ")
 
 SENTENCES: Final = sentences("clients", "java", "librdkafka", *_OTHERS, "Notes")
 CLIENTS: Final = Templates(SENTENCES)
@@ -21,11 +21,11 @@ NAMING: Final = Templates(sentences("clients", *_OTHERS, "Starting"))
 UNSIGNED: Final[Mapping[str, tuple[Template, ...]]] = {
     "franz-go": sentences("clients", "franz-go"),
     "librdkafka": tuple(template for template in sentences("clients", "librdkafka") if template.kind == e.CLIENT_POLL_TIMEOUT),
-    "java": tuple(template for template in sentences("clients", "java") if template.text.startswith(_COMMIT)),
+    "java": tuple(template for template in sentences("clients", "java") if template.text.startswith(_ERRORS)),
     **{library: sentences("clients", library) for library in ("kafka-python", "aiokafka", "sarama", "kafka-go")},
     "kafkajs": sentences("clients", "kafkajs", "Starting"),
 }
-"""By library, sentences that show by themselves whose they are. Of librdkafka and Java, the texts of errors that an application prints."""
+"""By library, sentences that show by themselves whose they are. Of librdkafka and Java, the errors that an application prints, or a thread of Streams as it ends."""
 
 _NAME: Final = re.compile(r"(?:^|, |\})(\w+): ")
 

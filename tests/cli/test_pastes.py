@@ -63,3 +63,19 @@ def test_no_rate_is_told_of_lines_without_times(explained):
     _, out, _ = explained("\n".join(lines) + "\n")
     assert "MEMBER_JOINED" in out
     assert "STORM" not in out
+
+
+def test_lines_that_name_no_group(explained):
+    code, out, _ = explained("no-group-connection-errors")
+    assert code == exit_codes.DONE
+    assert "UNKNOWN_MEMBER  a group that no line names  16:44:31" in out
+    assert "--group GROUP" in out
+    _, out, _ = explained("no-group-connection-errors", "--group", "orders")
+    assert "UNKNOWN_MEMBER  orders  16:44:31" in out
+
+
+def test_an_exception_that_ends_a_thread_of_streams(explained):
+    code, out, _ = explained("stream-thread-ends")
+    assert code == exit_codes.DONE
+    assert "leaves the group: “exception during processing and the thread is going to shut down:”" in out
+    assert "1 line tells of trouble that no entry explains" in out

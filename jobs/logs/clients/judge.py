@@ -69,7 +69,7 @@ class ClientJudge(LineJudge):
 
     def context(self, line: bytes) -> str:
         """The group of a line that does not name it."""
-        return groups.group_of(self.mark.groups, line) or self._group
+        return groups.group_of(self.mark.groups, line) or (self._group if groups.signed_as(line) is not None else "")
 
 
 class LeftOut(ClientJudge):

@@ -17,7 +17,7 @@ _SIGNS: Final = (
     b"; group: ", b"forced rejoin quitting", b"oined group ", b" join group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ",
     b"; rejoining.", b"follow-up rebalance", b" sync group ", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/",
     b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"poll interval",
-    b"; clientId: ", b" been fenced",
+    b"; clientId: ", b" been fenced", b"following exception",
 )  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 

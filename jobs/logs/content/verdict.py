@@ -16,7 +16,7 @@ MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
 _LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
-_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval", re.IGNORECASE)
+_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread", re.IGNORECASE)
 
 _STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?\] ")
 _LOGGER: Final = re.compile(
