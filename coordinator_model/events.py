@@ -100,7 +100,8 @@ BROKER_UNREACHABLE: Final = "BROKER_UNREACHABLE"  # another broker's follower lo
 BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
 
 # Kinds of lines in a client's log. The templates are in jobs/sentences. connection: the client's name in librdkafka's log, or the
-# library that writes no name of a client. software: CONNECT of a worker of Connect.
+# library that writes no name of a client. software: CONNECT of a worker of Connect, or the name of
+# another program with a member of its own (Schema registry).
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)

@@ -173,11 +173,12 @@ def _due_ms(one: Trouble) -> int:
 
 def _tell(g: Emitter, one: Trouble) -> None:
     """Writes the finding of a trouble."""
-    settings, text = SETTINGS[one.settings], TEXTS[one.code]
-    if one.code == "POLL_TIMEOUT" and one.settings == "connect":
-        text = client_catalogue.POLL_TIMEOUT_OF_WORKER
+    settings, text = SETTINGS.get(one.settings, client_catalogue.OF_PROGRAMS), TEXTS[one.code]
+    if one.code == "POLL_TIMEOUT" and (one.settings == "connect" or one.settings not in SETTINGS):
+        text = client_catalogue.POLL_TIMEOUT_OF_WORKER if one.settings in SETTINGS else client_catalogue.POLL_TIMEOUT_OF_PROGRAM
     words: dict[str, Any] = {
         **settings._asdict(),
+        "program": one.settings,
         "records": f"lower {settings.records}, " if settings.records else "",
         "departure": removals.departure(is_static=bool(one.instance_id)),
         "limit": f" ({settings.poll} {one.limit_ms})" if one.limit_ms >= 0 else "",

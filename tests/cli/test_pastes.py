@@ -79,3 +79,21 @@ def test_an_exception_that_ends_a_thread_of_streams(explained):
     assert code == exit_codes.DONE
     assert "leaves the group: “exception during processing and the thread is going to shut down:”" in out
     assert "1 line tells of trouble that no entry explains" in out
+
+
+def test_any_program_with_a_member_of_its_own(explained):
+    """`[NAME clientId=…, groupId=…]` is how each line of Java's client begins; only consumers have max.poll.records."""
+    code, out, _ = explained("schema-registry-client")
+    assert code == exit_codes.DONE
+    assert "POLL_TIMEOUT  g1  18:26:21" in out
+    assert "the thread of Schema registry" in out
+    assert "max.poll.records" not in out
+
+
+def test_what_stands_behind_a_sentence_is_no_group(explained):
+    line = "2026-11-21 06:16:0{},117 WARNING {} {}\n"
+    behind = ("[kafka.coordinator.base]", "(base.py:456)", "[MainThread] (base.py)")
+    joins = [line.format(n, "(Re-)joining group orders", text) for n, text in enumerate(behind)]
+    _, out, _ = explained("".join([*joins, line.format(9, "Heartbeat poll expired, leaving group", behind[0])]))
+    assert "POLL_TIMEOUT  orders  06:16:09" in out
+    assert "Groups (1)" in out
