@@ -25,16 +25,18 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
+from coordinator_model.view.members import client_in
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
-from jobs.common.text import many, printable
+from jobs.common.text import many, printable, short_member, some
 from jobs.common.times import EPOCH, epoch_ms, is_known, milliseconds, second
 from jobs.common.trouble import NO_ERROR, OVERTAKEN, ROUTINE, UNREACHED, WORDS
 from jobs.lakehouse.folder import is_followed
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
+_NAMED: Final = 4  # members
 _SENTENCE: Final = 160  # characters of a line that is quoted
 
 _BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALANCE, e.CLIENT_LEAVES, e.CLIENT_REJOINS, e.CLIENT_NOTE)
@@ -110,7 +112,7 @@ def judged(
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
                 goes_on = until < times[row["cluster"]][1]
-                of_lines = _of_lines(row, state.get("state"), troubles.get(key), causes.get(key), goes_on=goes_on)
+                of_lines = _of_lines(row, state, troubles.get(key), causes.get(key), goes_on=goes_on)
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
@@ -163,8 +165,12 @@ def _without_track(own: datetime | None, first_at: datetime | None, until: datet
         yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 
-def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
-    """Why a group cannot be called healthy by what its lines say, and what to fetch. `goes_on`: there are lines after the time."""
+def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
+    """Why a group cannot be called healthy by what its lines say, and what to fetch.
+
+    `last`: its state. `goes_on`: there are lines after the time.
+    """
+    state = last.get("state")
     if trouble is not None:
         yield _untold(trouble)
     if causes is not None and causes["troubled"]:
@@ -175,7 +181,12 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
     if causes is not None and causes["abandoned"]:
         after = f"{_of_coordinator(row)} after {second(causes['abandoned_at'])}."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
-    if state is None and not row["works"]:
+    if newcomers := last.get("newcomers"):
+        names = some([f"{printable(client_in(one, ''), 60)} {short_member(one)}".strip() for one in sorted(newcomers)], _NAMED)
+        came = "a new member that had its id and had yet to join with it, the second half of a join"
+        goes_on = "" if state in _CALM else ": it is rebalancing when the lines end"
+        yield f"it was {state} with {came} ({names}){goes_on}", f"{_of_coordinator(row)} after the last of these lines."
+    elif state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."

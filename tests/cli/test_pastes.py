@@ -97,3 +97,13 @@ def test_what_stands_behind_a_sentence_is_no_group(explained):
     _, out, _ = explained("".join([*joins, line.format(9, "Heartbeat poll expired, leaving group", behind[0])]))
     assert "POLL_TIMEOUT  orders  06:16:09" in out
     assert "Groups (1)" in out
+
+
+def test_the_state_in_which_a_member_gets_its_id(explained):
+    """It is no all-clear: what came of the join, no line shows."""
+    _, out, _ = explained("state-in-join-line")
+    told = " ".join(out.split())
+    assert "Nothing needs attention" not in told
+    assert "g1: it was Empty with a new member that had its id and had yet to join with it, the second half of a join (c1 11111111)" in told
+    assert "(c2 11111111): it is rebalancing when the lines end" in told
+    assert "Empty (1): g1 Without a rebalance, PreparingRebalance (1): g2" in told
