@@ -111,6 +111,24 @@ ZOMBIE_COMMIT: Final = Text(
     "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
 POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "
+COORDINATOR_UNREACHABLE: Final = Text(
+    "COORDINATOR_UNREACHABLE",
+    "ERROR",
+    "The client could not reach the group's coordinator, {where}, {until}.{again}",
+    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions "
+    "of __consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason. No setting of the client is.",
+)
+HAD_NOT_JOINED: Final = (
+    " It had been told {called} before that the group rebalances, and no line shows that it joined since: its poll loop may have stood "
+    "still by then."
+)
+NOT_REJOINED: Final = Text(
+    "NOT_REJOINED",
+    "WARNING",
+    "The client was told that the group rebalances, and did not join it {until}: its poll loop stood still.",
+    "A client joins again when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs). The "
+    "others wait for it until its rebalance timeout is over, and then go on without it.",
+)
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",

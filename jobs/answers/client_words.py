@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
+from coordinator_model.diagnosis.clients_alone import CALLS
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.judgement import Judgement
 from jobs.common.places import own_query
@@ -82,10 +83,14 @@ def _says(row: Row) -> str:
         return f"says “{printable(sentence, _SENTENCE)}”"
     if kind == e.CLIENT_STATE:
         return f"is {row['state']}, was {row['reason']}"
-    of = f" generation {generation}" if generation is not None and generation >= 0 else ""
+    first = ", the first of the group" if generation == 1 else ""
+    of = f" generation {generation}{first}" if generation is not None and generation >= 0 else ""
     joins = (" in" if kind == e.CLIENT_ASSIGNED else "") + (of or " the group") if kind in (e.CLIENT_JOINED, e.CLIENT_ASSIGNED) else ""
     why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
     state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
-    # librdkafka says "Group is rebalancing" as it begins to give its partitions up, also where it joins no more.
-    gives_up = kind == e.CLIENT_REJOINS and "#" in (row["connection"] or "")
-    return ("gives its partitions up" if gives_up else _SAYS[kind]) + joins + state + (f": “{why}”" if why else "")
+    says = _SAYS[kind]
+    if kind == e.CLIENT_REJOINS and "#" in (row["connection"] or ""):
+        says = "gives its partitions up"  # as it begins to, librdkafka says "Group is rebalancing", also where it joins no more
+    elif kind == e.CLIENT_REJOINS and CALLS.search(row["reason"] or ""):
+        says = "is told to join again"
+    return says + joins + state + (f": “{why}”" if why else "")

@@ -184,8 +184,8 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
     if newcomers := last.get("newcomers"):
         names = some([f"{printable(client_in(one, ''), 60)} {short_member(one)}".strip() for one in sorted(newcomers)], _NAMED)
         came = "a new member that had its id and had yet to join with it, the second half of a join"
-        goes_on = "" if state in _CALM else ": it is rebalancing when the lines end"
-        yield f"it was {state} with {came} ({names}){goes_on}", f"{_of_coordinator(row)} after the last of these lines."
+        then = "" if state in _CALM else ": it is rebalancing when the lines end"
+        yield f"it was {state} with {came} ({names}){then}", f"{_of_coordinator(row)} after the last of these lines."
     elif state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:

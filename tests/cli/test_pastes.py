@@ -107,3 +107,18 @@ def test_the_state_in_which_a_member_gets_its_id(explained):
     assert "g1: it was Empty with a new member that had its id and had yet to join with it, the second half of a join (c1 11111111)" in told
     assert "(c2 11111111): it is rebalancing when the lines end" in told
     assert "Empty (1): g1 Without a rebalance, PreparingRebalance (1): g2" in told
+
+
+def test_a_coordinator_that_a_client_cannot_reach(explained):
+    _, out, _ = explained("coordinator-unreachable")
+    told = " ".join(out.split())
+    assert "COORDINATOR_UNREACHABLE g1 18:35:53" in told
+    assert "10.0.0.2:9094 (node 0), for 1 min 1 s, up to its last line about that. It found the same broker each time" in told
+    assert "Find out whether node 0 runs" in told
+
+
+def test_a_client_that_is_told_to_join_and_does_not(explained):
+    _, out, _ = explained("schema-registry-client")
+    told = " ".join(out.split())
+    assert "It had been told 3 min 45 s before that the group rebalances, and no line shows that it joined since" in told
+    assert "sr-1 is told to join again: “group is already rebalancing”" in told
