@@ -54,6 +54,7 @@ def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Jud
 
 def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
     told: list[Said] = []
+    joined: dict[tuple[Key, str], Row] = {}  # by group.instance.id: as what it joined last
     place = 0
     for row in rows:
         if key_of(row) not in alone:
@@ -61,6 +62,11 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
         left_out = max(row["place"] - place - 1, 0) if row["place"] > 1 else 0
         place = row["place"]
         one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, row["occurred_at"], left_out)
+        if row["kind"] == e.CLIENT_JOINED and row["instance_id"] and row["member_id"]:
+            before = joined.get((key_of(row), row["instance_id"]))
+            joined[key_of(row), row["instance_id"]] = row
+            if before is not None and before["generation"] == row["generation"] and before["member_id"] != row["member_id"]:
+                one = one._replace(says=f"{one.says} under a new member id: it came back without a rebalance")
         last = told[-1] if told else None
         if last is not None and not left_out and (*key_of(row), one.who, one.says) == (last.cluster, last.group_id, last.who, last.says):
             told[-1] = last._replace(times=last.times + 1, until=one.until)

@@ -186,8 +186,13 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         came = "a new member that had its id and had yet to join with it, the second half of a join"
         then = "" if state in _CALM else ": it is rebalancing when the lines end"
         yield f"it was {state} with {came} ({names}){then}", f"{_of_coordinator(row)} after the last of these lines."
+    elif returned := last.get("returned"):
+        names = some([printable(one, 60) for one in sorted(returned)], _NAMED)
+        why = f"it was {state} when the static member {names} came back under a new member id, and no line shows a rebalance"
+        yield why, f"{_of_coordinator(row)} after the last of these lines."
     elif state is None and not row["works"]:
-        yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
+        why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
+        yield why, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:

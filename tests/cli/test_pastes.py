@@ -122,3 +122,30 @@ def test_a_client_that_is_told_to_join_and_does_not(explained):
     told = " ".join(out.split())
     assert "It had been told 3 min 45 s before that the group rebalances, and no line shows that it joined since" in told
     assert "sr-1 is told to join again: “group is already rebalancing”" in told
+
+
+BROKER = "[2025-03-01 10:00:0{},000] INFO [GroupCoordinator {}]{} (kafka.coordinator.group.GroupCoordinator)\n"
+JOINED = (
+    "2025-03-01 10:00:0{},000 INFO [Consumer instanceId=i1, clientId=c1, groupId=g1] Successfully joined group with generation "
+    "Generation{{generationId={}, memberId='i1-{}1111111-1111-1111-1111-111111111111', protocol='range'}}\n"
+)
+CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member i1-1 with this groupInstanceId."
+
+
+@pytest.mark.parametrize(
+    ("paste", "told"),
+    [
+        (BROKER.format(1, "id=0", " [GroupId g1] Converted the classic group to a consumer group."), "converted to the consumer protocol"),
+        (
+            BROKER.format(1, 0, f": Static member with groupInstanceId=i1 and unknown member id {CAME_BACK}"),
+            "it was Stable when the static member i1 came back under a new member id, and no line shows a rebalance",
+        ),
+        (BROKER.format(1, 0, ": Member m-custom in group g1 has failed, removing it from the group"), "Who m-custom"),
+        (JOINED.format(1, 5, 1) + JOINED.format(9, 5, 2), "generation 5 under a new member id: it came back without a rebalance"),
+        (JOINED.format(1, 5, 1) + JOINED.format(9, 6, 2), "c1=i1 has joined generation 6 Not judged"),
+        (JOINED.format(1, 1, 1), "has joined generation 1, the first of the group"),
+    ],
+)
+def test_what_a_single_line_tells(explained, paste, told):
+    _, out, _ = explained(paste)
+    assert told in " ".join(out.split())
