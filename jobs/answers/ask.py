@@ -83,7 +83,7 @@ def outside_of(first: datetime, last: datetime, asked: Mapping[str, datetime]) -
     for name, time in asked.items():
         side = "after" if time > last and name != "until" else "before" if time < first and name != "since" else ""
         if side:
-            return f"The data is from {second(first)} to {second(last)}; --{name} {second(time)} is {side} that."
+            return f"The data is from {second(first)} to {second(last)} UTC; --{name} {second(time)} is {side} that."
     return ""
 
 

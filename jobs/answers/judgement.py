@@ -31,7 +31,7 @@ from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
 from jobs.common.text import many, printable, short_member, some
-from jobs.common.times import EPOCH, epoch_ms, is_known, milliseconds, second
+from jobs.common.times import EPOCH, epoch_ms, is_known, milliseconds, moment, second
 from jobs.common.trouble import NO_ERROR, OVERTAKEN, ROUTINE, UNREACHED, WORDS
 from jobs.lakehouse.folder import is_followed
 
@@ -142,7 +142,7 @@ def _outages(incidents: Iterable[Row]) -> Iterator[dict[str, Any]]:
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
     if not row["told"]:
         first, last = second(row["first_at"]), second(row["last_at"])
-        span = f"of {last} and just before" if first == last else f"from {first.removesuffix(' UTC')} to {last}"
+        span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
         span = span if is_known(row["first_at"]) else "of the time of these lines, and just before"
         tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
         name = "Say which group it is: --group GROUP, or a folder clients/GROUP/. " if row["group_id"] == e.NAMELESS_GROUP else ""
@@ -161,7 +161,7 @@ def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
 def _without_track(own: datetime | None, first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
     """Why a group cannot be judged of which no rows were made yet since a time; `first_at`: the first of these times in its cluster."""
     if own is not None and first_at is not None and own < until - _LATE:
-        why = f"lines since {second(first_at)} were read, and are not tracked yet"
+        why = f"lines since {moment(first_at)} were read, and are not tracked yet"
         yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 
@@ -179,7 +179,7 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
             "Get the client's own log of that time.",
         )
     if causes is not None and causes["abandoned"]:
-        after = f"{_of_coordinator(row)} after {second(causes['abandoned_at'])}."
+        after = f"{_of_coordinator(row)} after {moment(causes['abandoned_at'])}."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
     if newcomers := last.get("newcomers"):
         names = some([f"{printable(client_in(one, ''), 60)} {short_member(one)}".strip() for one in sorted(newcomers)], _NAMED)
@@ -202,7 +202,7 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         line = f"with `[GroupId {group}]`" if causes["by_epoch"] else f"`Preparing to rebalance group {group}`"
         yield (
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
-            f"Get the line {line} of {second(causes['first_at'])} or just before, or the request log (docs/capture.md).",
+            f"Get the line {line} of {moment(causes['first_at'])} or just before, or the request log (docs/capture.md).",
         )
 
 
@@ -225,7 +225,7 @@ def _of_end(row: Row, ends: Mapping[Key, datetime], until: datetime) -> Iterator
     end = ends.get((row["cluster"], row["coordinator"]))
     if end is not None and end < until - _LATE:
         broker = printable(row["coordinator"], 30)
-        yield f"the log of its coordinator, {broker}, ends at {second(end)}", f"Get the log of {broker} after {second(end)}."
+        yield f"the log of its coordinator, {broker}, ends at {moment(end)}", f"Get the log of {broker} after {moment(end)}."
 
 
 def _untold(row: Row) -> tuple[str, str]:
@@ -236,7 +236,7 @@ def _untold(row: Row) -> tuple[str, str]:
     tell = "tells" if row["lines"] == 1 else "tell"
     return (
         f"{many(row['lines'], 'line')} {tell} of trouble that no entry explains: {' '.join(said)} ({place}{more})",
-        f"Read the other lines of the broker and of the client at {second(EPOCH + timedelta(milliseconds=first['a']))}.",
+        f"Read the other lines of the broker and of the client at {moment(EPOCH + timedelta(milliseconds=first['a']))}.",
     )
 
 

@@ -66,8 +66,13 @@ def to_second(written: str) -> str:
 
 
 def second(time: datetime) -> str:
-    """The same of an aware time, to the second, and its zone."""
-    return to_second(instant(epoch_ms(time))) + (" UTC" if is_known(time) else "")
+    """The same of an aware time, to the second."""
+    return to_second(instant(epoch_ms(time)))
+
+
+def moment(time: datetime) -> str:
+    """The same with its zone."""
+    return second(time) + (" UTC" if is_known(time) else "")
 
 
 def iso(time: datetime) -> str:

@@ -119,8 +119,8 @@ class _View:
         since, until = self.report.since, self.report.until
         if since is None and until is None:
             return
-        begin = f"from {second(since)}" if since is not None else "from the beginning"
-        end = f"to {second(until)}" if until is not None else "to the end"
+        begin = f"from {second(since)} UTC" if since is not None else "from the beginning"
+        end = f"to {second(until)} UTC" if until is not None else "to the end"
         early = since is not None and all(row["first_at"] > since for row in self.report.clusters)
         write(self.console, f"Shown: {begin} {end}{' (the data begin later)' if early else ''}\n", "bold")
 
