@@ -149,3 +149,9 @@ CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member 
 def test_what_a_single_line_tells(explained, paste, told):
     _, out, _ = explained(paste)
     assert told in " ".join(out.split())
+
+
+def test_a_page_says_that_lines_have_no_times(explained):
+    code, out, _ = explained("lines-without-time", "--format", "html")
+    assert code == exit_codes.DONE
+    assert "the times of these lines: they have none" in out
