@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+TIMES_FROM_MS: Final = 31_536_000_000
+"""1971. What has an earlier time has none: its log was copied without times, and the milliseconds since 1970 are the number of its line.
+The order holds; when, how long and how often are not known."""
+
+NAMELESS_GROUP: Final = "a group that no line names"
+"""The group of lines of clients of which nobody gives the name, in the lines, by a folder or otherwise."""
+
 # Kinds of requests: the names of their APIs.
 JOIN_GROUP: Final = "JOIN_GROUP"
 SYNC_GROUP: Final = "SYNC_GROUP"
@@ -95,7 +102,8 @@ BROKER_UNREACHABLE: Final = "BROKER_UNREACHABLE"  # another broker's follower lo
 BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
 
 # Kinds of lines in a client's log. The templates are in jobs/sentences. connection: the client's name in librdkafka's log, or the
-# library that writes no name of a client. software: CONNECT of a worker of Connect.
+# library that writes no name of a client. software: CONNECT of a worker of Connect, or the name of
+# another program with a member of its own (Schema registry).
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)

@@ -9,6 +9,7 @@ from coordinator_model.diagnosis import catalogue, consumer_catalogue
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
 from coordinator_model.errors import Error
+from coordinator_model.events import TIMES_FROM_MS
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view import reasons
@@ -91,7 +92,8 @@ def add(g: Emitter, past: PastRebalance, reason: str = "") -> None:
     burst = g.view.burst = [one for one in g.view.burst if (one.started_ms, one.generation) != (past.started_ms, past.generation)]
     if burst and (past.started_ms > burst[-1].started_ms + QUIET_MS or past.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
-    if past.cause == reasons.ASSIGNMENT_NOT_STORED or _is_own_doing(g, past, reason):
+    is_timed = past.started_ms >= TIMES_FROM_MS  # else nobody knows how fast they followed each other
+    if past.cause == reasons.ASSIGNMENT_NOT_STORED or (is_timed and _is_own_doing(g, past, reason)):
         burst = g.view.burst
         burst.append(past)
         burst.sort(key=lambda one: one.started_ms)  # a row that waited for more evidence is written later

@@ -37,6 +37,9 @@ SETTINGS: Final = {
 """By the library or the program; those of the Java client elsewhere. Sources: WorkerConfig and DistributedConfig of Connect,
 logstash-integration-kafka, and the configuration of each library."""
 
+OF_PROGRAMS: Final = Settings(records="")
+"""Of other programs that are members of a group by themselves, such as Schema Registry: none of them reads records there."""
+
 _ASK_THE_BROKER: Final = " The log of the group's coordinator tells which (docs/capture.md)."
 
 NO_HEARTBEAT_RESPONSE: Final = Text(
@@ -60,6 +63,13 @@ POLL_TIMEOUT_OF_WORKER: Final = Text(
     "The worker of Connect left the group because it did not take part in it within its rebalance.timeout.ms.",
     "Its line names what it did last: most often the start or stop of a connector, or reading the config topic. Make that shorter, or "
     "raise {poll}.",
+)
+POLL_TIMEOUT_OF_PROGRAM: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "The client left the group because the thread of {program} that takes part in it stood still for longer than its limit{limit}.",
+    "No application polls there: find out what that thread waited for (a thread dump while it stands still; of Schema Registry, reading "
+    "_schemas). Restart the process if it does not come back, and raise {poll}{current} only if the work has to take as long.",
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
@@ -101,6 +111,24 @@ ZOMBIE_COMMIT: Final = Text(
     "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
 POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "
+COORDINATOR_UNREACHABLE: Final = Text(
+    "COORDINATOR_UNREACHABLE",
+    "ERROR",
+    "The client could not reach the group's coordinator, {where}, {until}.{again}",
+    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions "
+    "of __consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason. No setting of the client is.",
+)
+HAD_NOT_JOINED: Final = (
+    " It had been told {called} before that the group rebalances, and no line shows that it joined since: its poll loop may have stood "
+    "still by then."
+)
+NOT_REJOINED: Final = Text(
+    "NOT_REJOINED",
+    "WARNING",
+    "The client was told that the group rebalances, and did not join it {until}: its poll loop stood still.",
+    "A client joins again when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs). The "
+    "others wait for it until its rebalance timeout is over, and then go on without it.",
+)
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",
@@ -136,5 +164,7 @@ OF_WORKERS: Final = (
     "short, and scheduled.rebalance.max.delay.ms shorter than a restart. "
 )
 TEXTS: Final = {
-    text.code: text for text in vars().copy().values() if isinstance(text, Text) and text not in (POLL_TIMEOUT_OF_WORKER, MANY_ROUNDS)
+    text.code: text
+    for text in vars().copy().values()
+    if isinstance(text, Text) and text not in (POLL_TIMEOUT_OF_WORKER, POLL_TIMEOUT_OF_PROGRAM, MANY_ROUNDS)
 }

@@ -10,6 +10,7 @@ minute are one trouble. That a client is put out after a silence belongs to the 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -24,6 +25,9 @@ from coordinator_model.view.client_troubles import Rounds, Said, Trouble
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MAX_EVIDENCE, or_none, ref
 
+UNREACHED_MS: Final = 10_000
+"""A client that cannot reach its coordinator for so long is in trouble: in less, another broker takes over. Nor does it take as long until
+a client that was told so begins to join."""
 SLOW_MS: Final = 15_000  # to reconcile; as STUCK_RECONCILING of a coordinator
 _AT_ONCE_MS: Final = 1_000  # members that are restarted do not make generations faster
 _KEPT: Final = 64  # clients, generations
@@ -44,6 +48,20 @@ _PUT_OUT: Final = {
 }
 
 
+CALLS: Final = re.compile("(?i:group is (?:already )?rebalancing|^it is rebalancing)")
+"""How a client says that the coordinator told it to join again."""
+_UNREACHED: Final = re.compile(
+    r"Group coordinator (\S+) \(id: (\d+).*? is unavailable or invalid(?!.*error response)"
+    r"|Connection to node \d+ .*could not be established"
+)
+_HIGHEST: Final = 2_147_483_647
+"""Java's client numbers its connection to the coordinator so, less the id of the node (ConsumerCoordinator)."""
+_JOINED: Final = frozenset({kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED, kinds.CLIENT_ASSIGNED})
+_JOINS: Final = ("(Re-)joining group", "Successfully synced group")
+_AFTER_CALL: Final = frozenset({"POLL_TIMEOUT", "NO_HEARTBEAT_RESPONSE", "UNKNOWN_MEMBER", "ILLEGAL_GENERATION"})
+"""What happens to a client that does not join when it is told to."""
+
+
 def is_unheard(g: Emitter) -> bool:
     """Whether no line of a broker is about the group so far."""
     return kinds.PSEUDO_BROKERS.issuperset(g.view.brokers)
@@ -53,11 +71,13 @@ def take(g: Emitter, event: Event, member_id: str) -> None:
     """Takes a line of a client about a group of which no broker has spoken, or none does any more. `member_id`: whose it is, if known."""
     event = event._replace(member_id=member_id)
     said = g.view.said = g.view.said or Said(after_brokers=not is_unheard(g))
-    if event.kind in (kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED):
+    if event.kind in (kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED) and event.at_ms >= kinds.TIMES_FROM_MS:
         _note_round(g, said, event)
-    elif event.kind == kinds.CLIENT_STATE:
+    code = _code(event)
+    _note_end(said, event, code)
+    if event.kind == kinds.CLIENT_STATE:
         _note_state(said, event)
-    elif (code := _code(event)) and not (g.view.consumer_protocol and code == "POLL_TIMEOUT"):  # which is told as it comes
+    elif code and not (g.view.consumer_protocol and code == "POLL_TIMEOUT"):  # which is told as it comes
         _note_trouble(said, code, event)
 
 
@@ -69,7 +89,30 @@ def _code(event: Event) -> str:
         return "POLL_TIMEOUT"
     if event.kind == kinds.CLIENT_ASSIGNED and event.rebalance_timeout_ms > 0:
         return "CONNECT_TASKS_WAIT"
+    if event.kind == kinds.CLIENT_REJOINS and CALLS.search(event.reason):
+        return "NOT_REJOINED"
+    if event.kind == kinds.CLIENT_NOTE and _UNREACHED.match(event.reason):
+        return "COORDINATOR_UNREACHABLE"
     return _CODES.get(event.kind, "")
+
+
+def _note_end(said: Said, event: Event, code: str) -> None:
+    """Notes whether the client joins again, or is answered again."""
+    joins = event.kind in _JOINED or event.reason.startswith(_JOINS)
+    ends = {
+        "NOT_REJOINED": joins or (event.kind == kinds.CLIENT_LEAVES and not code),
+        "COORDINATOR_UNREACHABLE": (joins and event.kind != kinds.CLIENT_NOTE)
+        or event.kind == kinds.CLIENT_PUT_OUT
+        or code == "NOT_REJOINED",
+    }
+    is_said = event.kind == kinds.CLIENT_NOTE  # a client may have begun to join long before it has joined: only some say that they begin
+    told = []
+    for one in said.troubles:
+        if not ends.get(one.code) or one.ended_ms >= 0 or one.client != _name(event):
+            told.append(one)
+        elif one.code != "NOT_REJOINED" or is_said:
+            told.append(one.changed(ended_ms=event.at_ms))
+    said.troubles = told
 
 
 def _name(event: Event) -> str:
@@ -87,23 +130,44 @@ def _settings(event: Event) -> str:
 
 def _note_trouble(said: Said, code: str, event: Event) -> None:
     held = next((one for one in reversed(said.troubles) if _is_same(one, code, event)), None)
-    if held is None:
-        held = Trouble(code, _name(event), event.at_ms, event.at_ms, event.member_id, event.client_id, event.instance_id, _settings(event))
-        said.troubles.append(held)
-    elif held.code == code:
-        held.times += 1
-    held.last_ms = event.at_ms
-    held.client_id, held.member_id = held.client_id or event.client_id, held.member_id or event.member_id
-    held.put_out = held.put_out or code == "UNKNOWN_MEMBER"
-    held.limit_ms = max(held.limit_ms, event.rebalance_timeout_ms, event.session_timeout_ms)
-    held.generation = max(held.generation, event.generation)
-    held.signs = [*held.signs, ref(event)][:MAX_EVIDENCE]
+    one = held or Trouble(
+        code, _name(event), event.at_ms, event.at_ms, event.member_id, event.client_id, event.instance_id, _settings(event), times=0
+    )
+    call = next((other for other in said.troubles if code in _AFTER_CALL and _is_open_call(other, event)), None)
+    where = _where(event) if code == "COORDINATOR_UNREACHABLE" else ""
+    one = one.changed(
+        times=one.times + (one.code == code and (bool(where) or code != "COORDINATOR_UNREACHABLE")),
+        last_ms=event.at_ms,
+        client_id=one.client_id or event.client_id,
+        member_id=one.member_id or event.member_id,
+        put_out=one.put_out or code == "UNKNOWN_MEMBER",
+        limit_ms=max(one.limit_ms, event.rebalance_timeout_ms, event.session_timeout_ms),
+        generation=max(one.generation, event.generation),
+        where=one.where or where,
+        called_ms=one.called_ms if call is None else call.at_ms,
+        signs=[*one.signs, *([] if call is None else call.signs), ref(event)][:MAX_EVIDENCE],
+    )
+    others = [other for other in said.troubles if other is not call]
+    said.troubles = [*others, one] if held is None else [one if other is held else other for other in others]
+
+
+def _where(event: Event) -> str:
+    """The coordinator that a line says was not reached, with its node; empty if it does not say which."""
+    named = _UNREACHED.match(event.reason)
+    return f"{named[1]} (node {_HIGHEST - int(named[2])})" if named is not None and named[1] else ""
 
 
 def _is_same(held: Trouble, code: str, event: Event) -> bool:
     """Whether a line is about a trouble that is told already. Some lines of a library have the name of their client, others have not."""
     nameless = held.settings == _settings(event) and not (held.client_id and event.client_id)
+    if held.ended_ms >= 0 or (held.where and _where(event) not in ("", held.where)):
+        return False
     return (held.client == _name(event) or nameless) and (held.code == code or (code == "UNKNOWN_MEMBER" and held.code in _SAID_AFTER))
+
+
+def _is_open_call(one: Trouble, event: Event) -> bool:
+    """Whether a client was told to join again, and did not."""
+    return one.code == "NOT_REJOINED" and one.ended_ms < 0 and one.client == _name(event)
 
 
 def _note_state(said: Said, event: Event) -> None:
@@ -163,20 +227,31 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     due = [one for one in said.troubles if flush or _due_ms(one) <= now_ms]
     said.troubles = [one for one in said.troubles if one not in due]
     for one in due:
-        _tell(g, one)
+        if _is_trouble(one):
+            _tell(g, one)
 
 
 def _due_ms(one: Trouble) -> int:
-    return min(one.last_ms + QUIET_MS, one.at_ms + LONGEST_MS) + 1
+    quiet_ms = LONGEST_MS if one.code in ("NOT_REJOINED", "COORDINATOR_UNREACHABLE") and one.ended_ms < 0 else QUIET_MS
+    return min(one.last_ms + quiet_ms, one.at_ms + LONGEST_MS) + 1
+
+
+def _is_trouble(one: Trouble) -> bool:
+    """Whether what a client says is more than a moment, as each rebalance and each restart of a broker has."""
+    is_long = max(one.last_ms, one.ended_ms) - one.at_ms >= UNREACHED_MS
+    if one.code == "COORDINATOR_UNREACHABLE":
+        return one.times > 1 and (is_long or one.at_ms < kinds.TIMES_FROM_MS)
+    return one.code != "NOT_REJOINED" or is_long
 
 
 def _tell(g: Emitter, one: Trouble) -> None:
     """Writes the finding of a trouble."""
-    settings, text = SETTINGS[one.settings], TEXTS[one.code]
-    if one.code == "POLL_TIMEOUT" and one.settings == "connect":
-        text = client_catalogue.POLL_TIMEOUT_OF_WORKER
+    settings, text = SETTINGS.get(one.settings, client_catalogue.OF_PROGRAMS), TEXTS[one.code]
+    if one.code == "POLL_TIMEOUT" and (one.settings == "connect" or one.settings not in SETTINGS):
+        text = client_catalogue.POLL_TIMEOUT_OF_WORKER if one.settings in SETTINGS else client_catalogue.POLL_TIMEOUT_OF_PROGRAM
     words: dict[str, Any] = {
         **settings._asdict(),
+        "program": one.settings,
         "records": f"lower {settings.records}, " if settings.records else "",
         "departure": removals.departure(is_static=bool(one.instance_id)),
         "limit": f" ({settings.poll} {one.limit_ms})" if one.limit_ms >= 0 else "",
@@ -186,9 +261,17 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
         "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
+        "where": one.where,
+        "node": one.where.partition("(")[2].rstrip(")") or "that broker",
+        "until": _until(one),
+        "again": " It found the same broker each time: the cluster elected no other." if one.times > 1 else "",
         "act": client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
     }
+    if one.called_ms >= 0 and one.at_ms - one.called_ms >= UNREACHED_MS:
+        words["called"] = seconds(one.at_ms - one.called_ms)
+        text = text._replace(message=text.message + client_catalogue.HAD_NOT_JOINED)
     client: Client = (one.member_id, one.client_id, "")
+    span_ms = max(one.last_ms, one.ended_ms) - one.at_ms
     figures: dict[str, dict[str, Any]] = {
         "POLL_TIMEOUT": {"max_poll_interval_ms": or_none(one.limit_ms)},
         "NO_HEARTBEAT_RESPONSE": {"silent_ms": or_none(one.limit_ms)},
@@ -196,9 +279,19 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "CONNECT_TASKS_WAIT": {"waited_ms": one.limit_ms},
         "FENCED_INSTANCE": {"instance_id": one.instance_id or None},
         "UNRELEASED_INSTANCE_ID": {"instance_id": one.instance_id or None},
+        "COORDINATOR_UNREACHABLE": {"times": one.times, "unreached_ms": span_ms, "where": one.where},
+        "NOT_REJOINED": {"waited_ms": span_ms},
     }
     details = figures.get(one.code, {"times": one.times})
     emit(g, text, one.at_ms, client, one.signs, words, generation=one.generation, **details)
+
+
+def _until(one: Trouble) -> str:
+    """For how long, and up to when, where that is known."""
+    if one.at_ms < kinds.TIMES_FROM_MS:
+        return f"{one.times} times in a row"
+    span = f"for {seconds(max(one.last_ms, one.ended_ms) - one.at_ms)}"
+    return f"{span}, up to its last line about that" if one.ended_ms < 0 else span
 
 
 def _judge_rounds(g: Emitter, said: Said) -> None:

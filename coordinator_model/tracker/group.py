@@ -27,7 +27,7 @@ from coordinator_model.tracker.quiet import runs, steady
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import Row, ref
+from coordinator_model.view.rows import REBALANCES, Row, ref
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
@@ -90,7 +90,9 @@ class GroupTracker:
         return self._clocks.get(self.view.broker, _UNHEARD)
 
     def emit(self, table: str, stopped: Mapping[str, int] | None = None, **values: Any) -> None:
-        """Adds a finished row."""
+        """Adds a finished row. Of lines without times it has no durations."""
+        if table == REBALANCES and values["started_at"] < kinds.TIMES_FROM_MS:
+            values |= dict.fromkeys((name for name in values if name.endswith("_ms")), None)
         self.rows.append(Row(table, {"group_id": self.view.group_id, **values}, stopped or {}))
 
     def follow(self, events: Collection[Event]) -> None:

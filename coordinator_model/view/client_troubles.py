@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from coordinator_model.view.rows import Ref
 
@@ -24,6 +27,13 @@ class Trouble(Struct, array_like=True):
     waited_ms: int = -1
     put_out: bool = False  # it learned afterwards that it was no member any more
     signs: list[Ref] = []
+    where: str = ""  # the coordinator that it could not reach, as its lines name it
+    ended_ms: int = -1  # when the coordinator answered again, or it joined
+    called_ms: int = -1  # since when it had been told that the group rebalances, and had not joined
+
+    def changed(self, **fields: Any) -> Trouble:
+        """A copy with other values in some fields."""
+        return replace(self, **fields)
 
 
 class Rounds(Struct, array_like=True):

@@ -19,7 +19,7 @@ from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
-from jobs.common.times import duration, epoch_ms
+from jobs.common.times import duration, epoch_ms, is_known, to_second
 
 EXPLAINED: Final = {
     "COORDINATOR_MOVED": "another broker took the group over, or the group waited for its own broker, which was held up",
@@ -106,7 +106,7 @@ class AttentionWords:
 
     def of(self, entry: AttentionEntry) -> EntryWords:
         """All words of an entry, each safe to show."""
-        begin, end = (self.time(at)[:-4] for at in (entry.first_at, entry.last_at))
+        begin, end = (to_second(self.time(at)) for at in (entry.first_at, entry.last_at))
         times = f"{len(entry.findings)} times" if len(entry.findings) > 1 and entry.incident is None else ""
         span, outcome = begin + (f" to {end}" if begin != end else ""), self.outcome(entry)
         return EntryWords(
@@ -116,7 +116,7 @@ class AttentionWords:
             subject=self.subject(entry),
             headline=headline(entry),
             times=times,
-            lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end else "",
+            lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end and is_known(entry.first_at) else "",
             outcome=outcome,
             when=", ".join(filter(None, (times, span, outcome))),
             clients=clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
@@ -187,7 +187,7 @@ class AttentionWords:
         if refused := entry.refused:
             whose = f" of {_folded(refused.clients)} in {_folded(refused.groups)}" if entry.incident else ""
             later = "" if refused.pending_at else "; later ones were accepted"
-            yield "Refused", f"{many(refused.requests, 'join')}{whose}, the last at {self.time(refused.last_at)[:-4]}{later}"
+            yield "Refused", f"{many(refused.requests, 'join')}{whose}, the last at {to_second(self.time(refused.last_at))}{later}"
         if cost := cost_of(entry):
             yield "Cost", cost
 
@@ -196,10 +196,10 @@ class AttentionWords:
         row = entry.gravest
         figures = entry.figures
         which = "Worst" if figures.count(max(figures)) == 1 else "One"
-        named = {one["client_id"]: self.time(one["occurred_at"])[:-4] for one in (*entry.findings, row) if one["client_id"]}
+        named = {one["client_id"]: to_second(self.time(one["occurred_at"])) for one in (*entry.findings, row) if one["client_id"]}
         own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "
         also = some([f"{printable(client, 60)} at {time}" for client, time in named.items()], _NAMED)
-        return f"{which} of {len(figures)} ({own or ''}{self.time(row['occurred_at'])[:-4]}{f'; also {also}' if also else ''}): "
+        return f"{which} of {len(figures)} ({own or ''}{to_second(self.time(row['occurred_at']))}{f'; also {also}' if also else ''}): "
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""
@@ -218,7 +218,7 @@ class AttentionWords:
             return "No finding, and nothing shows that all is well." + alone
         groups = some([self.name(*key) for key in healthy], 2 * _NAMED)
         cover = (
-            f"The lines cover {duration(judgement.span_ms)}, and show no trouble."
+            f"The lines {f'cover {duration(judgement.span_ms)}, and' if judgement.span_ms else 'have no times, and'} show no trouble."
             if judgement.all_clear
             else "The rest could not be judged."
         )
@@ -234,7 +234,7 @@ class AttentionWords:
             counts = [f"{code} ({len(rows)}{_MEANS.get(code, '')})" if len(rows) > 1 else code for code, rows in by_code.items()]
             texts = [count + where[code] for code, count in zip(by_code, counts, strict=True)]
             return [("Soon afterwards: " if entry.incident else "") + "; ".join(texts)] if counts else []
-        return [f"{self.time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
+        return [f"{to_second(self.time(rows[0]['occurred_at']))} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 
 def counts_of(entries: Sequence[AttentionEntry]) -> str:
@@ -246,6 +246,8 @@ def counts_of(entries: Sequence[AttentionEntry]) -> str:
 def clients_of(entry: AttentionEntry) -> str:
     """The clients of an entry, that of most findings first."""
     clients = entry.clients
+    if not clients:
+        return some([printable(member, 60) for member in sorted(entry.members)], _NAMED)
     if len(clients) == 1 and not clients[0][0]:
         return who(*clients[0][:2], min(entry.members) if len(entry.members) == 1 else None)
     return some([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)

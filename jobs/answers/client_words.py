@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
+from coordinator_model.diagnosis.clients_alone import CALLS
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.judgement import Judgement
 from jobs.common.places import own_query
@@ -53,6 +54,7 @@ def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Jud
 
 def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
     told: list[Said] = []
+    joined: dict[tuple[Key, str], Row] = {}  # by group.instance.id: as what it joined last
     place = 0
     for row in rows:
         if key_of(row) not in alone:
@@ -60,6 +62,11 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
         left_out = max(row["place"] - place - 1, 0) if row["place"] > 1 else 0
         place = row["place"]
         one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, row["occurred_at"], left_out)
+        if row["kind"] == e.CLIENT_JOINED and row["instance_id"] and row["member_id"]:
+            before = joined.get((key_of(row), row["instance_id"]))
+            joined[key_of(row), row["instance_id"]] = row
+            if before is not None and before["generation"] == row["generation"] and before["member_id"] != row["member_id"]:
+                one = one._replace(says=f"{one.says} under a new member id: it came back without a rebalance")
         last = told[-1] if told else None
         if last is not None and not left_out and (*key_of(row), one.who, one.says) == (last.cluster, last.group_id, last.who, last.says):
             told[-1] = last._replace(times=last.times + 1, until=one.until)
@@ -82,10 +89,14 @@ def _says(row: Row) -> str:
         return f"says “{printable(sentence, _SENTENCE)}”"
     if kind == e.CLIENT_STATE:
         return f"is {row['state']}, was {row['reason']}"
-    of = f" generation {generation}" if generation is not None and generation >= 0 else ""
+    first = ", the first of the group" if generation == 1 else ""
+    of = f" generation {generation}{first}" if generation is not None and generation >= 0 else ""
     joins = (" in" if kind == e.CLIENT_ASSIGNED else "") + (of or " the group") if kind in (e.CLIENT_JOINED, e.CLIENT_ASSIGNED) else ""
     why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
     state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
-    # librdkafka says "Group is rebalancing" as it begins to give its partitions up, also where it joins no more.
-    gives_up = kind == e.CLIENT_REJOINS and "#" in (row["connection"] or "")
-    return ("gives its partitions up" if gives_up else _SAYS[kind]) + joins + state + (f": “{why}”" if why else "")
+    says = _SAYS[kind]
+    if kind == e.CLIENT_REJOINS and "#" in (row["connection"] or ""):
+        says = "gives its partitions up"  # as it begins to, librdkafka says "Group is rebalancing", also where it joins no more
+    elif kind == e.CLIENT_REJOINS and CALLS.search(row["reason"] or ""):
+        says = "is told to join again"
+    return says + joins + state + (f": “{why}”" if why else "")

@@ -32,6 +32,7 @@ from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
+from jobs.logs.survey.undated import is_undated
 from jobs.logs.survey.views import AS_IT_IS, View
 from jobs.logs.times import LocalTimes
 
@@ -208,7 +209,8 @@ def find_lines(origin: str, wanted: dict[int, LineTime | None], files: Sequence[
             break
         for number, text in numbered_lines(file.path, left, view=view):
             clock = left[number]
-            if clock.fits(text) if clock is not None else file.origin == origin and view == AS_IT_IS:
+            as_it_was = file.origin == origin and view == AS_IT_IS
+            if clock.fits(text) or (as_it_was and is_undated(text)) if clock is not None else as_it_was:
                 places[number] = (file.path, text)
     return places
 

@@ -25,16 +25,18 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
+from coordinator_model.view.members import client_in
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
-from jobs.common.text import many, printable
-from jobs.common.times import epoch_ms, instant, milliseconds, second
+from jobs.common.text import many, printable, short_member, some
+from jobs.common.times import EPOCH, epoch_ms, is_known, milliseconds, moment, second
 from jobs.common.trouble import NO_ERROR, OVERTAKEN, ROUTINE, UNREACHED, WORDS
 from jobs.lakehouse.folder import is_followed
 
 _LATE: Final = timedelta(minutes=1)  # logs of one cluster end within this time of each other
+_NAMED: Final = 4  # members
 _SENTENCE: Final = 160  # characters of a line that is quoted
 
 _BY_WORDS: Final = (e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG, e.PREPARING_REBALANCE, e.CLIENT_LEAVES, e.CLIENT_REJOINS, e.CLIENT_NOTE)
@@ -44,7 +46,7 @@ _PATTERNS: Final = {
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
 _MOVED: Final = "UNKNOWN"  # of sql/views/group_states.sql
 
-ONLY_CLIENTS: Final = "only application logs name it: they show neither who began a rebalance nor whom the coordinator removed"
+ONLY_CLIENTS: Final = "only application logs speak of it: they show neither who began a rebalance nor whom the coordinator removed"
 NO_STATE: Final = "no line shows its state"
 
 
@@ -63,7 +65,7 @@ class Judgement:
 
     healthy: list[Key] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    span_ms: int = 0  # of the time that the lines cover
+    span_ms: int = 0  # of the time that the lines cover; 0: they have no times
 
     @property
     def all_clear(self) -> bool:
@@ -110,7 +112,7 @@ def judged(
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
                 goes_on = until < times[row["cluster"]][1]
-                of_lines = _of_lines(row, state.get("state"), troubles.get(key), causes.get(key), goes_on=goes_on)
+                of_lines = _of_lines(row, state, troubles.get(key), causes.get(key), goes_on=goes_on)
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why else [key]
         found += [(*key, *gap) for gap in why]
@@ -125,7 +127,7 @@ def judged(
         )
         for row in reader.found(own_query("unreadable"), values)
     ]
-    spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values()]
+    spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values() if is_known(first)]
     return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))
 
 
@@ -141,8 +143,10 @@ def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
     if not row["told"]:
         first, last = second(row["first_at"]), second(row["last_at"])
         span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
+        span = span if is_known(row["first_at"]) else "of the time of these lines, and just before"
         tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
-        yield ONLY_CLIENTS, f"{_of_coordinator(row)} {span}: {tell}"
+        name = "Say which group it is: --group GROUP, or a folder clients/GROUP/. " if row["group_id"] == e.NAMELESS_GROUP else ""
+        yield ONLY_CLIENTS, f"{name}{_of_coordinator(row)} {span}: {tell}"
 
 
 def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
@@ -157,12 +161,16 @@ def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
 def _without_track(own: datetime | None, first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
     """Why a group cannot be judged of which no rows were made yet since a time; `first_at`: the first of these times in its cluster."""
     if own is not None and first_at is not None and own < until - _LATE:
-        why = f"lines since {second(first_at)} UTC were read, and are not tracked yet"
+        why = f"lines since {moment(first_at)} were read, and are not tracked yet"
         yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
 
 
-def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
-    """Why a group cannot be called healthy by what its lines say, and what to fetch. `goes_on`: there are lines after the time."""
+def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
+    """Why a group cannot be called healthy by what its lines say, and what to fetch.
+
+    `last`: its state. `goes_on`: there are lines after the time.
+    """
+    state = last.get("state")
     if trouble is not None:
         yield _untold(trouble)
     if causes is not None and causes["troubled"]:
@@ -171,10 +179,20 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
             "Get the client's own log of that time.",
         )
     if causes is not None and causes["abandoned"]:
-        after = f"{_of_coordinator(row)} after {second(causes['abandoned_at'])} UTC."
+        after = f"{_of_coordinator(row)} after {moment(causes['abandoned_at'])}."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
-    if state is None and not row["works"]:
-        yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
+    if newcomers := last.get("newcomers"):
+        names = some([f"{printable(client_in(one, ''), 60)} {short_member(one)}".strip() for one in sorted(newcomers)], _NAMED)
+        came = "a new member that had its id and had yet to join with it, the second half of a join"
+        then = "" if state in _CALM else ": it is rebalancing when the lines end"
+        yield f"it was {state} with {came} ({names}){then}", f"{_of_coordinator(row)} after the last of these lines."
+    elif returned := last.get("returned"):
+        names = some([printable(one, 60) for one in sorted(returned)], _NAMED)
+        why = f"it was {state} when the static member {names} came back under a new member id, and no line shows a rebalance"
+        yield why, f"{_of_coordinator(row)} after the last of these lines."
+    elif state is None and not row["works"]:
+        why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
+        yield why, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:
@@ -184,7 +202,7 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
         line = f"with `[GroupId {group}]`" if causes["by_epoch"] else f"`Preparing to rebalance group {group}`"
         yield (
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
-            f"Get the line {line} of {second(causes['first_at'])} UTC or just before, or the request log (docs/capture.md).",
+            f"Get the line {line} of {moment(causes['first_at'])} or just before, or the request log (docs/capture.md).",
         )
 
 
@@ -195,7 +213,7 @@ def _lost(crashed: str | None) -> str:
 
 
 def _of_coordinator(row: Row) -> str:
-    group = printable(row["group_id"], 60)
+    group = "GROUP" if row["group_id"] == e.NAMELESS_GROUP else printable(row["group_id"], 60)
     return (
         f"Get the lines with '{group}' from the server.log of the broker that coordinates the group"
         f" (`kafka-consumer-groups.sh --bootstrap-server HOST:9092 --describe --state --group '{group}'` names it),"
@@ -207,7 +225,7 @@ def _of_end(row: Row, ends: Mapping[Key, datetime], until: datetime) -> Iterator
     end = ends.get((row["cluster"], row["coordinator"]))
     if end is not None and end < until - _LATE:
         broker = printable(row["coordinator"], 30)
-        yield f"the log of its coordinator, {broker}, ends at {second(end)} UTC", f"Get the log of {broker} after {second(end)} UTC."
+        yield f"the log of its coordinator, {broker}, ends at {moment(end)}", f"Get the log of {broker} after {moment(end)}."
 
 
 def _untold(row: Row) -> tuple[str, str]:
@@ -218,7 +236,7 @@ def _untold(row: Row) -> tuple[str, str]:
     tell = "tells" if row["lines"] == 1 else "tell"
     return (
         f"{many(row['lines'], 'line')} {tell} of trouble that no entry explains: {' '.join(said)} ({place}{more})",
-        f"Read the other lines of the broker and of the client at {instant(first['a'])[:19]} UTC.",
+        f"Read the other lines of the broker and of the client at {moment(EPOCH + timedelta(milliseconds=first['a']))}.",
     )
 
 

@@ -16,7 +16,7 @@ from coordinator_model.view.outcomes import OPEN
 from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.duckdb_views import Row
 from jobs.common.text import many, printable, who
-from jobs.common.times import duration, second
+from jobs.common.times import duration, is_known, moment
 
 CODE: Final = "OPEN_REBALANCE"
 """The code of its entry in what needs attention, and of its alert."""
@@ -113,14 +113,14 @@ def open_story(row: Row) -> str:
     if is_overdue(row):
         own = "its rebalance timeout" if row["limit_ms"] is not None else "the usual rebalance timeout (no request shows this group's)"
         limit = f", longer than {own} of {duration(limit_ms(row))}"
-    at = second(row["started_at"])
-    what = f"The group has been {_PHASES[row['waits_for']]} {since} {at} UTC: for {duration(row['total_ms'])} when the log{broker} ends"
+    at, lasted = moment(row["started_at"]), f": for {duration(row['total_ms'])}" if is_known(row["started_at"]) else ""
+    what = f"The group has been {_PHASES[row['waits_for']]} {since} {at}{lasted} when the log{broker} ends"
     return f"{what}{limit}. {_began(row)} {_whom(row)}"
 
 
 def _ended(row: Row) -> str:
-    at = second(row["started_at"])
-    return f"The rebalance that had begun at {at} UTC and had lasted longer than {duration(limit_ms(row))} has ended."
+    at = moment(row["started_at"])
+    return f"The rebalance that had begun at {at} and had lasted longer than {duration(limit_ms(row))} has ended."
 
 
 def _began(row: Row) -> str:

@@ -22,7 +22,7 @@ from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.places import own_query
 from jobs.common.stores import Place, is_store
-from jobs.common.times import EPOCH
+from jobs.common.times import EPOCH, is_known
 
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=timezone.utc)
 
@@ -200,6 +200,7 @@ def to_json(report: Report, *, limit: int | None = None) -> str:
     """For programs: every column of the tables, with `evidence` and `details` as objects. `limit`: rows of each list at most."""
     return as_json(
         {
+            "without_times": not all(is_known(row["first_at"]) for row in report.clusters),
             "since": report.since,
             "until": report.until,
             "attention": [as_row(entry) for entry in report.attention[:limit]],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_model.events import NAMELESS_GROUP
 from jobs.cli.output.terminal import say, stderr, warn, warn_nothing_understood
 from jobs.cli.piped import as_file, is_pipe
 from jobs.cli.report import fail_on_option, form_option, limit_option, show
@@ -81,7 +82,9 @@ def explain(
     from jobs.lakehouse.folder import Lakehouse, known_inputs, remember_input
     from jobs.logs.envelopes import layouts_named
 
-    settings = replace(load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format), half_lines=True)
+    group = typed["group"] or NAMELESS_GROUP
+    settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
+    settings = replace(settings, half_lines=True, client_group=group)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
     notes: list[str] = []
     with (

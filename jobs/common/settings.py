@@ -49,6 +49,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     half_lines: bool = msgspec.field(name="[half_lines]", default=False)
     """Whether a last line without its end is a line, for the logs do not grow. Else it waits for the next run."""
 
+    client_group: str = msgspec.field(name="[client_group]", default="")
+    """The group of clients' lines that no line and no folder names; empty: such a line is not understood."""
+
     lateness_ms: Annotated[int, Meta(ge=0, le=3_600_000)] = 5_000
     """How far lines of one broker may be out of order: between its files, topics and partitions."""
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from coordinator_model.events import TIMES_FROM_MS
 from jobs.common.errors import UserError
 from jobs.common.text import printable
 
@@ -47,21 +48,36 @@ def epoch_ms(time: datetime) -> int:
     return milliseconds(time - EPOCH)
 
 
+def is_known(time: datetime) -> bool:
+    """Whether an aware time is one, and not the number of a line without a time."""
+    return epoch_ms(time) >= TIMES_FROM_MS
+
+
 def instant(at_ms: int | None) -> str:
-    """A time as ISO 8601 in UTC, to the millisecond, with a blank in the middle."""
+    """A time as ISO 8601 in UTC, to the millisecond, with a blank in the middle; a line of which it is not known by its number."""
     if at_ms is None:
         return "-"
-    return (EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=" ", timespec="milliseconds")[:23]
+    return f"line {at_ms}" if at_ms < TIMES_FROM_MS else iso(EPOCH + timedelta(milliseconds=at_ms))[:-1].replace("T", " ")
+
+
+def to_second(written: str) -> str:
+    """What `instant` wrote, without the milliseconds."""
+    return written.partition(".")[0]
 
 
 def second(time: datetime) -> str:
     """The same of an aware time, to the second."""
-    return instant(epoch_ms(time))[:19]
+    return to_second(instant(epoch_ms(time)))
+
+
+def moment(time: datetime) -> str:
+    """The same with its zone."""
+    return second(time) + (" UTC" if is_known(time) else "")
 
 
 def iso(time: datetime) -> str:
     """An aware time as ISO 8601 in UTC, to the millisecond, for programs: 2026-11-21T17:27:33.641Z."""
-    return instant(epoch_ms(time)).replace(" ", "T") + "Z"
+    return (EPOCH + timedelta(milliseconds=epoch_ms(time))).isoformat(timespec="milliseconds")[:23] + "Z"
 
 
 def duration(span_ms: int | None) -> str:

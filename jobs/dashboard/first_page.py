@@ -13,7 +13,7 @@ from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
 from jobs.common.places import own_query
 from jobs.common.text import printable
-from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, iso
+from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, is_known, iso
 from jobs.dashboard.incidents import Incidents, period
 from jobs.dashboard.queries import asked, look_of, named, shown
 
@@ -25,6 +25,7 @@ _FEW: Final = 5
 _MARKS: Final = 100  # of a lane
 _MARK: Final = ("id", "occurred_at", "severity", "code", "client_id", "client_host", "member_id", "message")
 _SECONDS: Final = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800)
+_NO_TIMES: Final = "the times of these lines: they have none, stand in their order, and how long and how often is not known"
 _COLUMNS: Final = 80  # of a chart at most
 
 
@@ -85,7 +86,10 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "activity": [{**row, "look": look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
         "worst": {**worst, "rows": worst["rows"][:_WORST]},
         **{name: asked(reader, name, few) for name in ("culprits", "deploys")},
-        "missing": [printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)],
+        "missing": [
+            *([] if all(is_known(row["first_at"]) for row in overview.clusters) else [_NO_TIMES]),
+            *(printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)),
+        ],
         "shown": {name: at and epoch_ms(at) for name, at in (("since", overview.since), ("until", overview.until))},
     }
 

@@ -249,7 +249,7 @@ class Slicer:
         if holds_records(stream.broker, file.path.name):
             judge, times = RecordJudge, RecordTimes
         elif stream.broker == CLIENTS:
-            judge = partial(ClientJudge, group=group_folder(stream.origin))
+            judge = partial(ClientJudge, group=group_folder(stream.origin) or self.settings.client_group)
         if zone == UNCLEAR:
             zone, judge = DEFAULT_ZONE, LeftOut
         return LogReader(

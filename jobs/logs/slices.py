@@ -42,6 +42,7 @@ class SlicerSettings:
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
     limits: LineLimits = LINE_LIMITS
     half_lines: bool = True  # a last line without its end is a line, for the logs do not grow
+    client_group: str = ""  # of clients' lines that no line and no folder names
     fold: bool = False  # heartbeats that repeat others become numbers (beats.py)
     unwrap: Unwrapper = unwrapped  # takes off what stands around brokers' lines
 

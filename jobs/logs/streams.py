@@ -161,7 +161,8 @@ class Stream:
         log = self.fingerprint.opened(self.file.path)
         if log is None:
             return LogBytes()
-        return viewed(log if self.end is None else Part(log, self.end), self.view)
+        seen = viewed(log, self.view)
+        return seen if self.end is None else Part(seen, self.end)
 
     def look_ahead(self) -> None:
         """Finds out the time of the next line."""

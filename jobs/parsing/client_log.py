@@ -1,6 +1,7 @@
 """Lines of a consumer's own log as rows: the Java client's, 2.1 to 4.4, librdkafka's, and those of other libraries.
 
-Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`.
+Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`,
+other programs their names.
 librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; other lines name the group
 (jobs/logs/clients/groups.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
 name (jobs/logs/clients/envelopes.py).
@@ -17,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.events import CLIENT_NOTE, CLIENT_SOURCE, CONNECT
 from jobs.common.trouble import tells_of_trouble
 from jobs.parsing.rows import EVENT, Refusal, damage, int32, refused, skipped
-from jobs.sentences.client import CLIENTS
+from jobs.sentences.client import CLIENTS, PREFIX, PROGRAM, read_of
 from jobs.sentences.language import LONG_WORD
 
 _MAX_LENGTH: Final = 1 << 16
@@ -25,13 +26,14 @@ _MAX_WORDS: Final = 1 << 12  # characters besides long words
 _SIGNED: Final = r"(?:%\d\|[\d.]+|(?:[\[\d][^%]{17,60} )?%)\|"
 _IS_SIGNED: Final = re.compile(rf"(?a){_SIGNED}")
 # What stands behind the sentence is the logger: Connect's pattern adds the line number (`%m (%c:%L)`). A class without a package is none.
-_JAVA_BEGINS: Final = re.compile(r"(?as)\[(?:Consumer|Worker) (?:instanceId=.*?, )?clientId=")
+_JAVA_BEGINS: Final = re.compile(PREFIX, re.ASCII)
 _JAVA: Final = re.compile(
-    r"(?as).*?\[(Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?\Z"
+    rf"(?as).*?\[({PROGRAM}) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?\Z"
 )
 _OTHER: Final = re.compile(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)\Z")
 # Facilities with one sentence; and another one, about brokers before 0.10.1.
 _WHOLE: Final = re.compile(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
+_PROGRAMS: Final = {"": None, "Consumer": None, "Worker": CONNECT}
 _NOTHING: Final = frozenset({"", "null"})
 
 
@@ -51,7 +53,8 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
     if len(text) > _MAX_LENGTH or (len(text) > _MAX_WORDS and len(LONG_WORD.sub("", text)) > _MAX_WORDS):
         return refused(CLIENT_SOURCE, Refusal.TOO_LONG, text)
     parts = _parts(text)
-    reading = CLIENTS.read(parts.sentence)
+    is_library = parts.name is not None and parts.client is None
+    reading = read_of(CLIENTS, parts.sentence) if is_library else CLIENTS.read(parts.sentence)
     is_trouble = reading is None and parts.group is not None and tells_of_trouble(parts.sentence)
     if reading is None and not is_trouble:
         return refused(CLIENT_SOURCE, Refusal.UNKNOWN_TEMPLATE, text) if _WHOLE.search(text) else skipped(CLIENT_SOURCE)
@@ -64,7 +67,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         "source": CLIENT_SOURCE,
         "verdict": EVENT,
         "kind": kind,
-        "received_at": at_us and at_us - 1_000 * max(int32(fields.get("exceeded")) or 0, 0),
+        "received_at": at_us and max(at_us - 1_000 * max(int32(fields.get("exceeded")) or 0, 0), 0),
         "group_id": group,
         "client_id": parts.client or fields.get("client"),
         "instance_id": parts.instance or fields.get("instance"),
@@ -88,7 +91,7 @@ def _parts(text: str) -> _Parts:
     fits = _JAVA_BEGINS.search(text, 0, max(text.rfind(", groupId=", 0, text.rfind("] ") + 1), 0))
     found = _JAVA.match(text) if fits else None
     kind, instance, client, group, sentence = ("", "", "", "", "") if found is None else found.groups("")
-    return _Parts(_known(instance), _known(client), _known(group), None, sentence.rstrip(), CONNECT if kind == "Worker" else None)
+    return _Parts(_known(instance), _known(client), _known(group), None, sentence.rstrip(), _PROGRAMS.get(kind, kind))
 
 
 def _known(name: str) -> str | None:

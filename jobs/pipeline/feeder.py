@@ -58,6 +58,7 @@ class Feeder:
                 max_pending=_PENDING,
                 fold=True,
                 half_lines=settings.half_lines,
+                client_group=settings.client_group,
             ),
             find=lambda root: sorted([*_outside(discover(root), own), *(discover(also) if also is not None else ())]),
         )

@@ -6,7 +6,8 @@ SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> 'clients') AS told, m
        max(coalesce(x.last_at, x.occurred_at)) FILTER (x.kind = 'SIMPLE_GROUP' OR (
            x.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'HEARTBEAT') AND x.error_code = 0
        )) > coalesce(max(x.occurred_at) FILTER (x.kind = 'GROUP_UNLOADED' OR x.state = 'GIVEN_UP'), '-infinity') AS works,
-       arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('coordinator', 'request')) AS coordinator
+       arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('coordinator', 'request')) AS coordinator,
+       arg_max(x.state, (x.occurred_at, x.position)) FILTER (x.kind = 'GROUP_CONVERTED') AS converted
 FROM group_events AS x
 WHERE ($cluster IS NULL OR x.cluster = $cluster) AND x.occurred_at <= $until AND x.group_id <> '' AND ($group IS NULL OR x.group_id = $group)
       AND x.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')

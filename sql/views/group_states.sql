@@ -4,6 +4,7 @@
 -- that gives a group up calls it Dead, though it lives on at another one: its state is UNKNOWN until a line of that one shows it, as it is
 -- since its coordinator crashed (lost_to_crashes).
 -- `entered_at`: when it came into that state, to which a coordinator that only reads it back in the same generation does not bring it.
+-- Of a group that no line shows in another state, the last line by which a member came tells the state it was in; `entered_at` is null.
 WITH changes AS (
   SELECT t.cluster, t.group_id, t.trigger, t.generation, t.occurred_at, t.step, t.id,
     CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state
@@ -69,3 +70,9 @@ SELECT
 FROM placed AS p
 LEFT JOIN sizes AS n ON n.cluster = p.cluster AND n.group_id = p.group_id AND n.place = p.place
 WHERE p.state IS NOT NULL
+UNION ALL
+SELECT x.cluster, x.group_id, max_by(x.state, CAST(unix_millis(x.occurred_at) AS STRING) || x.state), NULL, max(x.occurred_at), NULL, NULL, NULL
+FROM group_events AS x
+WHERE x.kind IN ('MEMBER_ID_ISSUED', 'STATIC_MEMBER_REPLACED') AND x.state IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM changes AS t WHERE t.cluster = x.cluster AND t.group_id = x.group_id)
+GROUP BY x.cluster, x.group_id

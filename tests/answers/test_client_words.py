@@ -31,7 +31,7 @@ def test_the_lines_are_told_in_the_order_of_time(lakehouse):
         client(5, e.CLIENT_COMMIT_REFUSED),
     )
     assert [(one.group_id, one.who, one.says) for one in it] == [
-        ("payments", "pay-1", "joins again: “group is already rebalancing”"),
+        ("payments", "pay-1", "is told to join again: “group is already rebalancing”"),
         ("payments", "pay-1", "has joined generation 7"),
         ("payments", "pay-1", "says “Successfully synced group in generation 7”"),
         ("payments", "pay-1", "learns that it is no member any more (UNKNOWN_MEMBER_ID)"),

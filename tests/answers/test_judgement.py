@@ -45,7 +45,7 @@ FIRST_JOINS = (
 )
 SPOKEN = [line(**COORDINATOR), STABLE]
 UNEXPLAINED = "1 line tells of trouble that no entry explains"
-BY_CLIENTS = "only application logs name it"
+BY_CLIENTS = "only application logs speak of it"
 
 
 def client(kind=e.CLIENT_NOTE, at=0, **values):
@@ -175,7 +175,7 @@ def test_nothing_is_healthy_by_application_logs_alone(lakehouse):
     (gap,) = it.gaps
     assert not it.healthy
     assert gap.groups == ("payments",)
-    assert gap.why.startswith("only application logs name it")
+    assert gap.why.startswith("only application logs speak of it")
     assert "--describe --state --group 'payments'" in gap.next
 
 

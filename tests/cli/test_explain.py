@@ -294,23 +294,23 @@ def test_why_a_log_that_is_packed_has_no_answer(capsys, tmp_path):
     assert "its lines are about a group, and none is in words" in said[0]
 
 
-def test_lines_without_their_times(capsys, monkeypatch):
+def test_lines_without_their_times_beside_other_logs(capsys, log):
+    """In which order the lines of two logs were written, only times say."""
     line = "INFO:kafka.coordinator:Successfully joined group orders with generation 3"
-    piped(monkeypatch, f"{line}\n" * 3)
-    code, out, said = explained(capsys, "-")
-    assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
-    lead = "3 of 3 lines that may be about groups (100%) have no date, or no time, so that nothing is explained of them, such as"
-    assert said[0] == f"{lead} standard input:1, NO_TIMESTAMP: {line}"
-    assert said[1] == f"and standard input:2, NO_TIMESTAMP: {line}"
-    assert "each with its date and time" in said[-1]
+    app = log.with_name("app.log")
+    app.write_text(f"{line}\n" * 3)
+    _, _, said = explained(capsys, log, app)
+    lead = "3 of 7 lines that may be about groups (43%) have no date, or no time, so that nothing is explained of them, such as"
+    assert said[0] == f"{lead} app.log:1, NO_TIMESTAMP: {line}"
 
 
-def test_lines_whose_dates_have_no_year(capsys, monkeypatch):
+def test_lines_whose_dates_have_no_year(capsys, log):
     line = "MAXPOLL [thrd:main]: Application maximum poll interval (300000ms) exceeded by 399ms (adjust it): leaving group"
-    piped(monkeypatch, f"  Mar 01 00:47:06.807  WARN librdkafka: librdkafka: {line}\n")
-    _, _, said = explained(capsys, "-")
+    app = log.with_name("app.log")
+    app.write_text(f"  Mar 01 00:47:06.807  WARN librdkafka: librdkafka: {line}\n")
+    _, _, said = explained(capsys, log, app)
     assert said[0].startswith(
-        "1 of 1 lines that may be about groups (100%) have a date without its year, so that nothing is explained of them"
+        "1 of 5 lines that may be about groups (20%) have a date without its year, so that nothing is explained of them"
     )
     assert "sed -E 's/[A-Z][a-z]{2} +[0-9]+ ([0-9:]{8})/2026-01-31 \\1/' FILE" in said[1]
 

@@ -179,6 +179,7 @@ def test_a_beginning(capsys, tmp_path):
 def test_what_to_do_about_a_line_is_said(capsys, tmp_path, line, reason, step):
     """Only a line that is whole is worth a report. A file of lines that cannot be read is a log, and its lines are shown as they stand."""
     write(tmp_path / "copied.txt", [line])
+    write(tmp_path / "other.txt", [coordinator(1)])  # beside it, a line without a time has no place
     _, out, _ = inspect(capsys, tmp_path)
     [said] = [text for text in out.splitlines() if text.startswith(f"  {reason} 1: ")]
     assert step in said

@@ -306,3 +306,54 @@ def test_after_the_logs_of_brokers_clients_are_alone_again(ends_ms, told, count)
     log = beside_a_broker(ends_ms)
     assert [code for code, _ in findings(log.rows())] == told
     assert [code for code, _ in findings(play(batches(log.events, count), snapshot=True))] == told
+
+
+TOLD = {"reason": "group is already rebalancing"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([(0, kinds.CLIENT_REJOINS, TOLD), (9_000, kinds.CLIENT_REJOINS, TOLD)], []),
+        ([(0, kinds.CLIENT_REJOINS, TOLD), (10_000, kinds.CLIENT_REJOINS, TOLD)], [("NOT_REJOINED", "c1")]),
+        ([(0, kinds.CLIENT_REJOINS, TOLD), (20_000, kinds.CLIENT_NOTE, {"reason": "(Re-)joining group"})], [("NOT_REJOINED", "c1")]),
+        # Nobody knows since when it waited for the others.
+        ([(0, kinds.CLIENT_REJOINS, TOLD), (20_000, kinds.CLIENT_JOINED, {"generation": 7})], []),
+        ([(0, kinds.CLIENT_REJOINS, TOLD), (20_000, kinds.CLIENT_LEAVES, {"reason": "the consumer is being closed"})], []),
+        ([(0, kinds.CLIENT_REJOINS, TOLD), (20_000, kinds.CLIENT_PUT_OUT, UNKNOWN)], [("UNKNOWN_MEMBER", "c1")]),
+    ],
+)
+def test_a_client_that_does_not_join_when_it_is_told_to(lines, told):
+    log = Log()
+    for ms, kind, fields in lines:
+        log.says(ms, kind, **fields)
+    assert findings(log.rows()) == told
+
+
+LOST = "Group coordinator {}:9092 (id: 2147483646 rack: null) is unavailable or invalid due to cause: {}. Rediscovery will be attempted."
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([(0, "b", "coordinator unavailable"), (12_000, "b", "coordinator unavailable")], "b:9092 (node 1), for 12 s, up to its last line"),
+        ([(0, "b", "coordinator unavailable"), (12_000, "c", "coordinator unavailable")], ""),  # another one was elected
+        ([(0, "b", "error response NOT_COORDINATOR"), (12_000, "b", "error response NOT_COORDINATOR")], ""),
+        ([(0, "b", "coordinator unavailable"), (5_000, "b", "coordinator unavailable")], ""),
+    ],
+)
+def test_a_client_that_cannot_reach_its_coordinator(lines, told):
+    log = Log()
+    for ms, where, cause in lines:
+        log.says(ms, kinds.CLIENT_NOTE, reason=LOST.format(where, cause))
+    found = [row["message"] for row in table(log.rows(), "findings")]
+    assert [told in message for message in found] == ([True] if told else [])
+
+
+def test_a_coordinator_that_is_reached_again():
+    log = Log()
+    for ms in (0, 6_000):
+        log.says(ms, kinds.CLIENT_NOTE, reason=LOST.format("b", "coordinator unavailable"))
+    (row,) = table(log.says(15_000, kinds.CLIENT_JOINED, generation=7).rows(), "findings")
+    assert (row["code"], json.loads(row["details"])["unreached_ms"]) == ("COORDINATOR_UNREACHABLE", 15_000)
+    assert "for 15 s. It found" in row["message"]

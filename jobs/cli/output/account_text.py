@@ -12,6 +12,7 @@ from jobs.cli.output.terminal import NO_GROUPS, say, warn
 from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import many
+from jobs.common.times import EPOCH
 from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.run_progress import RunResult
 
@@ -46,7 +47,11 @@ def write_evidence(lakehouse: Place) -> None:
     for read in clusters[:_CLUSTERS_SHOWN]:
         brokers = sorted(name for name in read.sources if name != CLIENTS)
         who = ", ".join([*brokers, *([CLIENTS] if CLIENTS in read.sources else [])])
-        span = f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC" if read.first and read.last else ""
+        span = (
+            f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC"
+            if read.first and read.last and read.first.year > EPOCH.year
+            else ""
+        )
         say(f"Read of cluster {read.cluster}: {many(read.files, 'file')} of {who or 'no broker'}{span}")
         for text in missing(read.sources, read.begins):
             say(f"Missing: {text}")

@@ -12,7 +12,7 @@ from jobs.answers.duckdb_views import Answer
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable, short_member
-from jobs.common.times import duration, epoch_ms, instant
+from jobs.common.times import duration, epoch_ms, instant, is_known
 
 _CELL: Final = 60  # characters of a cell in a table
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of", "line"})
@@ -76,7 +76,7 @@ def _cell(name: str, value: Any, day: Any) -> str:
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
-        return instant(epoch_ms(value))[11 if day is not None else 0 :]
+        return instant(epoch_ms(value))[11 if day is not None and is_known(value) else 0 :]
     if isinstance(value, (int, float)):
         return duration(int(value)) if name.endswith("_ms") else str(value)
     text = str(value)

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from rich.filesize import decimal
 
-from coordinator_model.events import CLIENTS, PSEUDO_BROKERS
+from coordinator_model.events import CLIENTS, PSEUDO_BROKERS, TIMES_FROM_MS
 from jobs.answers.as_json import as_json
 from jobs.cli.output.not_understood import next_step
 from jobs.cli.output.terminal import say
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import many, printable
-from jobs.common.times import instant
+from jobs.common.times import instant, to_second
 from jobs.parsing.inspection import Inspection, SeenLog
 
 _FILES_SHOWN: Final = 40
@@ -121,9 +121,9 @@ def _lines(logs: list[SeenLog]) -> str:
 def _span(logs: list[SeenLog]) -> str:
     first = min((log.first_ms for log in logs if log.first_ms is not None), default=None)
     last = max((log.last_ms for log in logs if log.last_ms is not None), default=None)
-    if first is None or last is None:
+    if first is None or last is None or first < TIMES_FROM_MS:
         return "no times"
-    start, end = instant(first)[:19], instant(last)[:19]
+    start, end = to_second(instant(first)), to_second(instant(last))
     return f"{start} to {end[11:] if start[:10] == end[:10] else end} UTC"
 
 

@@ -23,13 +23,14 @@ from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable, some
-from jobs.common.times import duration, epoch_ms, instant, second
+from jobs.common.times import duration, epoch_ms, instant, is_known, second, to_second
 
 LIMIT: Final = 20
 """Rows of each list that a person is shown."""
 
 _WIDTH: Final = 120  # where there is no terminal
 _NOT_SEEN: Final = "not seen"
+_NO_TIMES: Final = "in the order of the lines, which have no times"
 _NAMED: Final = 10  # brokers, or groups, in a line
 _CELLS: Final = {"Read twice": Records.read_twice, "Lag": Records.lag}
 _IN_RECORDS: Final = tuple(f">{name}" for name in _CELLS)  # each where any row tells it
@@ -73,8 +74,9 @@ class _View:
         self.limit = limit
         self.many_clusters = len({row["cluster"] for row in report.groups}) > 1
         days = {row[name].date() for row in report.clusters for name in ("first_at", "last_at") if row[name] is not None}
-        self.one_day = len(days) == 1
-        self.day = f", {days.pop():%Y-%m-%d} UTC" if self.one_day else ""
+        self.has_times = all(is_known(row["first_at"]) for row in report.clusters)
+        self.one_day = len(days) == 1 and self.has_times
+        self.day = f", {days.pop():%Y-%m-%d} UTC" if self.one_day else "" if self.has_times else f", {_NO_TIMES}"
         self._unexplained = dict(EXPLAINED)
 
     def time(self, at: datetime) -> str:
@@ -95,7 +97,12 @@ class _View:
         """Cluster, time span, account of the lines."""
         first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
         write(self.console, f"Cluster {printable(cluster['cluster'], 60)}", "bold")
-        write(self.console, f"  Time    {instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})")
+        span = (
+            f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
+            if self.has_times
+            else "not known: these lines have no times. How long and how often is not known, either"
+        )
+        write(self.console, f"  Time    {span}")
         brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
         others = [_OTHER_SOURCES[broker] for broker in cluster["brokers"] if broker in _OTHER_SOURCES]
         if brokers:
@@ -220,7 +227,7 @@ class _View:
         moved = row["partitions_moved"]
         return {
             "  Time": "  " + self.time(row["started_at"]),
-            "  At": "  " + self.time(row["started_at"])[:-4],
+            "  At": "  " + to_second(self.time(row["started_at"])),
             "Gen": _number(row["generation"]),
             "Cause": cause_of(row) + (" *" if row["waits_for"] and not is_open(row) else ""),
             "Culprit": culprit_of(row),

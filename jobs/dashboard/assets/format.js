@@ -17,8 +17,11 @@ export function duration(ms) {
 
 const two = (number) => String(number).padStart(2, "0");
 
+const TIMES_FROM_MS = 31536000000; // what is earlier is the number of a line without a time (coordinator_model/events.py)
+
 /** The parts of a time in the zone that is shown: [2026-11-21, 06:12:08, .398]. */
 export function parts(ms) {
+  if (ms < TIMES_FROM_MS) return ["", `line ${Math.max(Math.round(ms), 0)}`, ""];
   const at = new Date(ms);
   const utc = zone() === "utc";
   const get = (name) => at[(utc ? "getUTC" : "get") + name]();
@@ -33,7 +36,7 @@ export function parts(ms) {
 export function instant(ms, digits = 3) {
   if (ms === null || ms === undefined) return "-";
   const [day, clock, rest] = parts(ms);
-  return `${day} ${clock}${digits ? rest : ""}`;
+  return `${day} ${clock}${digits ? rest : ""}`.trim();
 }
 
 /** A time as questions take it. */

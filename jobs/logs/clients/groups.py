@@ -16,6 +16,7 @@ from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN
 from jobs.logs.clients.sentences import named_group
 from jobs.logs.mark import Mark
 from jobs.logs.survey.block_times import blocks_of, lines_with
+from jobs.sentences.client import PREFIX
 
 SEVERAL: Final = ""  # in the place of a group: the client names several
 _NOBODY: Final = ""
@@ -28,7 +29,7 @@ _CLIENTS_KEPT: Final = 256  # of a log
 
 _NAMING: Final = (b"roup", b"GROUP")
 _OF_LIBRDKAFKA: Final = re.compile(rb'[Gg]roup "(.*?)"(?=[: ,.]|$)', re.DOTALL)
-_OF_JAVA: Final = re.compile(rb"\[(?:Consumer|Worker) [^\]]{0,999}?groupId=([^\]]{1,512})\]")
+_OF_JAVA: Final = re.compile(PREFIX.encode() + rb"[^\]]{0,999}?groupId=([^\]]{1,512})\] ")
 _OF_PYTHON: Final = re.compile(
     rb"(?:Group coordinator for|(?:assigned partitions .{0,4096}|heartbeat response) for group) ([^\s:]{1,255})(?: is Broker| on close|$)"
 )

@@ -23,7 +23,7 @@ from jobs.logs.clients.sentences import JAVA
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
-from jobs.sentences.client import CLIENTS
+from jobs.sentences.client import CLIENTS, PREFIX
 
 _FACILITIES: Final = re.compile(
     rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE|LEAVE|GRPSYNC|COMMITFAIL|FATAL)\|"
@@ -33,7 +33,7 @@ _FACILITIES: Final = re.compile(
 _UNSIGNED: Final = re.compile(rb"Application maximum poll interval|Consumer group session timed out|Offset commit \(")
 """Sentences of librdkafka that are kept where nothing tells the facility."""
 _LOGGER: Final = re.compile(rb" \([\w$]+(?:\.[\w$]+)+(?::\d+)?\)\s*\Z")
-_PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
+_PREFIX_PARTS: Final = re.compile(PREFIX.encode() + rb"|\]|groupId=")
 
 
 class ClientJudge(LineJudge):
@@ -69,7 +69,7 @@ class ClientJudge(LineJudge):
 
     def context(self, line: bytes) -> str:
         """The group of a line that does not name it."""
-        return groups.group_of(self.mark.groups, line) or self._group
+        return groups.group_of(self.mark.groups, line) or (self._group if groups.signed_as(line) is not None else "")
 
 
 class LeftOut(ClientJudge):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from jobs.sentences.client import FIELDS, NAMING, OPEN, UNSIGNED
+from jobs.sentences.client import FIELDS, NAMING, OPEN, UNSIGNED, read_of
 
 JAVA: Final = b"java"
 
@@ -17,7 +17,7 @@ _SIGNS: Final = (
     b"; group: ", b"forced rejoin quitting", b"oined group ", b" join group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ",
     b"; rejoining.", b"follow-up rebalance", b" sync group ", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/",
     b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"poll interval",
-    b"; clientId: ", b" been fenced",
+    b"; clientId: ", b" been fenced", b"Encountered the following",
 )  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 
@@ -52,7 +52,7 @@ def library_of(line: bytes) -> tuple[str, int]:
 
 def named_group(sentence: bytes) -> str:
     """The group that a sentence of such a library names; empty if it names none."""
-    named = NAMING.read(sentence.decode("utf-8", "replace")) if len(sentence) <= _LONGEST else None
+    named = read_of(NAMING, sentence.decode("utf-8", "replace")) if len(sentence) <= _LONGEST else None
     return "" if named is None else named.fields.get("group", "")
 
 

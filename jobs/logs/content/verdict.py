@@ -10,13 +10,14 @@ from typing import Final
 from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
 from jobs.logs.clients.judge import is_consumer_line
 from jobs.logs.envelopes import unwrapped
+from jobs.sentences.client import PREFIX
 
 SAMPLE_BYTES: Final = 64 << 10
 MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
 _LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
-_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval", re.IGNORECASE)
+_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread", re.IGNORECASE)
 
 _STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?\] ")
 _LOGGER: Final = re.compile(
@@ -29,7 +30,7 @@ _MESSAGE: Final = re.compile(rb"(?<![\w`.])\[Group(?:Coordinator |MetadataManage
 _ONLY_BROKERS: Final = re.compile(rb"\[Group(?:Coordinator|MetadataManager) |Completed request:|\[ReplicaFetcher |LoggingSignalHandler\)")
 """What only brokers write, in damaged lines and with loggers that clients have. Their releases both write in the same words."""
 _CLIENT: Final = re.compile(
-    rb"\[(?:Consumer|Worker) (?:[^\]]{0,300}, )?clientId=|\b(?:Consumer|Distributed)Config values:"
+    PREFIX.encode() + rb"[^\]\n]{0,300}groupId=|\b(?:Consumer|Distributed)Config values:"
     rb"|%[0-7]\|\d{9,11}\.\d{3}\|[A-Z_0-9]{2,32}\|"
 )
 

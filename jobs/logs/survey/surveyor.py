@@ -25,7 +25,8 @@ from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, ow
 from jobs.logs.survey.section_search import SectionSearch
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
-from jobs.logs.survey.views import AS_IT_IS, View, Wraps, viewed
+from jobs.logs.survey.undated import told_of
+from jobs.logs.survey.views import AS_IT_IS, View, Wraps, has_undated, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
 from jobs.logs.times import LocalTimes
 from jobs.logs.workers import Workers
@@ -81,7 +82,11 @@ class Surveyor:
         """The logs of these files, each with its file."""
         found: dict[str, list[_Found]] = {file.cluster: [] for file, _ in files}
         streams: list[tuple[Stream, LogFile]] = []
-        whole = [self._found(*one, one[0].broker, is_client=one[0].broker == CLIENTS) for one in files if not _is_record(one[0])]
+        whole = [
+            self._found(*one, one[0].broker, is_client=one[0].broker == CLIENTS, view=self._first_view(one[0], alone=len(files) == 1))
+            for one in files
+            if not _is_record(one[0])
+        ]
         looks = self._look(whole)
         self._find_falls(looks)
         for log, look in zip(whole, looks, strict=True):
@@ -118,7 +123,7 @@ class Surveyor:
             yield found
             return
         starts, containers = look.search.end(), look.containers
-        view = AS_IT_IS if is_client else self._view(file.origin, look.wraps, newest_first=not starts)
+        view = found.view if is_client else self._view(found, look.wraps, newest_first=not starts)
         shares = [(share, containers.is_client(share)) for share in containers.shares()]
         brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
         if not shares:
@@ -271,8 +276,17 @@ class Surveyor:
         self.notes.append(f"the cluster is called {named[0]}, as what stands around its lines says")
         return named[0]
 
-    def _view(self, origin: str, wraps: Wraps, *, newest_first: bool) -> View:
+    def _first_view(self, file: LogFile, *, alone: bool) -> View:
+        """How a file is looked through. What is unusual is noted. `alone`: no other file is new."""
+        with suppress(OSError), open_log(file.path) as log, open_log(file.path) as again:
+            if self._settings.half_lines and has_undated(log) and (told := told_of(again, alone=alone)):
+                self.notes.append(f"{file.origin}: {told}")
+                return View(undated=True)
+        return AS_IT_IS
+
+    def _view(self, found: _Found, wraps: Wraps, *, newest_first: bool) -> View:
         """How a file is to be read. What is unusual is noted."""
+        origin = found.file.origin
         width, sure = (0, False) if newest_first else wraps.width()
         if newest_first:
             self.notes.append(f"{origin} lists the newest line first: it is read from its end, and its lines are numbered from there")
@@ -281,7 +295,7 @@ class Surveyor:
         elif width:
             said = f"a terminal of {width} columns may have wrapped the lines of {origin}"
             self.notes.append(f"{said}: it is read as it is, since they cannot be joined for sure")
-        return View(newest_first=newest_first, width=width if sure else 0)
+        return found.view._replace(newest_first=newest_first, width=width if sure else 0)
 
     def _unnamed(self, log: _Found) -> UnnamedLog:
         file = log.file
@@ -334,5 +348,6 @@ def _signs(one: _Found, start: Section, end: int | None, most_bytes: int) -> Sig
         log = open_log(one.file.path)
     except OSError:  # it went away a moment ago; the slicer says so where it reads the file
         return Signs()
-    with viewed(log if end is None else Part(log, end), one.view) as seen:
+    seen = viewed(log, one.view)
+    with seen if end is None else Part(seen, end) as seen:
         return signs_of(seen, most_bytes) if seen.skip(start.offset) else Signs()

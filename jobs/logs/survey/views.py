@@ -3,6 +3,7 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 * An export that lists the newest line first is read from its end, record by record. A record begins with a line that has a time.
 * A terminal that wraps lines breaks each line that is longer than its width, and a paste keeps the breaks. They are joined again: the whole
   line stands where its first piece did, and empty lines in the place of the others, so bytes and numbers of lines stay as they are.
+* Lines about groups that have no time get one (undated.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
 from jobs.logs.formats.unpacked import UnpackedSource
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Share, SharedBytes
+from jobs.logs.survey.undated import MOST_BYTES, is_undated, stamped
 
 _BLOCK_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 16 << 20
@@ -34,6 +36,7 @@ class View(NamedTuple):
 
     newest_first: bool = False
     width: int = 0  # of the terminal that wrapped its lines; 0: none did
+    undated: bool = False  # some of its lines have no time
     share: Share | None = None  # which of its lines; None: all
 
     @property
@@ -51,7 +54,20 @@ def viewed(log: LogBytes, view: View) -> LogBytes:
         log = _Seen(log, _reversed_records)
     elif view.width:
         log = _Seen(log, lambda own: _joined_lines(own, view.width))
+    if view.undated:
+        log = _Seen(log, stamped)
     return log if view.share is None else SharedBytes(log, view.share)
+
+
+def has_undated(log: LogBytes) -> bool:
+    """Whether lines about groups have no time. Pieces of lines that a terminal wrapped need none."""
+    wraps, undated = Wraps(), False
+    for offset, block in blocks_of(log):
+        if offset > MOST_BYTES:
+            return False
+        wraps.look_at(block)
+        undated = undated or any(map(is_undated, block.split(b"\n")))
+    return undated and not wraps.width()[0]
 
 
 class _Seen(ShownBytes):

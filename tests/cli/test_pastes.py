@@ -1,0 +1,157 @@
+"""What people paste, with what `rebalance explain -` says of it."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import entry
+from jobs.common import exit_codes
+
+pytestmark = pytest.mark.slow
+
+PASTES = Path(__file__).parents[1] / "data" / "pastes"
+
+
+@pytest.fixture
+def explained(capsys, monkeypatch):
+    """The exit code, standard output, and what was said on stderr."""
+
+    def explain(paste: str, *options: str) -> tuple[int, str, str]:
+        text = (PASTES / f"{paste}.log").read_bytes() if "\n" not in paste else paste.encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        code = entry.main(["explain", "-", *options])
+        return code, *capsys.readouterr()
+
+    return explain
+
+
+def test_lines_without_times_are_explained_in_their_order(explained):
+    code, out, err = explained("lines-without-time")
+    assert code == exit_codes.DONE
+    assert "these lines have no times" in err
+    assert "SESSION_TIMEOUT  g1  line 1" in out
+    assert re.search(r"line 2 +6  SESSION_TIMEOUT  c1 11111111 +- +- +- +- ", out)
+    assert re.search(r"g1 +- +- +1  SESSION_TIMEOUT  Empty +0", out)
+    assert not re.search(r"1970|UTC|\d ms\b", out)
+
+
+def test_the_tables_have_no_durations_of_lines_without_times(explained):
+    _, out, _ = explained("lines-without-time", "--format", "json")
+    told = json.loads(out)
+    assert told["without_times"]
+    assert [(row["cause"], row["total_ms"], row["started_at"]) for row in told["rebalances"]] == [
+        ("SESSION_TIMEOUT", None, "1970-01-01T00:00:00.002Z")
+    ]
+
+
+def test_a_line_without_a_time_beside_others_is_not_dropped(explained):
+    code, out, err = explained("some-lines-without-time")
+    assert (code, "2 lines about groups without a time" in err) == (exit_codes.DONE, True)
+    assert "POLL_TIMEOUT  orders  06:16:04" in out
+
+
+def test_no_rate_is_told_of_lines_without_times(explained):
+    line = (
+        "[GroupCoordinator 1]: Preparing to rebalance group g1 in state PreparingRebalance with old generation {} (__consumer_offsets-10) "
+    )
+    member = "(reason: Adding new member c{}-11111111-1111-1111-1111-111111111111 with group instance id None)"
+    stable = "[GroupCoordinator 1]: Stabilized group g1 generation {} (__consumer_offsets-10) with 2 members"
+    lines = [text for n in range(5, 25) for text in ((line + member).format(n, n % 2), stable.format(n + 1))]
+    _, out, _ = explained("\n".join(lines) + "\n")
+    assert "MEMBER_JOINED" in out
+    assert "STORM" not in out
+
+
+def test_lines_that_name_no_group(explained):
+    code, out, _ = explained("no-group-connection-errors")
+    assert code == exit_codes.DONE
+    assert "UNKNOWN_MEMBER  a group that no line names  16:44:31" in out
+    assert "--group GROUP" in out
+    _, out, _ = explained("no-group-connection-errors", "--group", "orders")
+    assert "UNKNOWN_MEMBER  orders  16:44:31" in out
+
+
+def test_an_exception_that_ends_a_thread_of_streams(explained):
+    code, out, _ = explained("stream-thread-ends")
+    assert code == exit_codes.DONE
+    assert "leaves the group: “exception during processing and the thread is going to shut down:”" in out
+    assert "1 line tells of trouble that no entry explains" in out
+
+
+def test_any_program_with_a_member_of_its_own(explained):
+    """`[NAME clientId=…, groupId=…]` is how each line of Java's client begins; only consumers have max.poll.records."""
+    code, out, _ = explained("schema-registry-client")
+    assert code == exit_codes.DONE
+    assert "POLL_TIMEOUT  g1  18:26:21" in out
+    assert "the thread of Schema registry" in out
+    assert "max.poll.records" not in out
+
+
+def test_what_stands_behind_a_sentence_is_no_group(explained):
+    line = "2026-11-21 06:16:0{},117 WARNING {} {}\n"
+    behind = ("[kafka.coordinator.base]", "(base.py:456)", "[MainThread] (base.py)")
+    joins = [line.format(n, "(Re-)joining group orders", text) for n, text in enumerate(behind)]
+    _, out, _ = explained("".join([*joins, line.format(9, "Heartbeat poll expired, leaving group", behind[0])]))
+    assert "POLL_TIMEOUT  orders  06:16:09" in out
+    assert "Groups (1)" in out
+
+
+def test_the_state_in_which_a_member_gets_its_id(explained):
+    """It is no all-clear: what came of the join, no line shows."""
+    _, out, _ = explained("state-in-join-line")
+    told = " ".join(out.split())
+    assert "Nothing needs attention" not in told
+    assert "g1: it was Empty with a new member that had its id and had yet to join with it, the second half of a join (c1 11111111)" in told
+    assert "(c2 11111111): it is rebalancing when the lines end" in told
+    assert "Empty (1): g1 Without a rebalance, PreparingRebalance (1): g2" in told
+
+
+def test_a_coordinator_that_a_client_cannot_reach(explained):
+    _, out, _ = explained("coordinator-unreachable")
+    told = " ".join(out.split())
+    assert "COORDINATOR_UNREACHABLE g1 18:35:53" in told
+    assert "10.0.0.2:9094 (node 0), for 1 min 1 s, up to its last line about that. It found the same broker each time" in told
+    assert "Find out whether node 0 runs" in told
+
+
+def test_a_client_that_is_told_to_join_and_does_not(explained):
+    _, out, _ = explained("schema-registry-client")
+    told = " ".join(out.split())
+    assert "It had been told 3 min 45 s before that the group rebalances, and no line shows that it joined since" in told
+    assert "sr-1 is told to join again: “group is already rebalancing”" in told
+
+
+BROKER = "[2025-03-01 10:00:0{},000] INFO [GroupCoordinator {}]{} (kafka.coordinator.group.GroupCoordinator)\n"
+JOINED = (
+    "2025-03-01 10:00:0{},000 INFO [Consumer instanceId=i1, clientId=c1, groupId=g1] Successfully joined group with generation "
+    "Generation{{generationId={}, memberId='i1-{}1111111-1111-1111-1111-111111111111', protocol='range'}}\n"
+)
+CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member i1-1 with this groupInstanceId."
+
+
+@pytest.mark.parametrize(
+    ("paste", "told"),
+    [
+        (BROKER.format(1, "id=0", " [GroupId g1] Converted the classic group to a consumer group."), "converted to the consumer protocol"),
+        (
+            BROKER.format(1, 0, f": Static member with groupInstanceId=i1 and unknown member id {CAME_BACK}"),
+            "it was Stable when the static member i1 came back under a new member id, and no line shows a rebalance",
+        ),
+        (BROKER.format(1, 0, ": Member m-custom in group g1 has failed, removing it from the group"), "Who m-custom"),
+        (JOINED.format(1, 5, 1) + JOINED.format(9, 5, 2), "generation 5 under a new member id: it came back without a rebalance"),
+        (JOINED.format(1, 5, 1) + JOINED.format(9, 6, 2), "c1=i1 has joined generation 6 Not judged"),
+        (JOINED.format(1, 1, 1), "has joined generation 1, the first of the group"),
+    ],
+)
+def test_what_a_single_line_tells(explained, paste, told):
+    _, out, _ = explained(paste)
+    assert told in " ".join(out.split())
+
+
+def test_a_page_says_that_lines_have_no_times(explained):
+    code, out, _ = explained("lines-without-time", "--format", "html")
+    assert code == exit_codes.DONE
+    assert "the times of these lines: they have none" in out
