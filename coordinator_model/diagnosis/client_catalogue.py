@@ -115,8 +115,8 @@ COORDINATOR_UNREACHABLE: Final = Text(
     "COORDINATOR_UNREACHABLE",
     "ERROR",
     "The client could not reach the group's coordinator, {where}, {until}.{again}",
-    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions "
-    "of __consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason. No setting of the client is.",
+    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions of "
+    "__consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason. No client setting causes it.",
 )
 HAD_NOT_JOINED: Final = (
     " It had been told {called} before that the group rebalances, and no line shows that it joined since: its poll loop may have stood "
