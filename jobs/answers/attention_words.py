@@ -22,6 +22,7 @@ from jobs.common.text import many, printable, some, who
 from jobs.common.times import duration, epoch_ms
 
 EXPLAINED: Final = {
+    "STARTUP": "the first rebalance of a group that was new or empty",
     "COORDINATOR_MOVED": "another broker took the group over, or the group waited for its own broker, which was held up",
     "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
     "METADATA_CHANGED": "topics that the group reads got partitions, came or went: the members share them out again",
