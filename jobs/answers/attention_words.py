@@ -179,7 +179,8 @@ class AttentionWords:
         yield "What", (self._worst(entry) if several else "") + entry.message
         if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded(entry.groups)
-        if lost := entry.incident and entry.incident["members_lost"]:
+        # Of the groups and the time that are shown alone: the incident has those of all groups.
+        if lost := sorted({member for row in entry.findings for member in row["details"].get("members_lost") or ()}):
             named = {row["member_id"]: row["client_id"] for row in entry.followed_by if row["client_id"]}
             yield "Removed", _folded(client_in(member, "") or named.get(member, member) for member in lost)
         elif clients := clients_of(entry):

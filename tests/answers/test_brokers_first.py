@@ -4,8 +4,8 @@ import pytest
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.attention_words import trouble
-from jobs.answers.report import read_report
+from jobs.answers.attention_words import AttentionWords, trouble
+from jobs.answers.report import Scope, read_report
 from tests.answers.asking import asked, reader_of
 from tests.answers.test_attention import found, logged, moved, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, line, transition, write
@@ -18,6 +18,12 @@ def test_what_a_broker_did_stands_before_what_cost_more(told):
         rebalanced(30, "c", lost=900_000),
     )
     assert [(entry["severity"], entry["groups"]) for entry in entries] == [("ERROR", ["a", "b"]), ("ERROR", ["c"])]
+
+
+def test_the_entry_of_one_group_names_the_members_that_were_removed_from_it_alone(told, lakehouse):
+    told(*(moved(10, group, members_lost=[f"{group}-m"]) for group in "ab"))
+    (entry,) = read_report(lakehouse, Scope(group="a")).attention
+    assert ("Removed", "a-m") in AttentionWords(str, str, {}).paragraphs(entry)
 
 
 @pytest.mark.parametrize(
