@@ -2,8 +2,8 @@
 --
 -- One row per incident, what cost most first. `cause`: BROKER_CRASHED, BROKER_SHUT_DOWN, BROKER_FAILED, BROKER_EXPIRED or
 -- BROKER_LOST, as the lines about the broker say; COORDINATOR_MOVED, where no line says why the groups left it;
--- COORDINATOR_HELD_UP, where they stayed and could not reach it. `back_at` is when it was back; null where no line says
--- so. `moved` groups left the broker, `returned` of them came back; `held_up` groups had a coordinator that could not answer.
+-- COORDINATOR_HELD_UP, where they stayed and could not reach it. A broker's own log may tell of a crash that no group shows.
+-- `back_at` is when it was back; null where no line says so. `moved` groups left the broker, `returned` of them came back; `held_up` groups had a coordinator that could not answer.
 -- `lost` counts members that missed their session timeout and were removed. `total_ms` and `unavailable_partition_ms` are
 -- those of the `rebalances` that it is blamed for, as `why` tells.
 --

@@ -26,6 +26,21 @@ def test_the_entry_of_one_group_names_the_members_that_were_removed_from_it_alon
     assert ("Removed", "a-m") in AttentionWords(str, str, {}).paragraphs(entry)
 
 
+def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_broker_had(told, lakehouse):
+    """As in the log of that broker alone. c was elsewhere by then."""
+    theirs = [
+        line(group, at, broker=broker, source="coordinator")
+        for group, at, broker in (("a", 1, "1"), ("b", 2, "1"), ("c", 3, "1"), ("c", 4, "2"))
+    ]
+    (entry,), shown = told(*theirs, logged("BROKER_UNCLEAN", 107, "1", None), logged("BROKER_UNCLEAN", 108, "1", None))
+    row = entry["incident"]
+    assert (entry["code"], entry["severity"], entry["groups"], entry["findings"]) == ("BROKER_CRASHED", "ERROR", ["a", "b"], [row["id"]])
+    assert f"BROKER_CRASHED  broker 1, 2 groups  00:01:47 (id {row['id']})" in shown
+    assert row["message"].endswith("it found no clean shutdown file when it started. It had coordinated 2 groups.")
+    assert [one["id"] for one in asked(lakehouse, "incidents", group="b")] == [row["id"]]
+    assert [len(read_report(lakehouse, Scope(group=group)).attention) for group in "ac"] == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("rows", "severity"),
     [
@@ -110,7 +125,8 @@ def test_what_follows_names_its_clients_and_groups(told):
 def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_at, cause, said):
     there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
     lines = [logged("BROKER_UNCLEAN", unclean_at, node=None), logged("BROKER_STARTED", unclean_at + 2)]
-    (entry,), shown = told(moved(100, "a", "broker-1", "broker-1", members_lost=["m"]), there, *lines)
+    (entry, *others), shown = told(moved(100, "a", "broker-1", "broker-1", members_lost=["m"]), there, *lines)
+    assert [one["code"] for one in others] == ["BROKER_CRASHED"] * (unclean_at == 30)
     assert (entry["code"], entry["message"].partition(" 1 member missed")[0]) == (cause, said)
     assert (entry["incident"]["began_at"], entry["incident"]["back_at"]) == ("2026-11-21T00:01:40.000Z", None)
     assert "away" not in shown

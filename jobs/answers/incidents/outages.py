@@ -35,12 +35,18 @@ class Outage:
     held_up: list[Row] = field(default_factory=list)
     returned: list[Row] = field(default_factory=list)
     departure: Departure | None = None
+    served: Sequence[str] = ()  # the groups of a broker that crashed, where no finding tells of any
+
+    @property
+    def groups(self) -> list[str]:
+        """All groups that it touched."""
+        return sorted({*self.served, *(row["group_id"] for row in self.findings)})
 
     @property
     def began_at(self) -> datetime:
         """When the first line says that the broker goes away; where none says so, when the first group noticed."""
-        first: datetime = self.findings[0]["occurred_at"]
-        return min(first, self.departure.began_at) if self.departure is not None and self.departure.is_dated else first
+        first: list[datetime] = [row["occurred_at"] for row in self.findings[:1]]
+        return min([*first, self.departure.began_at] if self.departure is not None and (self.departure.is_dated or not first) else first)
 
     @property
     def findings(self) -> list[Row]:
@@ -57,6 +63,8 @@ class Outage:
                 back = _count(self.returned)
                 who = f"{back} of these" if back < _count(self.left) else "it" if back == 1 else "all these"
                 parts[0] += f", and {who} had moved back by {instant(_at_ms(self.returned[-1]))[11:19]} UTC"
+        if self.served:
+            parts.append(f"It had coordinated {many(len(self.served), 'group')}")
         if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
             waiting = f"{'at' if self.left else 'At'} least {many(_count(self.held_up), 'more group' if self.left else 'group')}"
