@@ -124,7 +124,13 @@ def cost(rows: Iterable[dict[str, Any]]) -> tuple[int, ...]:
 
 def test_incidents_are_those_that_are_asked_for(shown):
     """And so are their figures, those of the entry and the sentences with them."""
-    figures = {"groups_moved": "moved", "groups_returned": "returned", "groups_held_up": "held_up", "rebalance_ms": "total_ms"}
+    figures = {
+        "groups_moved": "moved",
+        "groups_returned": "returned",
+        "groups_held_up": "held_up",
+        "groups_waited": "waited",
+        "rebalance_ms": "total_ms",
+    }
     of_report = {one["incident"]["id"]: one for one in shown.json["attention"] if one["incident"]}
     found = {row["id"]: row for row in asked(shown, "incidents")}
     assert of_report.keys() == found.keys() != set()

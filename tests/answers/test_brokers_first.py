@@ -101,6 +101,19 @@ def test_why_other_brokers_were_held_up_is_said_where_the_lines_show_it(told, li
     assert entry["message"].endswith(f"; at least 2 more groups had to wait for broker-2 and broker-3, which were held up{why}.")
 
 
+def test_groups_that_lost_nobody_but_waited_for_an_answer_meanwhile_are_counted(told, lakehouse):
+    def commit(group, at, took, broker="broker-2"):
+        arrived = DAY + at * 1_000 - took
+        return line(group, at * 1_000, received_at=arrived, broker=broker, source="request", kind="OFFSET_COMMIT", error_code=15)
+
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    slow = [commit("b", 99, 5_003), commit("b", 99, 4_000), commit("c", 100, 2_000), commit("a", 99, 5_500)]
+    others = [commit("d", 99, 1_999), commit("e", 90, 5_000), commit("f", 120, 5_000)]  # prompt enough, before and after
+    (entry,), _ = told(moved(100, "a"), there, logged("BROKER_UNREACHABLE", 94, "broker-2"), *slow, *others)
+    assert entry["message"].endswith(" 2 more groups waited up to 5.0 s for an answer of a broker, and lost no member to it.")
+    assert [(row["waited"], row["held_up"]) for row in asked(lakehouse, "incidents")] == [(2, 0)]
+
+
 def test_what_follows_names_its_clients_and_groups(told):
     refused = {"kind": "JOIN_GROUP", "source": "request", "error_code": 81, "lines": 1, "client_host": None}
     asking = [line(group, at=103_000 + n, client_id=f"{group}-{n}", **refused) for n, group in enumerate("aab")]

@@ -11,10 +11,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
-from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.incidents import SLOW_MS, SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Bill, RebalanceTimes, bill_of
 from jobs.answers.incidents.departures import SHUT_DOWN, Departure, Departures
@@ -36,7 +37,11 @@ def incidents(reader: QuestionReader) -> list[Row]:
         return []
     departures = Departures(reader.ask(own_query("departures"), _EVERYTHING).by_name())
     times = RebalanceTimes(reader.ask(own_query("times"), _EVERYTHING).rows)
-    rows = [_row(outage, times) for outage in outages(moved, departures)]
+    found = outages(moved, departures)
+    slow = reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name() if found else []
+    for outage in found:
+        outage.waited = {row["group_id"]: row["ms"] for row in sorted(slow, key=itemgetter("ms")) if outage.held_up_too(row)}
+    rows = [_row(outage, times) for outage in found]
     rows += [
         _row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in crashes if not _is_in(one, rows)
     ]
@@ -82,6 +87,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "groups_moved": len(left),
         "groups_returned": len({row["group_id"] for row in outage.returned}),
         "groups_held_up": len({row["group_id"] for row in outage.held_up}),
+        "groups_waited": len(outage.waited),
         "members_lost": lost,
         "rebalances": bill.rebalances,
         "rebalance_ms": bill.total_ms,
