@@ -101,6 +101,10 @@ ZOMBIE_COMMIT: Final = Text(
     "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
 POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "
+COORDINATOR_AWAY: Final = (
+    "Clients of the group could not reach its coordinator before that, and calls that wait for it keep an application from poll(): find "
+    "out first what happened to that broker. "
+)
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",

@@ -10,6 +10,7 @@ minute are one trouble. That a client is put out after a silence belongs to the 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -29,6 +30,8 @@ _AT_ONCE_MS: Final = 1_000  # members that are restarted do not make generations
 _KEPT: Final = 64  # clients, generations
 _SAID_AFTER: Final = frozenset({"NO_HEARTBEAT_RESPONSE", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
+
+_UNREACHED: Final = re.compile(r"coordinator .*(?:unavailable|not available)")
 
 _CODES: Final = {
     kinds.CLIENT_POLL_TIMEOUT: "POLL_TIMEOUT",
@@ -57,6 +60,9 @@ def take(g: Emitter, event: Event, member_id: str) -> None:
         _note_round(g, said, event)
     elif event.kind == kinds.CLIENT_STATE:
         _note_state(said, event)
+    elif event.kind == kinds.CLIENT_NOTE and _UNREACHED.search(event.reason):
+        first_ms, last_ms = said.unreached_ms
+        said.unreached_ms = first_ms if 0 <= event.at_ms - last_ms <= QUIET_MS and first_ms >= 0 else event.at_ms, event.at_ms
     elif (code := _code(event)) and not (g.view.consumer_protocol and code == "POLL_TIMEOUT"):  # which is told as it comes
         _note_trouble(said, code, event)
 
@@ -163,18 +169,23 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     due = [one for one in said.troubles if flush or _due_ms(one) <= now_ms]
     said.troubles = [one for one in said.troubles if one not in due]
     for one in due:
-        _tell(g, one)
+        _tell(g, one, said)
 
 
 def _due_ms(one: Trouble) -> int:
     return min(one.last_ms + QUIET_MS, one.at_ms + LONGEST_MS) + 1
 
 
-def _tell(g: Emitter, one: Trouble) -> None:
-    """Writes the finding of a trouble."""
+def _tell(g: Emitter, one: Trouble, said: Said) -> None:
+    """Writes the finding of a trouble. A client that stood still learns of all at once; one whose coordinator is away says so before."""
+    first_ms, last_ms = said.unreached_ms
+    was_away = 0 <= first_ms <= one.at_ms - _AT_ONCE_MS and one.at_ms <= last_ms + QUIET_MS
     settings, text = SETTINGS[one.settings], TEXTS[one.code]
     if one.code == "POLL_TIMEOUT" and one.settings == "connect":
         text = client_catalogue.POLL_TIMEOUT_OF_WORKER
+    elif one.code == "POLL_TIMEOUT" and was_away:
+        text = text._replace(advice=client_catalogue.COORDINATOR_AWAY)
+    act = client_catalogue.COORDINATOR_AWAY if was_away else client_catalogue.POLL_IN_TIME.format(poll=settings.poll)
     words: dict[str, Any] = {
         **settings._asdict(),
         "records": f"lower {settings.records}, " if settings.records else "",
@@ -186,7 +197,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
         "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
-        "act": client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
+        "act": act if settings.poll or was_away else "",
     }
     client: Client = (one.member_id, one.client_id, "")
     figures: dict[str, dict[str, Any]] = {

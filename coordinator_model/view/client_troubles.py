@@ -46,3 +46,4 @@ class Said(Struct, array_like=True):
     troubles: list[Trouble] = []
     rounds: Rounds | None = None
     reconciling: dict[str, tuple[int, int, Ref]] = {}  # by client: since when, at which epoch, as which line says
+    unreached_ms: tuple[int, int] = (-1, -1)  # when clients said first and last that the group's coordinator could not be reached
