@@ -87,6 +87,9 @@ UNRELEASED_INSTANCE_ID: Final = Text(
     "Another member has the client's group.instance.id{instance}. The coordinator refused the client.",
     consumer_catalogue.UNRELEASED_INSTANCE_ID.advice,
 )
+CLIENT_REFUSED: Final = Text(
+    "CLIENT_REFUSED", "ERROR", "The coordinator refused the client for good: {reason}", "Mend what the error names, then restart it."
+)
 FENCED_MEMBER_EPOCH: Final = Text(
     "FENCED_MEMBER_EPOCH",
     "WARNING",

@@ -16,7 +16,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import client_catalogue, removals
 from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, SINK_TASK, STORM_AT_LEAST
-from coordinator_model.diagnosis.client_catalogue import SETTINGS, TEXTS
+from coordinator_model.diagnosis.client_catalogue import COORDINATOR_AWAY, SETTINGS, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -31,6 +31,7 @@ _KEPT: Final = 64  # clients, generations
 _SAID_AFTER: Final = frozenset({"NO_HEARTBEAT_RESPONSE", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
 
+_REFUSED: Final = "HeartbeatRequest failed due to "  # Java's words where it gives up (AbstractHeartbeatRequestManager)
 _UNREACHED: Final = re.compile(r"coordinator .*(?:unavailable|not available)")
 
 _CODES: Final = {
@@ -73,6 +74,8 @@ def _code(event: Event) -> str:
         return _PUT_OUT[event.state]
     if event.kind == kinds.CLIENT_LEAVES and reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT:
         return "POLL_TIMEOUT"
+    if event.kind == kinds.CLIENT_NOTE and _REFUSED in event.reason:
+        return "CLIENT_REFUSED"
     if event.kind == kinds.CLIENT_ASSIGNED and event.rebalance_timeout_ms > 0:
         return "CONNECT_TASKS_WAIT"
     return _CODES.get(event.kind, "")
@@ -98,7 +101,7 @@ def _note_trouble(said: Said, code: str, event: Event) -> None:
         said.troubles.append(held)
     elif held.code == code:
         held.times += 1
-    held.last_ms = event.at_ms
+    held.last_ms, held.reason = event.at_ms, event.reason
     held.client_id, held.member_id = held.client_id or event.client_id, held.member_id or event.member_id
     held.put_out = held.put_out or code == "UNKNOWN_MEMBER"
     held.limit_ms = max(held.limit_ms, event.rebalance_timeout_ms, event.session_timeout_ms)
@@ -184,8 +187,7 @@ def _tell(g: Emitter, one: Trouble, said: Said) -> None:
     if one.code == "POLL_TIMEOUT" and one.settings == "connect":
         text = client_catalogue.POLL_TIMEOUT_OF_WORKER
     elif one.code == "POLL_TIMEOUT" and was_away:
-        text = text._replace(advice=client_catalogue.COORDINATOR_AWAY)
-    act = client_catalogue.COORDINATOR_AWAY if was_away else client_catalogue.POLL_IN_TIME.format(poll=settings.poll)
+        text = text._replace(advice=COORDINATOR_AWAY)
     words: dict[str, Any] = {
         **settings._asdict(),
         "records": f"lower {settings.records}, " if settings.records else "",
@@ -194,10 +196,11 @@ def _tell(g: Emitter, one: Trouble, said: Said) -> None:
         "current": current(one.limit_ms),
         "silence": f"{seconds(one.limit_ms)}, longer than" if one.limit_ms >= 0 else "longer than",
         "then": ", and then learned that the group had removed it" if one.put_out else "",
+        "reason": one.reason.partition(_REFUSED)[2],
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
         "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
-        "act": act if settings.poll or was_away else "",
+        "act": COORDINATOR_AWAY if was_away else client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
     }
     client: Client = (one.member_id, one.client_id, "")
     figures: dict[str, dict[str, Any]] = {

@@ -22,6 +22,7 @@ class Trouble(Struct, array_like=True):
     generation: int = -1
     limit_ms: int = -1  # max.poll.interval.ms, or for how long it heard nothing, where its line says so
     waited_ms: int = -1
+    reason: str = ""  # with which it was refused for good
     put_out: bool = False  # it learned afterwards that it was no member any more
     signs: list[Ref] = []
 

@@ -135,12 +135,7 @@ def _overview(its: _Scoped) -> Overview:
     incidents = read_incidents(its.reader)
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    within = [
-        row
-        for row in incidents
-        if its.scope.cluster in (None, row["cluster"]) and its.values["since"] <= row["began_at"] <= its.values["until"]
-    ]
-    crashes = [one for row in within for one in as_findings(row, its.scope.group)]
+    crashes = [one for row in incidents for one in as_findings(row, its.values)]
     entries = attention([*findings, *open_ones, *crashes], times, refused, incidents)
     spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
     judgement = judged(its.reader, its.values, its.states, entries, incidents, spans)

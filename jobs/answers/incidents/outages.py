@@ -59,10 +59,9 @@ class Outage:
         signs, departure = self.findings, self.departure
         until = max(signs[-1]["occurred_at"], (departure and departure.signs[0]["started_at"]) or signs[-1]["occurred_at"])
         where = {self.broker, *(row["details"].get("from_broker") for row in self.held_up)}
-        lost = departure is not None and departure.is_dated
         meanwhile = self.began_at <= request["occurred_at"] and request["received_at"] <= until
         here = request["cluster"] == signs[0]["cluster"] and request["group_id"] not in self.groups
-        return here and meanwhile and (lost or request["broker"] in where)
+        return here and meanwhile and bool((departure and departure.is_dated) or request["broker"] in where)
 
     def sentence(self) -> str:
         """What happened, for people."""

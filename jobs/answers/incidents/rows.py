@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
 from coordinator_model.diagnosis.incidents import SLOW_MS, SPAN_MS
@@ -57,12 +57,15 @@ def _is_in(crash: Row, rows: Iterable[Row]) -> bool:
     )
 
 
-def as_findings(incident: Row, group: str | None) -> list[Row]:
-    """An incident of which no finding tells, as a finding of each of its groups: all have its id. `group`: only of this one."""
+def as_findings(incident: Row, within: Mapping[str, Any]) -> list[Row]:
+    """An incident of which no finding tells, as a finding of each of its groups within what is shown: all have its id."""
+    if incident["findings"] or not within["since"] <= incident["began_at"] <= within["until"]:
+        return []
     shown = {name: incident[name] for name in ("cluster", "id", "severity", "message", "advice", "evidence")}
     shown |= {"occurred_at": incident["began_at"], "code": incident["cause"], "details": None}
     shown |= dict.fromkeys(("member_id", "client_id", "client_host", "generation"))
-    return [shown | {"group_id": one} for one in incident["groups"] if not incident["findings"] and group in (None, one)]
+    groups = incident["groups"] if within["cluster"] in (None, incident["cluster"]) else ()
+    return [shown | {"group_id": group} for group in groups if within["group"] in (None, group)]
 
 
 def _row(outage: Outage, times: RebalanceTimes) -> Row:
