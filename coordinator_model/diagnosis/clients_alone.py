@@ -32,6 +32,7 @@ _SAID_AFTER: Final = frozenset({"NO_HEARTBEAT_RESPONSE", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
 
 _REFUSED: Final = "HeartbeatRequest failed due to "  # Java's words where it gives up (AbstractHeartbeatRequestManager)
+_AWAY: Final = "COORDINATOR_AWAY"  # explains what comes within a minute, and is told with that alone
 _UNREACHED: Final = re.compile(r"coordinator .*(?:unavailable|not available)")
 
 _CODES: Final = {
@@ -61,9 +62,6 @@ def take(g: Emitter, event: Event, member_id: str) -> None:
         _note_round(g, said, event)
     elif event.kind == kinds.CLIENT_STATE:
         _note_state(said, event)
-    elif event.kind == kinds.CLIENT_NOTE and _UNREACHED.search(event.reason):
-        first_ms, last_ms = said.unreached_ms
-        said.unreached_ms = first_ms if 0 <= event.at_ms - last_ms <= QUIET_MS and first_ms >= 0 else event.at_ms, event.at_ms
     elif (code := _code(event)) and not (g.view.consumer_protocol and code == "POLL_TIMEOUT"):  # which is told as it comes
         _note_trouble(said, code, event)
 
@@ -74,8 +72,8 @@ def _code(event: Event) -> str:
         return _PUT_OUT[event.state]
     if event.kind == kinds.CLIENT_LEAVES and reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT:
         return "POLL_TIMEOUT"
-    if event.kind == kinds.CLIENT_NOTE and _REFUSED in event.reason:
-        return "CLIENT_REFUSED"
+    if event.kind == kinds.CLIENT_NOTE and (_REFUSED in event.reason or _UNREACHED.search(event.reason)):
+        return "CLIENT_REFUSED" if _REFUSED in event.reason else _AWAY
     if event.kind == kinds.CLIENT_ASSIGNED and event.rebalance_timeout_ms > 0:
         return "CONNECT_TASKS_WAIT"
     return _CODES.get(event.kind, "")
@@ -97,11 +95,14 @@ def _settings(event: Event) -> str:
 def _note_trouble(said: Said, code: str, event: Event) -> None:
     held = next((one for one in reversed(said.troubles) if _is_same(one, code, event)), None)
     if held is None:
-        held = Trouble(code, _name(event), event.at_ms, event.at_ms, event.member_id, event.client_id, event.instance_id, _settings(event))
+        # A client that stood still learns of all at once.
+        away = any(one.code == _AWAY and one.at_ms <= event.at_ms - _AT_ONCE_MS for one in said.troubles)
+        own = event.member_id, event.client_id, event.instance_id, _settings(event)
+        held = Trouble(code, _name(event), event.at_ms, event.at_ms, *own, reason=event.reason, was_away=away)
         said.troubles.append(held)
     elif held.code == code:
         held.times += 1
-    held.last_ms, held.reason = event.at_ms, event.reason
+    held.last_ms = event.at_ms
     held.client_id, held.member_id = held.client_id or event.client_id, held.member_id or event.member_id
     held.put_out = held.put_out or code == "UNKNOWN_MEMBER"
     held.limit_ms = max(held.limit_ms, event.rebalance_timeout_ms, event.session_timeout_ms)
@@ -172,21 +173,20 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     due = [one for one in said.troubles if flush or _due_ms(one) <= now_ms]
     said.troubles = [one for one in said.troubles if one not in due]
     for one in due:
-        _tell(g, one, said)
+        if one.code != _AWAY:
+            _tell(g, one)
 
 
 def _due_ms(one: Trouble) -> int:
     return min(one.last_ms + QUIET_MS, one.at_ms + LONGEST_MS) + 1
 
 
-def _tell(g: Emitter, one: Trouble, said: Said) -> None:
-    """Writes the finding of a trouble. A client that stood still learns of all at once; one whose coordinator is away says so before."""
-    first_ms, last_ms = said.unreached_ms
-    was_away = 0 <= first_ms <= one.at_ms - _AT_ONCE_MS and one.at_ms <= last_ms + QUIET_MS
+def _tell(g: Emitter, one: Trouble) -> None:
+    """Writes the finding of a trouble."""
     settings, text = SETTINGS[one.settings], TEXTS[one.code]
     if one.code == "POLL_TIMEOUT" and one.settings == "connect":
         text = client_catalogue.POLL_TIMEOUT_OF_WORKER
-    elif one.code == "POLL_TIMEOUT" and was_away:
+    elif one.code == "POLL_TIMEOUT" and one.was_away:
         text = text._replace(advice=COORDINATOR_AWAY)
     words: dict[str, Any] = {
         **settings._asdict(),
@@ -200,7 +200,7 @@ def _tell(g: Emitter, one: Trouble, said: Said) -> None:
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
         "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
-        "act": COORDINATOR_AWAY if was_away else client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
+        "act": COORDINATOR_AWAY if one.was_away else client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
     }
     client: Client = (one.member_id, one.client_id, "")
     figures: dict[str, dict[str, Any]] = {

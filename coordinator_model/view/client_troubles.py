@@ -23,6 +23,7 @@ class Trouble(Struct, array_like=True):
     limit_ms: int = -1  # max.poll.interval.ms, or for how long it heard nothing, where its line says so
     waited_ms: int = -1
     reason: str = ""  # with which it was refused for good
+    was_away: bool = False  # clients of the group had not reached its coordinator before
     put_out: bool = False  # it learned afterwards that it was no member any more
     signs: list[Ref] = []
 
@@ -47,4 +48,3 @@ class Said(Struct, array_like=True):
     troubles: list[Trouble] = []
     rounds: Rounds | None = None
     reconciling: dict[str, tuple[int, int, Ref]] = {}  # by client: since when, at which epoch, as which line says
-    unreached_ms: tuple[int, int] = (-1, -1)  # when clients said first and last that the group's coordinator could not be reached
