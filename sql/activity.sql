@@ -1,7 +1,7 @@
 -- When were there rebalances, of what cause, and what did they cost?
 --
 -- One row per cause and `step` of time in which rebalances of that cause began, in the order of time. `began_at` is the beginning of the
--- step. `cause` is as `why` tells it, and STARTUP for the first rebalance of a group that was new or empty. A rebalance counts
+-- step. `cause` is as `rebalances` tells it. A rebalance counts
 -- whole in the step in which it began. `unavailable_partition_ms` is the unowned partition time (sum): how long each
 -- partition had no owner, added up. It takes a request log.
 --
@@ -15,7 +15,7 @@
 WITH began AS (
   SELECT
     CAST(floor(unix_millis(r.started_at) / greatest(:step, 1)) AS BIGINT) AS place,
-    CASE WHEN r.startup THEN 'STARTUP' ELSE r.blamed END AS cause,
+    r.blamed AS cause,
     r.cluster, r.group_id, r.total_ms, r.unavailable_partition_ms
   FROM rebalances_with_culprit AS r
   WHERE (:cluster IS NULL OR r.cluster = :cluster)

@@ -2,10 +2,11 @@
 --
 -- One row per incident, what cost most first. `cause`: BROKER_CRASHED, BROKER_SHUT_DOWN, BROKER_FAILED, BROKER_EXPIRED or
 -- BROKER_LOST, as the lines about the broker say; COORDINATOR_MOVED, where no line says why the groups left it;
--- COORDINATOR_HELD_UP, where they stayed and could not reach it. `back_at` is when it was back; null where no line says
--- so. `moved` groups left the broker, `returned` of them came back; `held_up` groups had a coordinator that could not answer.
--- `lost` counts members that missed their session timeout and were removed. `total_ms` and `unavailable_partition_ms` are
--- those of the `rebalances` that it is blamed for, as `why` tells.
+-- COORDINATOR_HELD_UP, where they stayed and could not reach it. A broker's own log may tell of a crash that no group shows.
+-- `back_at` is when it was back; null where no line says so. `moved` groups left the broker, `returned` of them came back;
+-- `held_up` groups had a coordinator that could not answer. `waited` counts more groups, by request logs: they lost no member
+-- to it, but waited 2 s or more for an answer. `lost` counts members that missed their session timeout and were removed.
+-- `total_ms` and `unavailable_partition_ms` are those of the `rebalances` that it is blamed for, as `why` tells.
 --
 -- :cluster     only this cluster
 -- :group       only incidents that hit this consumer group
@@ -15,7 +16,8 @@
 
 SELECT
   i.id, i.cluster, i.severity, i.cause, i.broker, i.began_at, i.last_at, i.back_at,
-  i.groups_moved AS moved, i.groups_returned AS returned, i.groups_held_up AS held_up, size(i.members_lost) AS lost,
+  i.groups_moved AS moved, i.groups_returned AS returned, i.groups_held_up AS held_up, i.groups_waited AS waited,
+  size(i.members_lost) AS lost,
   i.rebalances, i.rebalance_ms AS total_ms, i.unavailable_partition_ms, i.message, i.advice
 FROM incidents AS i
 WHERE (:cluster IS NULL OR i.cluster = :cluster)

@@ -4,7 +4,7 @@
 -- rebalance, that is a broker that was lost or held up, or a client that timed out or joined late while all waited for it;
 -- `began_with` and the client then say what set the rebalance off: after a move that a member joined again, or that its session ran out.
 -- `rebalance evidence ID` shows the lines that prove it. `waits_for` is there if the row is provisional: it says which lines are
--- waited for, which may still correct the row.
+-- waited for, which may still correct the row. STARTUP is the first rebalance of a group that was new or empty.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -3,8 +3,8 @@
 -- One row per group and set of topics, doubtful groups first. UNEQUAL: the present members subscribe to different topics
 -- (often two applications with one group.id). CHANGED: all agree now, but did not always. EQUAL: they always agreed.
 -- `members` counts those with this set now, `ever` those that had it at some time. `rejoins` counts the group's
--- rebalances for changed subscriptions or topics, or by its leader. Needs kafka-request.log: the coordinator log does
--- not name topics.
+-- rebalances for changed subscriptions or topics, or by its leader. A regular expression of a member of the consumer protocol stands
+-- beside its topics. Needs kafka-request.log: the coordinator log does not name topics.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -15,9 +15,10 @@
 WITH offers AS (
   SELECT
     e.cluster, e.group_id, e.answer_member_id AS member_id, e.client_id, e.received_at, e.broker, e.position,
+    nullif(e.subscribed_regex, '') AS regex,
     explode(e.protocols) AS protocol
   FROM group_events AS e
-  WHERE e.kind = 'JOIN_GROUP'
+  WHERE e.kind IN ('JOIN_GROUP', 'CONSUMER_GROUP_HEARTBEAT')
     AND e.error_code = 0
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
@@ -28,7 +29,7 @@ joins AS (
   SELECT
     o.cluster, o.group_id, o.member_id, o.received_at, o.position,
     max(o.client_id) AS client_id,
-    max(array_join(array_sort(o.protocol.topics), ', ')) AS topics
+    max(concat_ws(', ', nullif(array_join(array_sort(o.protocol.topics), ', '), ''), o.regex)) AS topics
   FROM offers AS o
   WHERE o.protocol.topics IS NOT NULL
   GROUP BY o.cluster, o.group_id, o.member_id, o.received_at, o.broker, o.position

@@ -73,6 +73,14 @@ UNLESS_PAUSED: Final = (
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT", "ERROR", "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
 )
+SYNC_TIMEOUT_OF_OLD_ID: Final = Text(
+    "SYNC_TIMEOUT",
+    "ERROR",
+    "No SyncGroup with this id of the static member came within the rebalance timeout{limit}. The member was back under another id by "
+    "then, but the coordinator still waited for this one: all had to join again.",
+    "Find out what delayed the member before (a stalled poll loop, a paused process, a restart): it must join and synchronise within "
+    "max.poll.interval.ms{current} after a rebalance begins.",
+)
 INCONSISTENT_PROTOCOL: Final = Text(
     "INCONSISTENT_PROTOCOL",
     "ERROR",

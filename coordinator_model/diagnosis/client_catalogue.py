@@ -97,6 +97,9 @@ UNRELEASED_INSTANCE_ID: Final = Text(
     "Another member has the client's group.instance.id{instance}. The coordinator refused the client.",
     consumer_catalogue.UNRELEASED_INSTANCE_ID.advice,
 )
+CLIENT_REFUSED: Final = Text(
+    "CLIENT_REFUSED", "ERROR", "The coordinator refused the client for good: {reason}", "Mend what the error names, then restart it."
+)
 FENCED_MEMBER_EPOCH: Final = Text(
     "FENCED_MEMBER_EPOCH",
     "WARNING",
@@ -111,12 +114,16 @@ ZOMBIE_COMMIT: Final = Text(
     "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
 POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "
+COORDINATOR_AWAY: Final = (
+    "Clients of the group could not reach its coordinator before that, and calls that wait for it keep an application from poll(): find "
+    "out first what happened to that broker. "
+)
 COORDINATOR_UNREACHABLE: Final = Text(
     "COORDINATOR_UNREACHABLE",
     "ERROR",
     "The client could not reach the group's coordinator, {where}, {until}.{again}",
-    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions of "
-    "__consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason. No client setting causes it.",
+    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions "
+    "of __consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason, no setting of the client.",
 )
 HAD_NOT_JOINED: Final = (
     " It had been told {called} before that the group rebalances, and no line shows that it joined since: its poll loop may have stood "

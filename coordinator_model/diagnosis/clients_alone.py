@@ -16,7 +16,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import client_catalogue, removals
 from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, SINK_TASK, STORM_AT_LEAST
-from coordinator_model.diagnosis.client_catalogue import SETTINGS, TEXTS
+from coordinator_model.diagnosis.client_catalogue import COORDINATOR_AWAY, SETTINGS, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -34,6 +34,7 @@ _KEPT: Final = 64  # clients, generations
 _SAID_AFTER: Final = frozenset({"NO_HEARTBEAT_RESPONSE", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
 
+_REFUSED: Final = re.compile("HeartbeatRequest failed due to (.*)")  # Java's words where it gives up (AbstractHeartbeatRequestManager)
 _CODES: Final = {
     kinds.CLIENT_POLL_TIMEOUT: "POLL_TIMEOUT",
     kinds.CLIENT_SESSION_TIMEOUT: "NO_HEARTBEAT_RESPONSE",
@@ -51,11 +52,17 @@ _PUT_OUT: Final = {
 CALLS: Final = re.compile("(?i:group is (?:already )?rebalancing|^it is rebalancing)")
 """How a client says that the coordinator told it to join again."""
 _UNREACHED: Final = re.compile(
-    r"Group coordinator (\S+) \(id: (\d+).*? is unavailable or invalid(?!.*error response)"
-    r"|Connection to node \d+ .*could not be established"
+    r"\AGroup coordinator (\S+) \(id: (\d+).*? is unavailable or invalid(?!.*error response)"
+    r"|\AConnection to node \d+ .*could not be established"
 )
 _HIGHEST: Final = 2_147_483_647
 """Java's client numbers its connection to the coordinator so, less the id of the node (ConsumerCoordinator)."""
+_SAID: Final = {
+    "CLIENT_REFUSED": (kinds.CLIENT_NOTE, _REFUSED),
+    "COORDINATOR_UNREACHABLE": (kinds.CLIENT_NOTE, _UNREACHED),
+    "NOT_REJOINED": (kinds.CLIENT_REJOINS, CALLS),
+}
+"""Codes that depend on the words."""
 _JOINED: Final = frozenset({kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED, kinds.CLIENT_ASSIGNED})
 _JOINS: Final = ("(Re-)joining group", "Successfully synced group")
 _AFTER_CALL: Final = frozenset({"POLL_TIMEOUT", "NO_HEARTBEAT_RESPONSE", "UNKNOWN_MEMBER", "ILLEGAL_GENERATION"})
@@ -89,11 +96,9 @@ def _code(event: Event) -> str:
         return "POLL_TIMEOUT"
     if event.kind == kinds.CLIENT_ASSIGNED and event.rebalance_timeout_ms > 0:
         return "CONNECT_TASKS_WAIT"
-    if event.kind == kinds.CLIENT_REJOINS and CALLS.search(event.reason):
-        return "NOT_REJOINED"
-    if event.kind == kinds.CLIENT_NOTE and _UNREACHED.match(event.reason):
-        return "COORDINATOR_UNREACHABLE"
-    return _CODES.get(event.kind, "")
+    return next(
+        (code for code, (kind, words) in _SAID.items() if event.kind == kind and words.search(event.reason)), _CODES.get(event.kind, "")
+    )
 
 
 def _note_end(said: Said, event: Event, code: str) -> None:
@@ -130,9 +135,8 @@ def _settings(event: Event) -> str:
 
 def _note_trouble(said: Said, code: str, event: Event) -> None:
     held = next((one for one in reversed(said.troubles) if _is_same(one, code, event)), None)
-    one = held or Trouble(
-        code, _name(event), event.at_ms, event.at_ms, event.member_id, event.client_id, event.instance_id, _settings(event), times=0
-    )
+    own = event.member_id, event.client_id, event.instance_id, _settings(event)
+    one = held or Trouble(code, _name(event), event.at_ms, event.at_ms, *own, times=0, reason=event.reason, was_away=_was_away(said, event))
     call = next((other for other in said.troubles if code in _AFTER_CALL and _is_open_call(other, event)), None)
     where = _where(event) if code == "COORDINATOR_UNREACHABLE" else ""
     one = one.changed(
@@ -149,6 +153,12 @@ def _note_trouble(said: Said, code: str, event: Event) -> None:
     )
     others = [other for other in said.troubles if other is not call]
     said.troubles = [*others, one] if held is None else [one if other is held else other for other in others]
+
+
+def _was_away(said: Said, event: Event) -> bool:
+    """Whether clients could not reach the coordinator in the minute before. A client that stood still learns of all at once."""
+    before = [one for one in said.troubles if one.code == "COORDINATOR_UNREACHABLE" and one.at_ms <= event.at_ms - _AT_ONCE_MS]
+    return any(one.last_ms >= event.at_ms - QUIET_MS for one in before)
 
 
 def _where(event: Event) -> str:
@@ -249,6 +259,8 @@ def _tell(g: Emitter, one: Trouble) -> None:
     settings, text = SETTINGS.get(one.settings, client_catalogue.OF_PROGRAMS), TEXTS[one.code]
     if one.code == "POLL_TIMEOUT" and (one.settings == "connect" or one.settings not in SETTINGS):
         text = client_catalogue.POLL_TIMEOUT_OF_WORKER if one.settings in SETTINGS else client_catalogue.POLL_TIMEOUT_OF_PROGRAM
+    elif one.code == "POLL_TIMEOUT" and one.was_away:
+        text = text._replace(advice=COORDINATOR_AWAY)
     words: dict[str, Any] = {
         **settings._asdict(),
         "program": one.settings,
@@ -258,6 +270,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "current": current(one.limit_ms),
         "silence": f"{seconds(one.limit_ms)}, longer than" if one.limit_ms >= 0 else "longer than",
         "then": ", and then learned that the group had removed it" if one.put_out else "",
+        "reason": one.reason,
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
         "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
@@ -265,7 +278,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "node": one.where.partition("(")[2].rstrip(")") or "that broker",
         "until": _until(one),
         "again": " It found the same broker each time: the cluster elected no other." if one.times > 1 else "",
-        "act": client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
+        "act": COORDINATOR_AWAY if one.was_away else client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
     }
     if one.called_ms >= 0 and one.at_ms - one.called_ms >= UNREACHED_MS:
         words["called"] = seconds(one.at_ms - one.called_ms)

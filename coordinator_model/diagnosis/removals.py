@@ -9,7 +9,7 @@ from coordinator_model.diagnosis.findings import current, emit, seconds
 from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import ObservedMember
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rows import Ref, or_none, ref
 from coordinator_model.view.view import PollStall, Silence
 
@@ -136,3 +136,10 @@ def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
         "remedy": remedy.format(current=current(limit_ms)),
     }
     emit(g, catalogue.SYNC_TIMEOUT, at_ms, member.client(), signs, words, rebalance_timeout_ms=or_none(limit_ms), leader=led)
+
+
+def sync_timeout_of_old_id(g: Emitter, ended: EndedMembership, event: Event) -> None:
+    """Reports that the coordinator waited for SyncGroup of an id that a static member has no more: Kafka waits on."""
+    limit_ms = ended.rebalance_timeout_ms
+    words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "current": current(limit_ms)}
+    emit(g, catalogue.SYNC_TIMEOUT_OF_OLD_ID, event.at_ms, ended.client(), [ref(event)], words, rebalance_timeout_ms=or_none(limit_ms))

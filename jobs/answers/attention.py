@@ -294,7 +294,7 @@ class _Folding:
 
 def _of_incidents(rows: Iterable[Row], incidents: Sequence[Row]) -> Iterator[AttentionEntry]:
     """An entry for each incident that any of these findings is part of."""
-    incident_of = by_finding(incidents)
+    incident_of = by_finding(incidents) | {(row["cluster"], row["id"]): row for row in incidents}
     found: dict[str, AttentionEntry] = {}
     for row in rows:
         if incident := incident_of.get((row["cluster"], row["id"])):
@@ -393,6 +393,6 @@ def as_row(entry: AttentionEntry) -> Row:
         "refused": entry.refused._asdict() if entry.refused else None,
         "message": entry.message,
         "advice": entry.advice,
-        "findings": [row["id"] for row in entry.findings],
+        "findings": list(dict.fromkeys(row["id"] for row in entry.findings)),
         "followed_by": [row["id"] for row in entry.followed_by],
     }

@@ -22,6 +22,7 @@ from jobs.common.text import many, printable, some, who
 from jobs.common.times import duration, epoch_ms, is_known, to_second
 
 EXPLAINED: Final = {
+    "STARTUP": "the first rebalance of a group that was new or empty",
     "COORDINATOR_MOVED": "another broker took the group over, or the group waited for its own broker, which was held up",
     "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
     "METADATA_CHANGED": "topics that the group reads got partitions, came or went: the members share them out again",
@@ -178,7 +179,8 @@ class AttentionWords:
         yield "What", (self._worst(entry) if several else "") + entry.message
         if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded(entry.groups)
-        if lost := entry.incident and entry.incident["members_lost"]:
+        # Of the groups and the time that are shown alone: the incident has those of all groups.
+        if lost := sorted({member for row in entry.findings for member in row["details"].get("members_lost") or ()}):
             named = {row["member_id"]: row["client_id"] for row in entry.followed_by if row["client_id"]}
             yield "Removed", _folded(client_in(member, "") or named.get(member, member) for member in lost)
         elif clients := clients_of(entry):
@@ -273,7 +275,8 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     incident = entry.incident
     if incident is None:
         return None
-    undated = incident["cause"] == CRASHED and incident["back_at"] is None and incident.get("groups_held_up")
+    hit_by_it = incident.get("groups_held_up") or not incident.get("findings", True)
+    undated = incident["cause"] == CRASHED and incident["back_at"] is None and hit_by_it
     away = "{} had crashed" if undated else "{} away"
     text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
     return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text}

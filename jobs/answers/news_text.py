@@ -16,7 +16,6 @@ from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
 from jobs.answers.open_rebalances import waits_note
-from jobs.answers.rebalance_words import cause_of
 from jobs.answers.rounds import CONSUMER
 from jobs.common.text import printable, some
 from jobs.common.times import duration
@@ -25,9 +24,9 @@ from schemas.names import REBALANCES
 _MARKS: Final = "○●▲"
 _ASCII_MARKS: Final = "oO!"
 _LEGEND: Final = (
-    "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding   start-up: of a group that was new or empty"
+    "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding   STARTUP: of a group that was new or empty"
 )
-_ORDINARY: Final = frozenset({"start-up", "MEMBER_JOINED", "MEMBER_LEFT"})
+_ORDINARY: Final = frozenset({"STARTUP", "MEMBER_JOINED", "MEMBER_LEFT"})
 _MESSAGE: Final = 400
 _NAMED: Final = 4  # groups in a line
 
@@ -74,7 +73,7 @@ class NewsText:
 
     def _rebalance(self, text: Text, item: NewsItem) -> None:
         row = item.row
-        cause = cause_of(row)
+        cause = row["blamed"]
         is_undecided = item.waits_for is not None and cause == UNKNOWN
         text.append(f"{_cell(cause, self._code)} ", "dim" if is_undecided else "green" if cause in _ORDINARY else "bold red")
         text.append(self._culprit(row, row["culprit_client_id"]))

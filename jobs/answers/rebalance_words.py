@@ -8,11 +8,6 @@ from jobs.answers.open_rebalances import waits_note
 from jobs.common.text import printable, who
 
 
-def cause_of(row: Row) -> str:
-    """What a rebalance is called."""
-    return "start-up" if row["startup"] else str(row["blamed"])
-
-
 def culprit_of(row: Row, *, host: bool = True, member: bool = True) -> str:
     """Whom it is blamed on: the broker, or the client with its host and which of its members. `-`: no line tells."""
     if row["culprit_broker"]:
@@ -24,6 +19,6 @@ def culprit_of(row: Row, *, host: bool = True, member: bool = True) -> str:
 
 def with_words(row: Row) -> Row:
     """A rebalance for a page: what it is `called`, whom it is blamed on (`by`), both in one (`title`), and what it waits for (`note`)."""
-    called, by = cause_of(row), culprit_of(row)
+    called, by = row["blamed"], culprit_of(row)
     title = called if by == "-" else f"{called} by {by}"
     return row | {"called": called, "by": by, "title": title, "note": waits_note(row) if row["waits_for"] else ""}

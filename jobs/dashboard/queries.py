@@ -100,7 +100,7 @@ def look_of(cause: str) -> str:
 
 def shown(row: Row) -> Row:
     """A rebalance with its look and its words."""
-    return {**with_words(row), "look": look_of("STARTUP" if row["startup"] else row["blamed"])}
+    return {**with_words(row), "look": look_of(row["blamed"])}
 
 
 def _told(row: Row) -> Row:

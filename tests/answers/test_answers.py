@@ -228,10 +228,13 @@ def test_members_that_want_different_topics(lakehouse):
         protocols = [{"name": name, "topics": topics, "owned": [], "digest": ""} for name in ("range", "sticky")]
         return line(at=at, kind="JOIN_GROUP", source="request", error_code=0, answer_member_id=member, protocols=protocols, position=at)
 
+    offer = [{"name": "uniform", "topics": ["e"], "owned": None, "digest": None}]
+    beat = {"kind": "CONSUMER_GROUP_HEARTBEAT", "source": "request", "error_code": 0, "protocols": offer}
+    beats = (line(at=4, answer_member_id="m4", **beat), line(at=5, answer_member_id="m5", subscribed_regex="f.*", **beat))
     write(lakehouse, join("m1", ["b", "a"], 1), join("m2", ["c"], 2), session(member_id="m3", ended_at=DAY + 9), join("m3", ["d"], 3))
-    write(lakehouse, line(at=90_000), batch=1)
+    write(lakehouse, *beats, line(at=90_000), batch=1)
     found = {(sets["topics"], sets["members"]) for sets in asked(lakehouse, "subscriptions")}
-    assert found == {("a, b", 1), ("c", 1), ("d", 0)}
+    assert found == {("a, b", 1), ("c", 1), ("d", 0), ("e", 1), ("e, f.*", 1)}
     assert asked(lakehouse, "subscriptions")[0]["verdict"] == "UNEQUAL"
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.attention_words import trouble
-from jobs.answers.report import read_report
+from jobs.answers.attention_words import AttentionWords, trouble
+from jobs.answers.report import Scope, read_report
 from tests.answers.asking import asked, reader_of
 from tests.answers.test_attention import found, logged, moved, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, line, transition, write
@@ -18,6 +18,27 @@ def test_what_a_broker_did_stands_before_what_cost_more(told):
         rebalanced(30, "c", lost=900_000),
     )
     assert [(entry["severity"], entry["groups"]) for entry in entries] == [("ERROR", ["a", "b"]), ("ERROR", ["c"])]
+
+
+def test_the_entry_of_one_group_names_the_members_that_were_removed_from_it_alone(told, lakehouse):
+    told(*(moved(10, group, members_lost=[f"{group}-m"]) for group in "ab"))
+    (entry,) = read_report(lakehouse, Scope(group="a")).attention
+    assert ("Removed", "a-m") in AttentionWords(str, str, {}).paragraphs(entry)
+
+
+def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_broker_had(told, lakehouse):
+    """As in the log of that broker alone. c was elsewhere by then."""
+    theirs = [
+        line(group, at, broker=broker, source="coordinator")
+        for group, at, broker in (("a", 1, "1"), ("b", 2, "1"), ("c", 3, "1"), ("c", 4, "2"))
+    ]
+    (entry,), shown = told(*theirs, logged("BROKER_UNCLEAN", 107, "1", None), logged("BROKER_UNCLEAN", 108, "1", None))
+    row = entry["incident"]
+    assert (entry["code"], entry["severity"], entry["groups"], entry["findings"]) == ("BROKER_CRASHED", "ERROR", ["a", "b"], [row["id"]])
+    assert f"BROKER_CRASHED  broker 1, 2 groups  00:01:47 (id {row['id']})" in shown
+    assert row["message"].endswith("it found no clean shutdown file when it started. It had coordinated 2 groups.")
+    assert [one["id"] for one in asked(lakehouse, "incidents", group="b")] == [row["id"]]
+    assert [len(read_report(lakehouse, Scope(group=group)).attention) for group in "ac"] == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +101,19 @@ def test_why_other_brokers_were_held_up_is_said_where_the_lines_show_it(told, li
     assert entry["message"].endswith(f"; at least 2 more groups had to wait for broker-2 and broker-3, which were held up{why}.")
 
 
+def test_groups_that_lost_nobody_but_waited_for_an_answer_meanwhile_are_counted(told, lakehouse):
+    def commit(group, at, took, broker="broker-2"):
+        arrived = DAY + at * 1_000 - took
+        return line(group, at * 1_000, received_at=arrived, broker=broker, source="request", kind="OFFSET_COMMIT", error_code=15)
+
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    slow = [commit("b", 99, 5_003), commit("b", 99, 4_000), commit("c", 100, 2_000), commit("a", 99, 5_500)]
+    others = [commit("d", 99, 1_999), commit("e", 90, 5_000), commit("f", 120, 5_000)]  # prompt enough, before and after
+    (entry,), _ = told(moved(100, "a"), there, logged("BROKER_UNREACHABLE", 94, "broker-2"), *slow, *others)
+    assert entry["message"].endswith(" 2 more groups waited up to 5.0 s for an answer of a broker, and lost no member to it.")
+    assert [(row["waited"], row["held_up"]) for row in asked(lakehouse, "incidents")] == [(2, 0)]
+
+
 def test_what_follows_names_its_clients_and_groups(told):
     refused = {"kind": "JOIN_GROUP", "source": "request", "error_code": 81, "lines": 1, "client_host": None}
     asking = [line(group, at=103_000 + n, client_id=f"{group}-{n}", **refused) for n, group in enumerate("aab")]
@@ -104,7 +138,8 @@ def test_what_follows_names_its_clients_and_groups(told):
 def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_at, cause, said):
     there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
     lines = [logged("BROKER_UNCLEAN", unclean_at, node=None), logged("BROKER_STARTED", unclean_at + 2)]
-    (entry,), shown = told(moved(100, "a", "broker-1", "broker-1", members_lost=["m"]), there, *lines)
+    (entry, *others), shown = told(moved(100, "a", "broker-1", "broker-1", members_lost=["m"]), there, *lines)
+    assert [one["code"] for one in others] == ["BROKER_CRASHED"] * (unclean_at == 30)
     assert (entry["code"], entry["message"].partition(" 1 member missed")[0]) == (cause, said)
     assert (entry["incident"]["began_at"], entry["incident"]["back_at"]) == ("2026-11-21T00:01:40.000Z", None)
     assert "away" not in shown

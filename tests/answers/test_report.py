@@ -228,9 +228,14 @@ def test_a_start_up_is_told_from_other_joins(lakehouse):
     assert "SUPERSEDED: the next rebalance began before this one had ended" in shown
     assert "1 start-up is left out (the first rebalance of a group that was new or empty): 2.0 s of rebalancing" in shown
     assert re.search(r"00:00:20.000 +3 +MEMBER_JOINED", shown)
-    assert re.search(r"00:00:00.000 +1 +start-up .* 0 > 2", text(lakehouse, group="payments"))
+    assert re.search(r"00:00:00.000 +1 +STARTUP .* 0 > 2", text(lakehouse, group="payments"))
     found = as_json(lakehouse)
     assert [row["startup"] for row in found["rebalances"]] == [True, False, False]
+    told = {row["id"]: row["blamed"] for row in found["rebalances"]}
+    assert sorted(told.values()) == ["MEMBER_JOINED", "MEMBER_JOINED", "STARTUP"]
+    for question in ("rebalances", "phases"):
+        assert {row["id"]: row["cause"] for row in asked(lakehouse, question)} == told
+    assert asked(lakehouse, "rebalances", cause="STARTUP")[0]["members_after"] == 2
     assert [found["groups"][0][name] for name in ("rebalances", "startups", "rebalancing_ms", "startup_ms")] == [2, 1, 4_000, 2_000]
 
 
@@ -295,7 +300,7 @@ def test_a_narrow_terminal_keeps_who_and_what_it_cost(lakehouse):
         shown = text(lakehouse, terminal=terminal)
         tables = shown[shown.index("\nGroup ") :].splitlines()
         assert any(line.rstrip().endswith(names) for line in tables if line.startswith(("  Time", "  At")))
-        assert max(map(len, (line for line in tables if "start-up" not in line and "MEMBER_JOINED" in line))) <= terminal
+        assert max(map(len, (line for line in tables if "MEMBER_JOINED" in line))) <= terminal
         assert "app-1 d5592b52" in shown
         assert re.search(r"payments +1 min 20 s", shown)
 

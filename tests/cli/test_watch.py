@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "jobs.cli", "watch", "--lakehouse"]
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app-1", "members_before": 3, "members_after": 2}
 
-MARKS = "● rebalance, at its end   ○ one that later lines may correct   ▲ finding   start-up: of a group that was new or empty"
+MARKS = "● rebalance, at its end   ○ one that later lines may correct   ▲ finding   STARTUP: of a group that was new or empty"
 HEADING = f"2026-11-21 UTC   {MARKS}"
 
 
@@ -109,7 +109,7 @@ def moved(group, at, members_lost=(), *, source="1", target="2"):
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_lines_say_what_the_report_says(lakehouse, is_terminal):
-    """A start-up by that name, whom a rebalance is blamed on, and what a broker did to its groups in one line."""
+    """A start-up by its name, whom a rebalance is blamed on, and what a broker did to its groups in one line."""
     first = rebalance("g1", start=10_000, members_before=0, members_after=2, client_id="app-1")
     ended = rebalance("g2", start=21_000, generation=5, left=[MEMBER], client_id="app-1", members_before=3, members_after=2)
     steps = [
@@ -121,7 +121,7 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
     console = Console(file=said, force_terminal=is_terminal, width=160, color_system=None, legacy_windows=False)
     watched(lakehouse, ScreenOutput(console, "") if is_terminal else PlainOutput(console), *steps)
     assert [re.sub(r" {2,}", "|", re.sub(r"\b[rf][0-9a-f]{11}\b", "ID", line)).rstrip() for line in screen(said.getvalue())[1:]] == [
-        "00:00:12|● g1|start-up|app-1|2.0 s|0 -> 2 members|ID",
+        "00:00:12|● g1|STARTUP|app-1|2.0 s|0 -> 2 members|ID",
         "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|3 -> 2 members|ID|up to 133 records read twice, lag +1,350",
         "00:00:20|▲ 6 groups|COORDINATOR_MOVED|broker 1|ID|g0, g1, g2, g3 and 2 more",
         "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|3 -> 2 members|ID|(corrected)",

@@ -205,7 +205,7 @@ def test_the_timeline_follows_keys_and_pointer(pages, shown):
     assert rebalance_id(shown) in its.drawn().page.url
     its.page.keyboard.press("p")
     its.page.wait_for_url(lambda url: rebalance_id(shown) not in url)
-    assert "start-up" in its.drawn().text("h1")
+    assert "STARTUP" in its.drawn().text("h1")
 
 
 def test_everything_can_be_reached_by_keyboard(reader, served, lakehouse):

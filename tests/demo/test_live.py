@@ -26,13 +26,13 @@ DEMO = "import sys; from pathlib import Path; from rich.console import Console; 
 sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
 TOLD = {
     "checkout": [
-        ("start-up", "checkout-1", "0 -> 1"),
+        ("STARTUP", "checkout-1", "0 -> 1"),
         ("MEMBER_JOINED", "checkout-2", "1 -> 2"),
         ("MEMBER_LEFT", "checkout-2", "2 -> 1"),
         ("MEMBER_LEFT", "checkout-1", "1 -> 0"),
     ],
-    "billing": [("start-up", "billing-1", "0 -> 1"), ("MEMBER_JOINED", "billing-2", "1 -> 2"), ("SESSION_TIMEOUT", "billing-2", "2 -> 1")],
-    "returns": [("start-up", "returns-1", "0 -> 1"), ("MEMBER_JOINED", "returns-2", "1 -> 2"), ("METADATA_CHANGED", "-", "2 -> 2")],
+    "billing": [("STARTUP", "billing-1", "0 -> 1"), ("MEMBER_JOINED", "billing-2", "1 -> 2"), ("SESSION_TIMEOUT", "billing-2", "2 -> 1")],
+    "returns": [("STARTUP", "returns-1", "0 -> 1"), ("MEMBER_JOINED", "returns-2", "1 -> 2"), ("METADATA_CHANGED", "-", "2 -> 2")],
 }
 """Groups of the demo: one is left, one loses a consumer of Java that is killed, and one has the consumer protocol and a growing topic."""
 

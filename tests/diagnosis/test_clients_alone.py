@@ -53,6 +53,25 @@ def test_a_storm_is_told_as_one_client_sees_it():
     assert not table(rows, "rebalances")
 
 
+def test_a_client_that_is_refused_for_good_is_told_with_the_error():
+    """As the client that brings another topology of Kafka Streams."""
+    error = "INVALID_REQUEST: Topology updates are not supported yet."
+    rows = Log().says(0, kinds.CLIENT_NOTE, reason=f"StreamsGroupHeartbeatRequest failed due to {error}").rows()
+    assert findings(rows) == [("CLIENT_REFUSED", "c1")]
+    assert finding(rows, "CLIENT_REFUSED")["message"] == f"The coordinator refused the client for good: {error}"
+
+
+@pytest.mark.parametrize(("before_ms", "blamed"), [(2_000, False), (59_000, False), (900, True), (61_000, True)])
+def test_poll_is_not_blamed_where_the_coordinator_could_not_be_reached_before(before_ms, blamed):
+    """A client whose process stood still says all at once."""
+    gone = "Group coordinator broker:9092 (id: 1 rack: null) is unavailable or invalid due to cause: coordinator unavailable."
+    log = Log().says(100_000 - before_ms, kinds.CLIENT_NOTE, reason=gone)
+    log.says(100_000, kinds.CLIENT_POLL_TIMEOUT).says(100_001, kinds.CLIENT_COMMIT_REFUSED)
+    for code in ("POLL_TIMEOUT", "ZOMBIE_COMMIT"):
+        advice = finding(log.rows(), code)["advice"]
+        assert ("max.poll" in advice, "what happened to that broker" in advice) == (blamed, not blamed)
+
+
 @pytest.mark.parametrize(
     ("rounds", "step_ms", "failed", "told"),
     [

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.events import BROKER_UNCLEAN
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.folder import Lakehouse
@@ -52,7 +53,7 @@ def write(lakehouse, *rows, batch=0, app="test"):
     for name in {item["table"] for item in rows}:
         own = [item for item in rows if item["table"] == name]
         tables.append(lakehouse / name, track.to_arrow(own, TABLES[name], batch), app, batch)
-    if any(item.get("code") == COORDINATOR_MOVED.code for item in rows):
+    if any(item.get("code") == COORDINATOR_MOVED.code or item.get("kind") == BROKER_UNCLEAN for item in rows):
         IncidentTable(lakehouse).refresh()
 
 

@@ -144,6 +144,15 @@ def test_the_line_that_a_static_member_was_replaced_ends_the_old_membership(new:
     assert sessions == [("b-1", "i-b", 100, "REPLACED"), ("b-2", "i-b" if new else None, 20_000 if new else None, "SESSION_TIMEOUT")]
 
 
+def test_an_id_that_a_static_member_has_no_more_is_told_where_the_group_waited_for_its_sync() -> None:
+    """What `why` calls SYNC_TIMEOUT has a finding of that name."""
+    story = logged().at(20_000).log(kinds.STATIC_MEMBER_REPLACED, member_id="b-1", answer_member_id="b-2", **instance("b-1"))
+    story.at(33_000).log_preparing(1, "Removing [b-1] on pending sync request expiration", "b-1")
+    rows = story.at(33_100).log_stabilized(2, 2).at(33_110).log_assignment(2, "a-1", 2).rows()
+    assert [(row["cause"], row["member_id"], row["left"]) for row in table(rows, "rebalances")][1:] == [("SYNC_TIMEOUT", "b-1", [])]
+    assert [(row["code"], row["member_id"], row["occurred_at"]) for row in table(rows, "findings")] == [("SYNC_TIMEOUT", "b-1", 33_000)]
+
+
 def test_a_member_that_was_not_known_is_replaced_too() -> None:
     """The log begins late."""
     story = Story().at(0).log(kinds.STATIC_MEMBER_REPLACED, member_id="b-1", answer_member_id="b-2", **instance("b-1"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import refusals, troubles
+from coordinator_model.diagnosis import refusals, removals, troubles
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, membership, phases, rebalance_rows
@@ -71,8 +71,10 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
 def _removed_by_reason(g: Emitter, event: Event, cause: str) -> None:
     """Ends the memberships that the coordinator's reason says it ended. The line that says so too, if there is one, may be missing."""
     for entry in (event.members or (MemberEntry(event.member_id, event.instance_id, 0, "", None),)) if cause in _TROUBLES else ():
-        if entry.member_id:
-            membership.remove(g, entry.member_id, event.at_ms, cause, [ref(event)])
+        if entry.member_id and membership.remove(g, entry.member_id, event.at_ms, cause, [ref(event)]) is None:
+            ended = g.view.ended_membership(entry.member_id)
+            if cause == reasons.SYNC_TIMEOUT and ended is not None and ended.kind == reasons.REPLACED:
+                removals.sync_timeout_of_old_id(g, ended, event)
 
 
 def _preparing_without_reason(g: Emitter, event: Event) -> None:

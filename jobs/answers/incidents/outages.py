@@ -18,7 +18,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS, removed
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.departures import Departure, Departures
 from jobs.common.text import many
-from jobs.common.times import epoch_ms, instant
+from jobs.common.times import duration, epoch_ms, instant
 
 HELD_UP: Final = "COORDINATOR_HELD_UP"
 """The cause of an incident in which no group left the broker."""
@@ -35,17 +35,33 @@ class Outage:
     held_up: list[Row] = field(default_factory=list)
     returned: list[Row] = field(default_factory=list)
     departure: Departure | None = None
+    waited: dict[str, int] = field(default_factory=dict)  # how long others waited for an answer that lost no member, ms, by group
+    served: Sequence[str] = ()  # the groups of a broker that crashed, where no finding tells of any
+
+    @property
+    def groups(self) -> list[str]:
+        """All groups that it touched."""
+        return sorted({*self.served, *(row["group_id"] for row in self.findings)})
 
     @property
     def began_at(self) -> datetime:
         """When the first line says that the broker goes away; where none says so, when the first group noticed."""
-        first: datetime = self.findings[0]["occurred_at"]
-        return min(first, self.departure.began_at) if self.departure is not None and self.departure.is_dated else first
+        first: list[datetime] = [row["occurred_at"] for row in self.findings[:1]]
+        return min([*first, self.departure.began_at] if self.departure is not None and (self.departure.is_dated or not first) else first)
 
     @property
     def findings(self) -> list[Row]:
         """All findings about it, in the order of time."""
         return sorted([*self.left, *self.held_up, *self.returned], key=lambda row: row["occurred_at"])
+
+    def held_up_too(self, request: Row) -> bool:
+        """Whether a request waited meanwhile whose group has no finding: at any broker while one was lost, else at those held up."""
+        signs, departure = self.findings, self.departure
+        until = max(signs[-1]["occurred_at"], (departure and departure.signs[0]["started_at"]) or signs[-1]["occurred_at"])
+        where = {self.broker, *(row["details"].get("from_broker") for row in self.held_up)}
+        meanwhile = self.began_at <= request["occurred_at"] and request["received_at"] <= until
+        here = request["cluster"] == signs[0]["cluster"] and request["group_id"] not in self.groups
+        return here and meanwhile and bool((departure and departure.is_dated) or request["broker"] in where)
 
     def sentence(self) -> str:
         """What happened, for people."""
@@ -57,6 +73,8 @@ class Outage:
                 back = _count(self.returned)
                 who = f"{back} of these" if back < _count(self.left) else "it" if back == 1 else "all these"
                 parts[0] += f", and {who} had moved back by {instant(_at_ms(self.returned[-1]))[11:19]} UTC"
+        if self.served:
+            parts.append(f"It had coordinated {many(len(self.served), 'group')}")
         if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
             waiting = f"{'at' if self.left else 'At'} least {many(_count(self.held_up), 'more group' if self.left else 'group')}"
@@ -68,6 +86,9 @@ class Outage:
         lost, gave_up = ({one for row in self.findings for one in row["details"].get(name) or ()} for name in ("members_lost", "gave_up"))
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
         text = why + "; ".join(parts) + "."
+        if self.waited:
+            longest = duration(max(self.waited.values()))
+            text += f" {many(len(self.waited), 'more group')} waited up to {longest} for an answer of a broker, and lost no member to it."
         return text + removed(len(lost - gave_up), len(gave_up))
 
 

@@ -1,6 +1,7 @@
 """The rows of the table `incidents`: what happened to each broker, and what that did to all groups.
 
-They follow from the findings COORDINATOR_MOVED of the groups and from the lines about brokers. Track writes the table; report, dashboard
+They follow from the findings COORDINATOR_MOVED of the groups and from the lines about brokers. A crash of which no finding tells, as in
+the log of that broker alone, is a row of its own. Track writes the table; report, dashboard
 and questions show its rows as they are.
 """
 
@@ -8,14 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from operator import itemgetter
+from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
+from coordinator_model.diagnosis.incidents import SLOW_MS, SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Bill, RebalanceTimes, bill_of
-from jobs.answers.incidents.departures import SHUT_DOWN, Departures
+from jobs.answers.incidents.departures import SHUT_DOWN, Departure, Departures
 from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
 from jobs.common.places import own_query
 from jobs.common.text import printable
@@ -23,22 +26,52 @@ from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
 
 _EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
+_SPAN: Final = timedelta(milliseconds=SPAN_MS)
 
 
 def incidents(reader: QuestionReader) -> list[Row]:
     """All rows of the table, by cluster and time. MissingTableError: the lakehouse lacks a table."""
     moved = [{**row, "details": json.loads(row["details"])} for row in reader.ask(own_query("moved"), {}).by_name()]
-    if not moved:
+    crashes = reader.ask(own_query("crashes"), {}).by_name()
+    if not moved and not crashes:
         return []
     departures = Departures(reader.ask(own_query("departures"), _EVERYTHING).by_name())
     times = RebalanceTimes(reader.ask(own_query("times"), _EVERYTHING).rows)
-    rows = [_row(outage, times) for outage in outages(moved, departures)]
+    found = outages(moved, departures)
+    slow = reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name() if found else []
+    for outage in found:
+        outage.waited = {row["group_id"]: row["ms"] for row in sorted(slow, key=itemgetter("ms")) if outage.held_up_too(row)}
+    rows = [_row(outage, times) for outage in found]
+    rows += [
+        _row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in crashes if not _is_in(one, rows)
+    ]
     return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))
 
 
+def _is_in(crash: Row, rows: Iterable[Row]) -> bool:
+    """Whether an incident of that broker and time tells of it."""
+    return any(
+        (row["cluster"], row["broker"]) == (crash["cluster"], crash["broker"])
+        and row["began_at"] - _SPAN <= crash["occurred_at"] <= max(row["last_at"], row["back_at"] or row["last_at"]) + _SPAN
+        for row in rows
+    )
+
+
+def as_findings(incident: Row, within: Mapping[str, Any]) -> list[Row]:
+    """An incident of which no finding tells, as a finding of each of its groups within what is shown: all have its id."""
+    if incident["findings"] or not within["since"] <= incident["began_at"] <= within["until"]:
+        return []
+    shown = {name: incident[name] for name in ("cluster", "id", "severity", "message", "advice", "evidence")}
+    shown |= {"occurred_at": incident["began_at"], "code": incident["cause"], "details": None}
+    shown |= dict.fromkeys(("member_id", "client_id", "client_host", "generation"))
+    groups = incident["groups"] if within["cluster"] in (None, incident["cluster"]) else ()
+    return [shown | {"group_id": group} for group in groups if within["group"] in (None, group)]
+
+
 def _row(outage: Outage, times: RebalanceTimes) -> Row:
-    findings = outage.findings
-    first, departure = findings[0], outage.departure
+    findings, departure = outage.findings, outage.departure
+    signs = findings or list(departure.signs if departure else ())
+    first = signs[0]
     lost = sorted({member for row in findings for member in row["details"].get("members_lost") or ()})
     bill = bill_of(times.blamed_on(findings))
     began_at = outage.began_at
@@ -50,13 +83,14 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else HELD_UP,
         "severity": _severity(outage, bill, lost),
         "began_at": began_at,
-        "last_at": max(began_at, findings[-1]["occurred_at"]),
+        "last_at": max(began_at, signs[-1]["occurred_at"]),
         "stopped_at": departure.signs[0]["stopped_at"] if departure else None,
         "back_at": departure.signs[0]["started_at"] if departure else None,
-        "groups": sorted({row["group_id"] for row in findings}),
+        "groups": outage.groups,
         "groups_moved": len(left),
         "groups_returned": len({row["group_id"] for row in outage.returned}),
         "groups_held_up": len({row["group_id"] for row in outage.held_up}),
+        "groups_waited": len(outage.waited),
         "members_lost": lost,
         "rebalances": bill.rebalances,
         "rebalance_ms": bill.total_ms,
@@ -73,16 +107,15 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
 
     A restart that cost nothing of this is a WARNING: members that cannot reach their coordinator cannot commit meanwhile.
     """
-    groups = {row["group_id"] for row in outage.findings}
-    unplanned = len(groups) > 1 and not (outage.departure is not None and outage.departure.cause == SHUT_DOWN)
+    unplanned = len(outage.groups) > 1 and not (outage.departure is not None and outage.departure.cause == SHUT_DOWN)
     return "ERROR" if lost or bill.rebalances or unplanned else "WARNING"
 
 
 def _advice(outage: Outage) -> str:
     """The advice of a finding; where lines show why the broker went away, with what to do about that."""
-    worst = max(outage.left or outage.findings, key=_longest_session)
+    worst = max(outage.left or outage.findings, key=_longest_session, default={"advice": ""})
     advice = str(worst["advice"])
-    if len({row["group_id"] for row in outage.findings}) > 1:
+    if advice and len(outage.groups) > 1:
         advice = advice.replace("session.timeout.ms", f"session.timeout.ms of {printable(worst['group_id'], 60)}", 1)
     if outage.departure is None:
         return advice

@@ -87,7 +87,7 @@ class AttentionText:
         title = Text(f"{number:>2}. ")
         title.append(f"{said.severity:<7}", style=STYLES.get(said.severity, ""))
         title.append(f"  {said.code}  {said.subject}  {said.when}")
-        others = len(entry.findings) + len(entry.followed_by) - 1
+        others = len(entry.ids) - 1
         title.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
         write(self._console, title)
         for label, text in self._words.paragraphs(entry):

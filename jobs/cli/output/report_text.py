@@ -17,7 +17,7 @@ from jobs.answers.attention_words import EXPLAINED, AttentionWords
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.in_records import Records
 from jobs.answers.open_rebalances import is_open
-from jobs.answers.rebalance_words import cause_of, culprit_of
+from jobs.answers.rebalance_words import culprit_of
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
@@ -229,7 +229,7 @@ class _View:
             "  Time": "  " + self.time(row["started_at"]),
             "  At": "  " + to_second(self.time(row["started_at"])),
             "Gen": _number(row["generation"]),
-            "Cause": cause_of(row) + (" *" if row["waits_for"] and not is_open(row) else ""),
+            "Cause": row["blamed"] + (" *" if row["waits_for"] and not is_open(row) else ""),
             "Culprit": culprit_of(row),
             "By whom": culprit_of(row, member=False),
             "Name": culprit_of(row, host=False),

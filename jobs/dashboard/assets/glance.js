@@ -96,7 +96,7 @@ function chart(rows, step, period, column, noun, format) {
   for (const row of rows) {
     if (!row[column]) continue;
     if (!steps.has(row.began_at)) steps.set(row.began_at, []);
-    steps.get(row.began_at).push({ look: row.look, value: row[column], tip: `${format(row[column])} ${row.cause === "STARTUP" ? "start-up" : row.cause}` });
+    steps.get(row.began_at).push({ look: row.look, value: row[column], tip: `${format(row[column])} ${row.cause}` });
   }
   if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
   for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));

@@ -124,7 +124,7 @@ function triggers(row, chain, findings, steps) {
   const items = [
     ...chain.earlier.map((each) => [link(each), " was superseded by the next one"]),
     why ? [h("b", {}, `${instant(why.occurred_at)} ${why.code}: `), printable(why.message, 600)] : null,
-    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), row.who === "-" ? "" : ` of ${row.who}`, row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${row.by}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
+    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), row.who === "-" ? "" : ` of ${row.who}`, row.startup || row.cause === row.blamed ? "" : ` began it; its cause is ${row.blamed} ${row.by}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
     ...chain.later.map((each) => ["Superseded by ", link(each)]),
   ].filter(Boolean);
   return [

@@ -50,5 +50,5 @@ class IncidentTable:
         """Takes what a micro-batch added to the other tables. `brokers`: it had lines about brokers that come and go."""
         moved = any(row["code"] == COORDINATOR_MOVED.code for row in rows[names.FINDINGS])
         billed = any(row["started_at"] <= self._until_ms.get(row["cluster"], -1) for row in rows[names.REBALANCES])
-        if moved or billed or (brokers and self._until_ms):
+        if moved or billed or brokers:
             self.refresh()
