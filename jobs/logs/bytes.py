@@ -10,12 +10,14 @@ import hashlib
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from jobs.logs.envelopes.documents import SAMPLE_BYTES, DocumentStream, has_documents, may_have_documents
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
-from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
+from jobs.logs.formats.encodings import UTF8_MARK, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
 
@@ -158,9 +160,14 @@ def _opened(
     for start, name in UNREADABLE:
         if begin.startswith(start):
             return LogBytes(signature, close, begin=begin, damage=f"{name} is not supported: unpack the file first")
+    can_grow = False
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
-        return PlainBytes(source, signature, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
-    return StreamBytes(lambda: Utf8Stream(lambda: decompressed(begin, again) or again()), begin, signature, close)
+        mark = len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0
+        if not may_have_documents(begin[mark:]) or not has_documents(source.all_at(mark, SAMPLE_BYTES)):
+            return PlainBytes(source, signature, close, start=mark)
+        can_grow = isinstance(source, FileSource)
+    stream = partial(DocumentStream, lambda: decompressed(begin, again) or again())
+    return StreamBytes(stream, begin, signature, close, can_grow=can_grow)
 
 
 class PlainBytes(LogBytes):
@@ -216,10 +223,18 @@ class PlainBytes(LogBytes):
 class StreamBytes(LogBytes):
     """Text that can be read from its start alone, such as what is decompressed."""
 
-    def __init__(self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object]) -> None:
+    def __init__(
+        self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object], *, can_grow: bool
+    ) -> None:
         super().__init__(signature, close, begin=begin)
         self._again = again
         self._stream = again()
+        self._can_grow = can_grow
+
+    @property
+    def can_grow(self) -> bool:
+        """As the file from which the text is made."""
+        return self._can_grow
 
     def head(self) -> bytes:
         """The first bytes, in a second pass."""

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from jobs.logs.clients.sentences import library_of, with_fields
 from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts, unmarked
-from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
+from jobs.logs.envelopes.entries import Find, line_of_json, moment_of, texts_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
 from jobs.logs.envelopes.rows import line_of_csv
@@ -127,18 +127,18 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     if '=\\"' in pairs:  # what wrote the line into a text escaped its quotes
         pairs = pairs.replace('\\"', '"')
     fields = {name: _unquoted(value) for name, value in _PAIR.findall(pairs)}
-    return in_entry(fields, moment, find, _of_client)
+    return _of_client(fields, moment_of(fields, moment), find)
 
 
 def _of_client(entry: dict[str, Any], moment: Any, find: Find) -> bytes | None:
-    texts = [entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)]
+    texts = [text for _, text in texts_of(entry)]
     signed = (text for text in (*texts, *entry.values()) if isinstance(text, str) and any(sign in text for sign in _SIGNS))
     message = next(signed, texts[0] if texts else "")
     facility, name = entry.get("fac"), entry.get("name", "")
     if isinstance(facility, str) and isinstance(name, str) and message.startswith("[thrd:"):
         message = f"{facility} [{name}] {message}"  # node-rdkafka and confluent-kafka-javascript: {severity, fac, message, name}
     text = _LINE_ENDS.sub(" ", with_fields(message, entry).rstrip("\r\n")).encode("utf-8", "replace")
-    return find(text, moment_of(entry, moment)) if text else None
+    return find(text, moment) if text else None
 
 
 def _unquoted(value: str) -> str:

@@ -1,0 +1,213 @@
+"""Documents of JSON, as log stores answer with them: shown as lines, one for each entry, wherever it stands.
+
+    {"status":"success","data":{"result":[{"stream":{"pod":"kafka-0"},"values":[["1795241359456789012","line"],…]}]}}
+
+becomes `{"timestamp":"2026-11-21T06:09:19.456Z","message":"line","container":"kafka-0"}`, and so on: time and text come first, then who
+wrote the line by the nearest label, then whatever else the entry has. Documents may be printed over several lines, be wrapped by a
+terminal, follow each other without line ends, and stand between lines of other text, which stay as they are.
+
+A part of at most _WHOLE_BYTES is read as a whole. A larger one is opened, and its parts are read one after the other: so a document of any
+size needs little memory, and its labels have to stand before its entries. One that is damaged, or ends too early, is opened, too: what is
+whole in it is read, and the rest is a line of its own. So is what follows a text that is larger than that, up to the next line end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from jobs.logs.envelopes.entries import Level, entries_of, moment_of, source_in, texts_of
+from jobs.logs.envelopes.instants import has_millis, stamp_of_value
+from jobs.logs.formats.encodings import Utf8Stream
+
+SAMPLE_BYTES: Final = 64 << 10  # by which a file is known to have documents
+_WHOLE_BYTES: Final = 4 << 20
+_AHEAD_BYTES: Final = 4 << 10  # longer than any name and any number
+_BEGINS: Final = rb"[ \t]*(?:\[\s*)*[{\[]\s*\""
+_START: Final = re.compile(_BEGINS)
+_ANY_START: Final = re.compile(rb"^" + _BEGINS, re.MULTILINE)
+_STRING: Final = rb'"[^"\\]*(?:\\(?:\r?\n)?.[^"\\]*)*"'
+_TOKEN: Final = re.compile(_STRING + rb'|["{}\[\]]', re.DOTALL)
+_NAME: Final = re.compile(_STRING + rb"(?=\s*:)", re.DOTALL)
+_SCALAR: Final = re.compile(rb"[^\s,\[\]{}\":]+|.", re.DOTALL)
+_BETWEEN: Final = re.compile(rb"[\s,:]*")
+_AFTER: Final = re.compile(rb"[ \t,;]*\r?\n?")
+_ROWS: Final = re.compile(rb"(?:\A|:)\s*\[\s*[\[{]")
+_SPOILT: Final = b'\n{"'  # at the end of a string: it lost its own, for a quote in a text is written with a backslash
+_OPENS: Final = (b"{", b"[")
+_STRANGE: Final = re.compile(r"[^\w.-]+")
+
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+_NOTHING: Final = Level({})
+
+
+class DocumentStream(Utf8Stream):
+    """A text in UTF-8 in which each entry of a document is a line."""
+
+    def _text(self) -> Iterator[bytes]:
+        made, sample = super()._text(), b""
+        while len(sample) < SAMPLE_BYTES and (data := next(made, b"")):
+            sample += data
+        if has_documents(sample):
+            yield from _Cutter(sample, lambda: next(made, b"")).lines()
+        else:
+            yield sample
+            yield from made
+
+
+def may_have_documents(begin: bytes) -> bool:
+    """Whether a text that begins so may be one of documents: `has_documents` tells."""
+    return _ANY_START.search(begin) is not None
+
+
+def has_documents(sample: bytes) -> bool:
+    """Whether the first value of JSON in a sample, the first SAMPLE_BYTES of a text, is more than an entry on a line of its own."""
+    begin = _ANY_START.search(sample)
+    if begin is None:
+        return False
+    end = _Cutter(sample[begin.start() :], lambda: b"").end()
+    if end < 0:
+        return len(sample) >= SAMPLE_BYTES or _ROWS.search(sample, begin.start()) is not None
+    text = sample[begin.start() : begin.start() + end].strip()
+    entries = [] if (value := _value(text)) is None else list(islice(entries_of(value), 2))
+    return len(entries) > 1 or (bool(entries) and (b"\n" in text or (entries[0][1] is not None and _ROWS.search(text) is not None)))
+
+
+def _value(text: bytes) -> Any:
+    """The value of a text of JSON, in which a terminal may have put line ends; None if it is none."""
+    text = _one_line(text)
+    with suppress(msgspec.DecodeError, ValueError, RecursionError):
+        return _decode(text)
+    with suppress(ValueError, RecursionError):
+        return json.loads(text.decode("utf-8", "replace"), strict=False)
+    return None
+
+
+def _one_line(text: bytes) -> bytes:
+    return text.replace(b"\r", b"").replace(b"\n", b"") if b"\n" in text else text
+
+
+class _Cutter:
+    """Cuts a text. `text` is what was read of it and is needed still; the next part begins at `at`."""
+
+    def __init__(self, text: bytes, read: Callable[[], bytes]) -> None:
+        self.text = text
+        self.at = 0
+        self._read = read
+
+    def _more(self) -> bool:
+        data = self._read()
+        self.text, self.at = self.text[self.at :] + data, 0
+        return bool(data)
+
+    def _use(self, end: int) -> bytes:
+        used, self.at = self.text[self.at : end], end
+        return used
+
+    def _goes_on(self) -> bool:
+        """Reads on, so that names and numbers are whole; False at the end of the text."""
+        return len(self.text) - self.at >= _AHEAD_BYTES or self._more() or self.at < len(self.text)
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines, some of them in pieces."""
+        while self._goes_on():
+            if _START.match(self.text, self.at) is not None:
+                yield from self._part(None)
+                self._skip(_AFTER)
+            else:
+                yield from self._as_it_is()
+
+    def _as_it_is(self) -> Iterator[bytes]:
+        """What follows up to the next line end."""
+        while (end := self.text.find(b"\n", self.at) + 1) == 0:
+            yield self._use(len(self.text))
+            if not self._more():
+                return
+        yield self._use(end)
+
+    def _skip(self, what: re.Pattern[bytes]) -> None:
+        self._use(what.match(self.text, self.at).end())  # type: ignore[union-attr]
+
+    def _next(self) -> bytes:
+        """Goes on to the next part, and returns its first character; empty at the end of the text."""
+        while self._goes_on():
+            self._skip(_BETWEEN)
+            if self.at < len(self.text):
+                return self.text[self.at : self.at + 1]
+        return b""
+
+    def end(self) -> int:
+        """Where the next part ends; -1 if it is too large, or the text ends before, or a string in it is spoilt."""
+        done = depth = 0
+        while True:
+            spoilt = False
+            for token in _TOKEN.finditer(self.text, self.at + done):
+                sign, spoilt = token[0], token[0].endswith(_SPOILT)
+                if sign == b'"' or spoilt:
+                    break  # the rest of a string was not read yet, or it has no end
+                depth += (sign in _OPENS) - (sign in (b"}", b"]"))
+                done = token.end() - self.at
+                if depth <= 0:
+                    return token.end()
+            if spoilt or len(self.text) - self.at > _WHOLE_BYTES or not self._more():
+                return -1
+
+    def _part(self, around: Level | None, own: dict[str, Any] | None = None, name: str = "") -> Iterator[bytes]:
+        """The lines of the next part. What has none is a field of the object that it stands in: `name` of `own`."""
+        first = self._next()
+        end = self.end() if first in _OPENS or first == b'"' else _SCALAR.match(self.text, self.at).end()  # type: ignore[union-attr]
+        value = _value(self.text[self.at : end]) if end >= 0 else None
+        if value is None and first in _OPENS and (end < 0 or _TOKEN.search(self.text, self.at + 1, end - 1) is not None):
+            yield from self._opened(around)
+        elif end < 0:
+            yield from self._as_it_is()
+        else:
+            text = _one_line(self._use(end))
+            value = text.decode("utf-8", "replace") if value is None and first in _OPENS else value
+            is_field = own is not None and not isinstance(value, dict | list)
+            entries = [] if is_field else list(entries_of(value, around, inside=around is not None))
+            if own is not None and not entries:
+                own[name] = value
+            yield from (text + b"\n" if entry is value else _line(entry, level) for entry, level in entries)
+
+    def _opened(self, around: Level | None) -> Iterator[bytes]:
+        """The lines of an object or array, part by part."""
+        own: dict[str, Any] | None = {} if self._use(self.at + 1) == b"{" else None
+        name, found = "", False
+        while (first := self._next()) and first not in b"}]":
+            if own is not None and (named := _NAME.match(self.text, self.at)) is not None:
+                name = str(_value(self._use(named.end())))
+                self._next()
+            for line in self._part(around if own is None else Level(dict(own), around), own, name):
+                found = True
+                yield line
+        self._use(self.at + len(first))
+        if own and not found:
+            yield from (_line(entry, level) for entry, level in entries_of(own, around, inside=True))
+
+
+def _line(entry: dict[str, Any] | str, level: Level | None) -> bytes:
+    """The line of an entry."""
+    around = level or _NOTHING
+    fields = {"message": entry} if isinstance(entry, str) else entry
+    moment = moment_of(fields, around.moment)
+    head: dict[str, Any] = {}
+    if (stamp := stamp_of_value(moment)) is not None:
+        date, _, clock = stamp.strip(b"[] ").decode().partition(" ")
+        time, _, millis = clock.rstrip("Z").partition(",")
+        head["timestamp"] = f"{date}T{time}{f'.{millis}' if has_millis(moment) else ''}{'Z' if clock.endswith('Z') else ''}"
+    head |= {name: fields[name] for name, _ in islice(texts_of(fields), 1)}
+    if (source := source_in(fields) or around.source) != "":
+        head["container"] = _STRANGE.sub("-", source)
+    whole = head | {name: value for name, value in fields.items() if name not in head}
+    try:
+        return _encode(whole) + b"\n"
+    except (ValueError, TypeError, RecursionError):  # such as half of a pair of UTF-16
+        return json.dumps(whole).encode() + b"\n"
