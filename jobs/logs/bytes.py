@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,11 @@ class LogBytes(AbstractContextManager["LogBytes"]):
     def can_grow(self) -> bool:
         """Whether a writer may still append to it: it is a file of its own that is not compressed."""
         return False
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """What documents of JSON in it, as far as it was read, say of entries that they do not have, and how many say so."""
+        return {}
 
     def is_there(self) -> bool:
         """Whether there is a file, and it was the wanted log as long as it was read."""
@@ -224,7 +229,7 @@ class StreamBytes(LogBytes):
     """Text that can be read from its start alone, such as what is decompressed."""
 
     def __init__(
-        self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object], *, can_grow: bool
+        self, again: Callable[[], DocumentStream], begin: bytes, signature: Signature, close: Callable[[], object], *, can_grow: bool
     ) -> None:
         super().__init__(signature, close, begin=begin)
         self._again = again
@@ -235,6 +240,11 @@ class StreamBytes(LogBytes):
     def can_grow(self) -> bool:
         """As the file from which the text is made."""
         return self._can_grow
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """That of its documents."""
+        return self._stream.left_out
 
     def head(self) -> bytes:
         """The first bytes, in a second pass."""

@@ -24,10 +24,12 @@ import msgspec
 
 from jobs.logs.envelopes.entries import Level, entries_of, moment_of, source_in, texts_of
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
+from jobs.logs.formats.compression import ByteStream
 from jobs.logs.formats.encodings import Utf8Stream
 
 SAMPLE_BYTES: Final = 64 << 10  # by which a file is known to have documents
 _WHOLE_BYTES: Final = 4 << 20
+_TOGETHER: Final = 64  # lines: a reader takes time for each piece
 _AHEAD_BYTES: Final = 4 << 10  # longer than any name and any number
 _BEGINS: Final = rb"[ \t]*(?:\[\s*)*[{\[]\s*\""
 _START: Final = re.compile(_BEGINS)
@@ -41,6 +43,10 @@ _AFTER: Final = re.compile(rb"[ \t,;]*\r?\n?")
 _ROWS: Final = re.compile(rb"(?:\A|:)\s*\[\s*[\[{]")
 _SPOILT: Final = b'\n{"'  # at the end of a string: it lost its own, for a quote in a text is written with a backslash
 _OPENS: Final = (b"{", b"[")
+_TOTALS: Final = ("total", "recordsMatched")  # Elasticsearch, Logs Insights
+_PAGES: Final = ("nextToken", "NextToken", "nextPageToken", "after")  # CloudWatch, Google Cloud, Datadog
+_INCOMPLETE: Final = ("timed_out", "is_partial", "terminated_early")  # Elasticsearch
+_SHARDS: Final = "_shards"  # whose total is another
 _STRANGE: Final = re.compile(r"[^\w.-]+")
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -51,12 +57,19 @@ _NOTHING: Final = Level({})
 class DocumentStream(Utf8Stream):
     """A text in UTF-8 in which each entry of a document is a line."""
 
+    def __init__(self, again: Callable[[], ByteStream]) -> None:
+        """`again`: the bytes from their start, each time."""
+        super().__init__(again)
+        self.left_out: dict[str, int] = {}  # what documents say of the entries that they do not have, and how many documents say so
+
     def _text(self) -> Iterator[bytes]:
         made, sample = super()._text(), b""
         while len(sample) < SAMPLE_BYTES and (data := next(made, b"")):
             sample += data
         if has_documents(sample):
-            yield from _Cutter(sample, lambda: next(made, b"")).lines()
+            lines = _Cutter(sample, lambda: next(made, b""), self.left_out).lines()
+            while text := b"".join(islice(lines, _TOGETHER)):
+                yield text
         else:
             yield sample
             yield from made
@@ -72,7 +85,7 @@ def has_documents(sample: bytes) -> bool:
     begin = _ANY_START.search(sample)
     if begin is None:
         return False
-    end = _Cutter(sample[begin.start() :], lambda: b"").end()
+    end = _Cutter(sample[begin.start() :], lambda: b"", {}).end()
     if end < 0:
         return len(sample) >= SAMPLE_BYTES or _ROWS.search(sample, begin.start()) is not None
     text = sample[begin.start() : begin.start() + end].strip()
@@ -97,10 +110,11 @@ def _one_line(text: bytes) -> bytes:
 class _Cutter:
     """Cuts a text. `text` is what was read of it and is needed still; the next part begins at `at`."""
 
-    def __init__(self, text: bytes, read: Callable[[], bytes]) -> None:
+    def __init__(self, text: bytes, read: Callable[[], bytes], left_out: dict[str, int]) -> None:
         self.text = text
         self.at = 0
         self._read = read
+        self._left_out = left_out
 
     def _more(self) -> bool:
         data = self._read()
@@ -173,6 +187,8 @@ class _Cutter:
             value = text.decode("utf-8", "replace") if value is None and first in _OPENS else value
             is_field = own is not None and not isinstance(value, dict | list)
             entries = [] if is_field else list(entries_of(value, around, inside=around is not None))
+            if around is None and isinstance(value, dict):
+                self._note(value, len(entries))
             if own is not None and not entries:
                 own[name] = value
             yield from (text + b"\n" if entry is value else _line(entry, level) for entry, level in entries)
@@ -180,17 +196,37 @@ class _Cutter:
     def _opened(self, around: Level | None) -> Iterator[bytes]:
         """The lines of an object or array, part by part."""
         own: dict[str, Any] | None = {} if self._use(self.at + 1) == b"{" else None
-        name, found = "", False
+        name, found = "", 0
         while (first := self._next()) and first not in b"}]":
             if own is not None and (named := _NAME.match(self.text, self.at)) is not None:
                 name = str(_value(self._use(named.end())))
                 self._next()
             for line in self._part(around if own is None else Level(dict(own), around), own, name):
-                found = True
+                found += line.endswith(b"\n")
                 yield line
         self._use(self.at + len(first))
+        self._note(own or {}, found)
         if own and not found:
             yield from (_line(entry, level) for entry, level in entries_of(own, around, inside=True))
+
+    def _note(self, value: dict[str, Any], count: int) -> None:
+        if count > 1 and (said := _left_out(value, count)) != "":
+            self._left_out[said] = self._left_out.get(said, 0) + 1
+
+
+def _left_out(value: dict[str, Any], count: int) -> str:
+    """What a document of `count` entries says of those that it does not have; empty if it says nothing."""
+    for name, one in value.items():
+        if isinstance(one, dict) and name != _SHARDS and (said := _left_out(one, count)) != "":
+            return said
+        total = one.get("value") if isinstance(one, dict) else one
+        if name in _TOTALS and isinstance(total, int | float) and total > count:
+            return f"{count:,} of {int(total):,} entries are in it"
+        if name in _PAGES and isinstance(one, str) and one:
+            return "another page follows it"
+        if name in _INCOMPLETE and one is True:
+            return f"{name} says so"
+    return ""
 
 
 def _line(entry: dict[str, Any] | str, level: Level | None) -> bytes:

@@ -132,5 +132,27 @@ def test_streams_of_a_document_are_logs_of_their_own(tmp_path):
     assert len(consumer.of("line")) > 100
 
 
+@pytest.mark.parametrize(("shape", "more", "said"), [
+    ("Elasticsearch, _search", {}, "100 of 10,000 entries are in it"),
+    ("Elasticsearch, _search", {"timed_out": True, "hits": {"total": 100}}, "timed_out says so"),
+    ("CloudWatch, filter-log-events", {"nextToken": "x"}, "another page follows it"),
+    ("CloudWatch, get-query-results", {"statistics": {"recordsMatched": 53_211.0}}, "100 of 53,211 entries are in it"),
+    ("Datadog's pipeline of Kafka", {}, "another page follows it"),
+    ("CloudWatch, filter-log-events", {}, ""),
+])  # fmt: skip
+@pytest.mark.parametrize("whole_bytes", [4 << 20, 3_000])
+def test_what_a_document_does_not_have_is_told(shape, more, said, whole_bytes, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "_WHOLE_BYTES", whole_bytes)
+    value = json.loads(SHAPES[shape](with_times(timed_lines(LOGS[0], 100))))
+    for name, one in more.items():
+        value[name] = {**value[name], **one} if name in value and isinstance(one, dict) else one
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(value))
+    with open_log(path) as log:
+        for _ in iter(lambda: log.read(1 << 18), b""):
+            pass
+        assert dict(log.left_out) == ({said: 1} if said else {})
+
+
 def with_times(lines):
     return [(LocalTimes("UTC").read(line, 0), line.decode()) for line in lines]
