@@ -19,7 +19,7 @@ import re
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from jobs.logs.clients.sentences import library_of, with_fields
+from jobs.logs.clients.sentences import library_of, with_fields, with_fields_behind
 from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts, unmarked
 from jobs.logs.envelopes.entries import Find, line_of_json, moment_of, texts_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
@@ -90,12 +90,13 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
     """The line in a text; None if nothing says when it was written. `moment`: the time of the entry that it stands in."""
     if SIGNED.match(text, 0, SIGNED_WITHIN):
         return text
+    found = _with_object(text, text.find(b'{"', 1), moment)
     words = _words(text)
     before = text if words is None else text[: words.start]  # the name of a field, or a quote, stands before what is in it
-    if left and (b'"' in before or b"msg=" in before):
+    if found is None and left and (b'"' in before or b"msg=" in before):
         found = _in_fields(text, words, moment, partial(_found, left=left - 1))
-        if found is not None:
-            return found
+    if found is not None:
+        return found
     if words is None:
         if _OWN.match(text):
             return text
@@ -108,6 +109,18 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
     if stamp is None:
         return message if words.form else None
     return rebuilt(stamp, level_in(head), message, logger)
+
+
+def _with_object(text: bytes, start: int, moment: Any) -> bytes | None:
+    """The line whose fields stand behind its message as an object, as NestJS and zap's console write it; None if it is none."""
+    try:
+        fields = json.loads(text[start : text.rfind(b"}") + 1]) if start > 0 else None
+    except (ValueError, RecursionError):
+        return None
+    message = with_fields_behind(text[:start].decode("utf-8", "replace").rstrip(), fields) if isinstance(fields, dict) else ""
+    time = last_time(text[:start]) if message else None
+    stamp = stamp_of_value(moment_of(fields, moment if time is None else time[0])) if message else None
+    return None if stamp is None else client_line(stamp + message.encode("utf-8", "replace"))
 
 
 def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> bytes | None:

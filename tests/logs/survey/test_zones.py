@@ -159,9 +159,7 @@ def test_a_column_beside_the_lines_of_both_shows_the_clients_zone(tmp_path, is_b
     def export(lines: list[bytes], hours: float) -> list[bytes]:
         written = in_zone(lines, hours)
         times = [line[1:20] for line in lines]
-        return [
-            b"%s,%s.000" % (mine, at) if is_behind else b'%s.000,"%s"' % (at, mine) for mine, at in zip(written, times, strict=True)
-        ]
+        return [b"%s,%s.000" % (mine, at) if is_behind else b'%s.000,"%s"' % (at, mine) for mine, at in zip(written, times, strict=True)]
 
     lay(tmp_path, export([stabilized(0, 1), stabilized(60_000, 2)], 0), export([leaves(1_000), leaves(90_000)], 9))
     assert told(tmp_path) == ([1_000, 90_000], [AHEAD])
