@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -113,10 +114,10 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
 
 def _with_object(text: bytes, start: int, moment: Any) -> bytes | None:
     """The line whose fields stand behind its message as an object, as NestJS and zap's console write it; None if it is none."""
-    try:
-        fields = json.loads(text[start : text.rfind(b"}") + 1]) if start > 0 else None
-    except (ValueError, RecursionError):
-        return None
+    fields: Any = None
+    if start > 0:
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(text[start : text.rfind(b"}") + 1])
     message = with_fields_behind(text[:start].decode("utf-8", "replace").rstrip(), fields) if isinstance(fields, dict) else ""
     time = last_time(text[:start]) if message else None
     stamp = stamp_of_value(moment_of(fields, moment if time is None else time[0])) if message else None

@@ -78,10 +78,10 @@ class Moments:
 
     def look_at(self, text: bytes, *, only_requests: bool = False) -> None:
         """Looks at a block of lines."""
-        for times, count in ((_EXACT, self.ahead), (_COLUMN, self.beside)):
-            if count.total() < _SAMPLED and times.search(text, 0, _FIRST_BYTES) is not None:
+        for sign, count in ((_EXACT, self.ahead), (_COLUMN, self.beside)):
+            if count.total() < _SAMPLED and sign.search(text, 0, _FIRST_BYTES) is not None:
                 for line in text[1 : 1 << 16].split(b"\n")[:-1]:
-                    self._compare(line, times, count)
+                    self._compare(line, sign, count)
         for line in _dated_ends(text):
             self._read(line)
         lines = [*([] if only_requests else lines_with(text, _SIGNS)), *self._joins]
@@ -105,8 +105,8 @@ class Moments:
             self.span = _widened(self.span, at)
         return at, is_exact
 
-    def _compare(self, line: bytes, times: re.Pattern[bytes], count: Counter[int | None]) -> None:
-        found = times.search(line)
+    def _compare(self, line: bytes, sign: re.Pattern[bytes], count: Counter[int | None]) -> None:
+        found = sign.search(line)
         stamp = stamp_of(found[found.lastindex or 0]) if found is not None else None
         written = UTC.read(stamp, NEVER) if stamp is not None else None
         at, is_exact = self._read(line) if written is not None else (None, False)
