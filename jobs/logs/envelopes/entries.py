@@ -10,6 +10,7 @@ time and line, a text alone. What stands around an entry in its document gives i
 | `@timestamp`, `log.level`, `log.logger`, `message` | EcsLayout.json; Filebeat nests it: `log: {level, logger}` |
 | `@timestamp`, `log.level`, `kafka.log.class`, `kafka.log.component`, `message` | Elastic's integration of Kafka, Filebeat's module |
 | `status`, `logger.name`, `message` | Datadog's pipeline of Kafka |
+| `level`, `timestamp`, `message: {coordinatorId, reason}` | the rebalancing logs of Huawei's DMS |
 | `timestamp`, `level` (a number of syslog), `_logger`, `short_message` | GelfLayout.json |
 | `timestamp`, `severity`, `_logger`, `message` | GcpLayout.json |
 | `MESSAGE`, `__REALTIME_TIMESTAMP` | journalctl -o json |
@@ -47,6 +48,7 @@ _LOGGER_FIELDS: Final = (
 _LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level", "status")
 _COMPONENT: Final = "kafka.log.component"
 _NO_COMPONENT: Final = "unknown"
+_COORDINATOR: Final = "coordinatorId"
 _WITH_COLON: Final = re.compile(r"[A-Z][\w ]* \d+")  # Kafka's older classes: `[GroupCoordinator 1]: `
 _SOURCES: Final = (
     "podname", "pod.name", "pod", "containername", "container.name", "container", "logstreamname", "logstream", "hostname", "host.name",
@@ -155,6 +157,8 @@ def texts_of(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         text = _single(entry[name]) if name in entry else None
         if isinstance(text, dict) and name == "event":
             text = text.get("original")
+        elif isinstance(text, dict) and _COORDINATOR in text and isinstance(text.get("reason"), str):
+            text = f"[GroupCoordinator {text[_COORDINATOR]}]: {text['reason']}"
         if isinstance(text, str) and text:
             component = _at(entry, _COMPONENT) if name == "message" else None
             if isinstance(component, str) and component != _NO_COMPONENT and not text.startswith(f"[{component}]"):

@@ -6,6 +6,7 @@ import tracemalloc
 import pytest
 
 from jobs.logs.bytes import open_log
+from jobs.logs.content.verdict import Writer, own_line, writer_of
 from jobs.logs.envelopes import documents
 from jobs.logs.times import LocalTimes
 from tests.logs.envelopes.shapes import EVENTS, LOKI, SHAPES
@@ -120,6 +121,16 @@ def test_what_follows_in_a_file_of_documents_is_read(tmp_path):
     run(tmp_path / "in", tmp_path / "out", consumer)
     other, _ = run(tmp_path / "in", tmp_path / "other")
     assert sorted(row["text"] for row in consumer.of("line")) == sorted(row["text"] for row in other.of("line"))
+
+
+def test_a_rebalancing_log_of_huawei_has_the_coordinators_sentences():
+    said = "Assignment received from leader for group g for generation 1"
+    entry = {"leaderId": "c-1", "generationId": "1", "reason": said, "groupId": "g", "coordinatorId": "0", "type": "END_REBALANCE"}
+    line = json.dumps({"level": "INFO", "timestamp": "2023-03-23 17:23:22,906", "message": entry}).encode()
+    assert own_line(line) == (
+        f"[2023-03-23 17:23:22,906] INFO [GroupCoordinator 0]: {said} (kafka.coordinator.group.GroupCoordinator)".encode()
+    )
+    assert writer_of(line) is Writer.BROKER
 
 
 def test_streams_of_a_document_are_logs_of_their_own(tmp_path):
