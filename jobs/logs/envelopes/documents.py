@@ -40,7 +40,6 @@ _NAME: Final = re.compile(_STRING + rb"(?=\s*:)", re.DOTALL)
 _SCALAR: Final = re.compile(rb"[^\s,\[\]{}\":]+|.", re.DOTALL)
 _BETWEEN: Final = re.compile(rb"[\s,:]*")
 _AFTER: Final = re.compile(rb"[ \t,;]*\r?\n?")
-_ROWS: Final = re.compile(rb"(?:\A|:)\s*\[\s*[\[{]")
 _SPOILT: Final = b'\n{"'  # at the end of a string: it lost its own, for a quote in a text is written with a backslash
 _OPENS: Final = (b"{", b"[")
 _TOTALS: Final = ("total", "recordsMatched")  # Elasticsearch, Logs Insights
@@ -85,12 +84,24 @@ def has_documents(sample: bytes) -> bool:
     begin = _ANY_START.search(sample)
     if begin is None:
         return False
-    end = _Cutter(sample[begin.start() :], lambda: b"", {}).end()
-    if end < 0:
-        return len(sample) >= SAMPLE_BYTES or _ROWS.search(sample, begin.start()) is not None
-    text = sample[begin.start() : begin.start() + end].strip()
-    entries = [] if (value := _value(text)) is None else list(islice(entries_of(value), 2))
-    return len(entries) > 1 or (bool(entries) and (b"\n" in text or (entries[0][1] is not None and _ROWS.search(text) is not None)))
+    text = sample[begin.start() :].lstrip()
+    if (end := _Cutter(text, lambda: b"", {}).end()) < 0:
+        return _has_rows(text)
+    text = text[:end]
+    entries = [] if (value := _value(text)) is None else list(islice(entries_of(value, inside=True), 2))
+    return len(entries) > 1 or (bool(entries) and (b"\n" in text or (entries[0][1] is not None and _has_rows(text))))
+
+
+def _has_rows(text: bytes) -> bool:
+    """Whether a text of JSON begins with an array, or has one whose first element is an object or an array."""
+    before = b"[" if text[:1] == b"[" else b""
+    for token in _TOKEN.finditer(text, len(before)):
+        if token[0] == b'"' or b"\n[" in token[0] or token[0].endswith(_SPOILT):
+            return False  # a string without its end goes on in lines of other text
+        if before == b"[" and (token[0] in _OPENS or token.start() == len(before)):
+            return True
+        before = token[0]
+    return False
 
 
 def _value(text: bytes) -> Any:
@@ -132,11 +143,16 @@ class _Cutter:
     def lines(self) -> Iterator[bytes]:
         """The lines, some of them in pieces."""
         while self._goes_on():
-            if _START.match(self.text, self.at) is not None:
+            if _START.match(self.text, self.at) is not None and self._is_document():
                 yield from self._part(None)
                 self._skip(_AFTER)
             else:
                 yield from self._as_it_is()
+
+    def _is_document(self) -> bool:
+        """Whether the next part is whole, or one of which something may be: not a line that lost its end."""
+        is_whole = (end := self.end()) >= 0 and _value(self.text[self.at : end]) is not None
+        return is_whole or _has_rows(self.text[self.at : self.at + SAMPLE_BYTES].lstrip())
 
     def _as_it_is(self) -> Iterator[bytes]:
         """What follows up to the next line end."""

@@ -177,7 +177,7 @@ def entries_of(value: Any, around: Level | None = None, *, inside: bool = False)
     elif isinstance(value, list):
         row = _row(value, [] if around is None else around.columns)
         for one in [row] if row else value:
-            yield from entries_of(one, around, inside=around is not None)
+            yield from entries_of(one, around, inside=inside or around is not None)
     elif isinstance(value, dict):
         length = max((len(text) for _, text in texts_of(value)), default=0)
         inner: list[tuple[dict[str, Any] | str, Level | None]] = []

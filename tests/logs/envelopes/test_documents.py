@@ -1,5 +1,6 @@
 """A document in which a log store hands out lines says what the plain log says."""
 
+import gzip
 import json
 import tracemalloc
 
@@ -105,6 +106,19 @@ def test_a_damaged_entry_costs_no_other(tmp_path):
     broken = EVENTS(with_times(lines)).replace(b"Stabilized", b"Stab\x01lized", 1)
     path.write_bytes(broken)
     assert len(kept(path)[0]) >= len(plain) - 1
+
+
+@pytest.mark.parametrize("line", [
+    b'{"a": "cut off', b'{"a": {"b": 1', b'["a", "b"]', b'{"message":"one entry","tags":["x y z of a list of words","b"]}', b'{"a": 1}',
+    b'{"log":"a half line of [{\\"', b"[", b"[2026-11-21 06:09:19,456] INFO x",
+])  # fmt: skip
+def test_what_is_no_document_changes_nothing(line, tmp_path):
+    lines = [line, *timed_lines(LOGS[0], 100), line, b"  at a.B", b""]
+    text = b"".join(one + b"\n" for one in lines)
+    for name, data in (("plain.log", text), ("packed.log", gzip.compress(text))):
+        (tmp_path / name).write_bytes(data)
+        with open_log(tmp_path / name) as log:
+            assert b"".join(iter(lambda log=log: log.read(1 << 18), b"")) == text
 
 
 def test_what_follows_in_a_file_of_documents_is_read(tmp_path):
