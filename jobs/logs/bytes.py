@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from jobs.logs.envelopes.documents import SAMPLE_BYTES, DocumentStream, has_documents, may_have_documents
+from jobs.logs.envelopes.documents import SAMPLE_BYTES, DocumentSource, DocumentStream, has_documents, may_have_documents
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
-from jobs.logs.formats.encodings import UTF8_MARK, utf16_of
+from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
 
@@ -122,7 +122,7 @@ def open_log(path: Path) -> LogBytes:
     if is_archive(begin, lambda: RawStream(file)):
         archive = archive_at(path)
         return LogBytes(signature, file.close, begin=begin, damage=archive.damage if archive is not None else "")
-    return _opened(begin, lambda: RawStream(file), signature, source=file, close=file.close)
+    return _opened(begin, lambda: RawStream(file), signature, path=path, source=file, close=file.close)
 
 
 def signature_of(path: Path) -> Signature:
@@ -150,7 +150,7 @@ def _member(path: Path) -> LogBytes:
     nested = archive.nested(name)
     if nested is not None:
         return LogBytes(signature, begin=begin, damage=nested.damage)
-    return _opened(begin, lambda: archive.stream(name), signature, source=archive.place(name))
+    return _opened(begin, lambda: archive.stream(name), signature, path=path, source=archive.place(name))
 
 
 def _opened(
@@ -158,21 +158,28 @@ def _opened(
     again: Callable[[], ByteStream],
     signature: Signature,
     *,
+    path: Path,
     source: Source | None,
     close: Callable[[], object] = lambda: None,
 ) -> LogBytes:
-    """The log that begins with `begin`. `again`: its bytes anew. `source`: where they can be read at any position."""
+    """The log at `path` that begins with `begin`. `again`: its bytes anew. `source`: where they can be read at any position."""
     for start, name in UNREADABLE:
         if begin.startswith(start):
             return LogBytes(signature, close, begin=begin, damage=f"{name} is not supported: unpack the file first")
-    can_grow = False
+    mark, can_grow = len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0, False
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
-        mark = len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0
         if not may_have_documents(begin[mark:]) or not has_documents(source.all_at(mark, SAMPLE_BYTES)):
             return PlainBytes(source, signature, close, start=mark)
         can_grow = isinstance(source, FileSource)
-    stream = partial(DocumentStream, lambda: decompressed(begin, again) or again())
-    return StreamBytes(stream, begin, signature, close, can_grow=can_grow)
+    unpacked = partial(Utf8Stream, lambda: decompressed(begin, again) or again())
+    if not can_grow:
+        text = unpacked()
+        sample = first_bytes(text, SAMPLE_BYTES)
+        text.close()
+        if not has_documents(sample):
+            return StreamBytes(unpacked, begin, signature, close, None)
+    made = DocumentSource(lambda: DocumentStream(unpacked()), (path, *signature), can_grow=can_grow)
+    return StreamBytes(lambda: RawStream(made), begin, signature, close, made)
 
 
 class PlainBytes(LogBytes):
@@ -229,22 +236,23 @@ class StreamBytes(LogBytes):
     """Text that can be read from its start alone, such as what is decompressed."""
 
     def __init__(
-        self, again: Callable[[], DocumentStream], begin: bytes, signature: Signature, close: Callable[[], object], *, can_grow: bool
+        self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object], made: DocumentSource | None
     ) -> None:
+        """`made`: of documents of JSON."""
         super().__init__(signature, close, begin=begin)
         self._again = again
         self._stream = again()
-        self._can_grow = can_grow
+        self._made = made
 
     @property
     def can_grow(self) -> bool:
         """As the file from which the text is made."""
-        return self._can_grow
+        return self._made is not None and self._made.can_grow
 
     @property
     def left_out(self) -> Mapping[str, int]:
         """That of its documents."""
-        return self._stream.left_out
+        return {} if self._made is None else self._made.left_out
 
     def head(self) -> bytes:
         """The first bytes, in a second pass."""
@@ -264,7 +272,7 @@ class StreamBytes(LogBytes):
 
     def file_position(self) -> int:
         """How far the compressed bytes were read."""
-        return self._stream.position()
+        return min(self._stream.position(), self.signature.size)
 
 
 def read_past(log: LogBytes, size: int) -> bool:

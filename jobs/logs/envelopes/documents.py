@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -25,10 +26,12 @@ import msgspec
 from jobs.logs.envelopes.entries import Level, entries_of, moment_of, source_in, texts_of
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
 from jobs.logs.formats.compression import ByteStream
-from jobs.logs.formats.encodings import Utf8Stream
+from jobs.logs.formats.sources import Source
+from jobs.logs.formats.unpacked import UnpackedSource
 
 SAMPLE_BYTES: Final = 64 << 10  # by which a file is known to have documents
 _WHOLE_BYTES: Final = 4 << 20
+_STEP_BYTES: Final = 256 << 10
 _TOGETHER: Final = 64  # lines: a reader takes time for each piece
 _AHEAD_BYTES: Final = 4 << 10  # longer than any name and any number
 _BEGINS: Final = rb"[ \t]*(?:\[\s*)*[{\[]\s*\""
@@ -45,33 +48,74 @@ _OPENS: Final = (b"{", b"[")
 _TOTALS: Final = ("total", "recordsMatched")  # Elasticsearch, Logs Insights
 _PAGES: Final = ("nextToken", "NextToken", "nextPageToken", "after")  # CloudWatch, Google Cloud, Datadog
 _INCOMPLETE: Final = ("timed_out", "is_partial", "terminated_early")  # Elasticsearch
+_BEGIN_BYTES: Final = 1 << 20  # more is not looked at to tell what a file is
+_MOST_MADE: Final = 8
 _SHARDS: Final = "_shards"  # whose total is another
 _STRANGE: Final = re.compile(r"[^\w.-]+")
 
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 _NOTHING: Final = Level({})
+_MADE: Final[dict[tuple[Path, int, int], tuple[UnpackedSource, DocumentStream]]] = {}
+"""Texts that were made of documents, by what the file was: each log in it is read by itself, and in slices."""
 
 
-class DocumentStream(Utf8Stream):
-    """A text in UTF-8 in which each entry of a document is a line."""
+class DocumentStream:
+    """A text in which each entry of a document is a line."""
 
-    def __init__(self, again: Callable[[], ByteStream]) -> None:
-        """`again`: the bytes from their start, each time."""
-        super().__init__(again)
+    def __init__(self, text: ByteStream) -> None:
+        self.damage = ""
         self.left_out: dict[str, int] = {}  # what documents say of the entries that they do not have, and how many documents say so
+        self._text = text
+        self._lines = _Cutter(b"", lambda: text.read(_STEP_BYTES), self.left_out).lines()
+        self._rest = b""
 
-    def _text(self) -> Iterator[bytes]:
-        made, sample = super()._text(), b""
-        while len(sample) < SAMPLE_BYTES and (data := next(made, b"")):
-            sample += data
-        if has_documents(sample):
-            lines = _Cutter(sample, lambda: next(made, b""), self.left_out).lines()
-            while text := b"".join(islice(lines, _TOGETHER)):
-                yield text
-        else:
-            yield sample
-            yield from made
+    def position(self) -> int:
+        """That of the text."""
+        return self._text.position()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        self._rest = self._rest or b"".join(islice(self._lines, _TOGETHER))
+        data, self._rest = self._rest[:size], self._rest[size:]
+        if not data:
+            self.damage = self._text.damage
+        return data
+
+
+class DocumentSource(Source):
+    """What a stream makes of documents. Behind its beginning, it is made once, and lies in a temporary file."""
+
+    def __init__(self, again: Callable[[], DocumentStream], key: tuple[Path, int, int], *, can_grow: bool) -> None:
+        """`key`: what the file is, of which the text is made."""
+        self.can_grow = can_grow
+        self._again, self._key = again, key
+        self._stream, self._begin, self._is_all = again(), b"", False
+        self.left_out = self._stream.left_out  # as in LogBytes
+
+    def _made(self) -> UnpackedSource:
+        if self._key not in _MADE:
+            stream = self._again()
+            _MADE[self._key] = UnpackedSource(stream), stream
+            while len(_MADE) > _MOST_MADE:
+                del _MADE[next(iter(_MADE))]
+        made, self._stream = _MADE[self._key]
+        self.damage, self.left_out = made.damage, self._stream.left_out
+        return made
+
+    def size(self) -> int:
+        """All bytes."""
+        return len(self._begin) if self._is_all else self._made().size()
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """What the text has there."""
+        while len(self._begin) <= position < _BEGIN_BYTES and not self._is_all:
+            data = self._stream.read(_STEP_BYTES)
+            self._begin, self._is_all = self._begin + data, not data
+            self.damage, self.left_out = self._stream.damage, self._stream.left_out
+        if self._is_all or position < len(self._begin):
+            return self._begin[position : position + size]
+        return self._made().read_at(position, size)
 
 
 def may_have_documents(begin: bytes) -> bool:

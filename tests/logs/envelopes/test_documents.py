@@ -68,7 +68,7 @@ def test_a_large_document_is_cut_part_by_part(shape, tmp_path, monkeypatch):
 
 def test_a_document_of_many_megabytes_takes_little_memory(tmp_path):
     path = tmp_path / "export.json"
-    lines = with_times(timed_lines(LOGS[1], 400) * 150)
+    lines = with_times(timed_lines(LOGS[1], 400) * 250)
     path.write_bytes(LOKI(lines))
     size = path.stat().st_size
     del lines
@@ -77,9 +77,8 @@ def test_a_document_of_many_megabytes_takes_little_memory(tmp_path):
         count = sum(data.count(b"\n") for data in iter(lambda: log.read(1 << 18), b""))
         _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert count == 60_000
-    assert size > 12 << 20
-    assert peak < 10 << 20 < size
+    assert count == 100_000
+    assert peak < 16 << 20 < size
 
 
 @pytest.mark.parametrize("share", [0.3, 0.62, 0.999])
