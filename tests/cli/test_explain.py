@@ -83,27 +83,6 @@ def test_an_excerpt_is_explained(capsys, log):
     assert said == ["pasted.log is a log of broker-1, by its lines"]
 
 
-def test_application_logs_that_are_left_out_are_not_called_missing(capsys, monkeypatch):
-    """Their times are of another zone, which nothing shows but the column of an export."""
-    member = "c1-11111111-1111-1111-1111-111111111111"
-    broker = (
-        f"[2025-03-01 05:27:45,090] INFO [GroupCoordinator 2]: Member {member} in group g1 has failed, removing it from the group"
-        " (kafka.coordinator.group.GroupCoordinator)"
-    )
-    client = "2025-03-01 {}:00:2{}.303  INFO 6 --- [-0-C-1] o.a.k.c.c.X  : [Consumer clientId=c1, groupId=g1] (Re-)joining group"
-    lines = [broker, client.format(15, 3), client.format(15, 4)]
-    piped(monkeypatch, "\n".join(lines) + "\n")
-    _, out, said = explained(capsys, "-")
-    assert "Missing: application logs are here, but none of their lines was of use" in out
-    assert any("their lines are left out" in one for one in said)
-    taken_in = ["2025-03-01 05:27:45.000", "2025-03-01 06:00:23.303", "2025-03-01 06:00:24.303"]
-    piped(monkeypatch, "".join(f"{line},{at}\n" for line, at in zip([broker, *lines], ["2025-03-01 05:27:45.000", *taken_in], strict=True)))
-    _, out, said = explained(capsys, "-")
-    assert "application logs" not in out
-    assert "2025-03-01 06:00:24.303 UTC" in out
-    assert any("are read as UTC+09:00" in one for one in said)
-
-
 @pytest.mark.parametrize("form", [long("text"), "json", long("html")])
 def test_standard_input_is_explained_like_a_file_and_bears_no_name_of_one(capsys, monkeypatch, log, scratch, form):
     _, of_file, _ = explained(capsys, log, "--format", form)
