@@ -96,9 +96,8 @@ def _code(event: Event) -> str:
         return "POLL_TIMEOUT"
     if event.kind == kinds.CLIENT_ASSIGNED and event.rebalance_timeout_ms > 0:
         return "CONNECT_TASKS_WAIT"
-    return next(
-        (code for code, (kind, words) in _SAID.items() if event.kind == kind and words.search(event.reason)), _CODES.get(event.kind, "")
-    )
+    said = (code for code, (kind, words) in _SAID.items() if event.kind == kind and words.search(event.reason))
+    return next(said, _CODES.get(event.kind, ""))
 
 
 def _note_end(said: Said, event: Event, code: str) -> None:
@@ -136,7 +135,8 @@ def _settings(event: Event) -> str:
 def _note_trouble(said: Said, code: str, event: Event) -> None:
     held = next((one for one in reversed(said.troubles) if _is_same(one, code, event)), None)
     own = event.member_id, event.client_id, event.instance_id, _settings(event)
-    one = held or Trouble(code, _name(event), event.at_ms, event.at_ms, *own, times=0, reason=event.reason, was_away=_was_away(said, event))
+    why = refused[1] if (refused := _REFUSED.search(event.reason)) is not None else ""
+    one = held or Trouble(code, _name(event), event.at_ms, event.at_ms, *own, times=0, reason=why, was_away=_was_away(said, event))
     call = next((other for other in said.troubles if code in _AFTER_CALL and _is_open_call(other, event)), None)
     where = _where(event) if code == "COORDINATOR_UNREACHABLE" else ""
     one = one.changed(

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place
 from jobs.common.times import duration
@@ -52,6 +52,8 @@ def coverage(lakehouse: Place) -> list[Coverage]:
         for row in own:
             sources.setdefault(row["broker"], set()).add(row["source"])
         clocks = [row for row in parts if row["cluster"] == cluster and row["source"] == "clock" and row["begin"] is not None]
+        if reader.rows("SELECT 1 FROM input_lines WHERE cluster = ? AND broker = ? LIMIT 1", cluster, CLIENTS):
+            sources.setdefault(CLIENTS, set())
         begins = {row["broker"]: row["begin"] for row in clocks}
         first, last = min((row["earliest"] for row in own), default=None), max((row["latest"] for row in own), default=None)
         found.append(Coverage(cluster, count, sources, begins, first, last))
@@ -88,5 +90,9 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
     if without_coordinator:
         texts.append(f"no server.log of {', '.join(without_coordinator)}: it would prove expired sessions and name each cause")
     if not any(CLIENT_SOURCE in own for own in sources.values()) and not PSEUDO_BROKERS & sources.keys():
-        texts.append("no application logs: they would say why a client left or rejoined")
+        texts.append(
+            "application logs are here, but none of their lines was of use: `rebalance inspect` shows why"
+            if CLIENTS in sources
+            else "no application logs: they would say why a client left or rejoined"
+        )
     return texts

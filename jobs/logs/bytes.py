@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from jobs.logs.envelopes.documents import SAMPLE_BYTES, DocumentSource, DocumentStream, has_documents, may_have_documents
 from jobs.logs.formats.archives import is_archive
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
 from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
@@ -76,6 +78,11 @@ class LogBytes(AbstractContextManager["LogBytes"]):
         """Whether a writer may still append to it: it is a file of its own that is not compressed."""
         return False
 
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """What documents of JSON in it, as far as it was read, say of entries that they do not have, and how many say so."""
+        return {}
+
     def is_there(self) -> bool:
         """Whether there is a file, and it was the wanted log as long as it was read."""
         return self.signature != NO_FILE
@@ -115,7 +122,7 @@ def open_log(path: Path) -> LogBytes:
     if is_archive(begin, lambda: RawStream(file)):
         archive = archive_at(path)
         return LogBytes(signature, file.close, begin=begin, damage=archive.damage if archive is not None else "")
-    return _opened(begin, lambda: RawStream(file), signature, source=file, close=file.close)
+    return _opened(begin, lambda: RawStream(file), signature, path=path, source=file, close=file.close)
 
 
 def signature_of(path: Path) -> Signature:
@@ -143,7 +150,7 @@ def _member(path: Path) -> LogBytes:
     nested = archive.nested(name)
     if nested is not None:
         return LogBytes(signature, begin=begin, damage=nested.damage)
-    return _opened(begin, lambda: archive.stream(name), signature, source=archive.place(name))
+    return _opened(begin, lambda: archive.stream(name), signature, path=path, source=archive.place(name))
 
 
 def _opened(
@@ -151,16 +158,28 @@ def _opened(
     again: Callable[[], ByteStream],
     signature: Signature,
     *,
+    path: Path,
     source: Source | None,
     close: Callable[[], object] = lambda: None,
 ) -> LogBytes:
-    """The log that begins with `begin`. `again`: its bytes anew. `source`: where they can be read at any position."""
+    """The log at `path` that begins with `begin`. `again`: its bytes anew. `source`: where they can be read at any position."""
     for start, name in UNREADABLE:
         if begin.startswith(start):
             return LogBytes(signature, close, begin=begin, damage=f"{name} is not supported: unpack the file first")
+    mark, can_grow = len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0, False
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
-        return PlainBytes(source, signature, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
-    return StreamBytes(lambda: Utf8Stream(lambda: decompressed(begin, again) or again()), begin, signature, close)
+        if not may_have_documents(begin[mark:]) or not has_documents(source.all_at(mark, SAMPLE_BYTES)):
+            return PlainBytes(source, signature, close, start=mark)
+        can_grow = isinstance(source, FileSource)
+    unpacked = partial(Utf8Stream, lambda: decompressed(begin, again) or again())
+    if not can_grow:
+        text = unpacked()
+        sample = first_bytes(text, SAMPLE_BYTES)
+        text.close()
+        if not has_documents(sample):
+            return StreamBytes(unpacked, begin, signature, close, None)
+    made = DocumentSource(lambda: DocumentStream(unpacked()), (path, *signature), can_grow=can_grow)
+    return StreamBytes(lambda: RawStream(made), begin, signature, close, made)
 
 
 class PlainBytes(LogBytes):
@@ -216,10 +235,24 @@ class PlainBytes(LogBytes):
 class StreamBytes(LogBytes):
     """Text that can be read from its start alone, such as what is decompressed."""
 
-    def __init__(self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object]) -> None:
+    def __init__(
+        self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object], made: DocumentSource | None
+    ) -> None:
+        """`made`: of documents of JSON."""
         super().__init__(signature, close, begin=begin)
         self._again = again
         self._stream = again()
+        self._made = made
+
+    @property
+    def can_grow(self) -> bool:
+        """As the file from which the text is made."""
+        return self._made is not None and self._made.can_grow
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """That of its documents."""
+        return {} if self._made is None else self._made.left_out
 
     def head(self) -> bytes:
         """The first bytes, in a second pass."""
@@ -239,7 +272,7 @@ class StreamBytes(LogBytes):
 
     def file_position(self) -> int:
         """How far the compressed bytes were read."""
-        return self._stream.position()
+        return min(self._stream.position(), self.signature.size)
 
 
 def read_past(log: LogBytes, size: int) -> bool:

@@ -67,6 +67,25 @@ def test_every_line_of_the_recording_is_counted_as_a_run_counts_it(capsys):
     assert told["missing"]["kafka-3.9.1"] == []
 
 
+def test_application_logs_that_are_left_out_are_not_called_missing(capsys, tmp_path):
+    """Their times are of another zone, which nothing shows but the column of an export."""
+    member = "c1-11111111-1111-1111-1111-111111111111"
+    broker = (
+        f"[2025-03-01 05:27:45,090] INFO [GroupCoordinator 2]: Member {member} in group g1 has failed, removing it from the group"
+        " (kafka.coordinator.group.GroupCoordinator)"
+    )
+    client = "2025-03-01 {}:00:2{}.303  INFO 6 --- [-0-C-1] o.a.k.c.c.X  : [Consumer clientId=c1, groupId=g1] (Re-)joining group"
+    lines = [broker, client.format(15, 3), client.format(15, 4)]
+    log = write(tmp_path / "pasted.log", [line.encode() for line in lines])
+    assert "missing: application logs are here, but none of their lines was of use" in " ".join(inspect(capsys, log)[1].split())
+    taken_in = ["2025-03-01 05:27:45.000", "2025-03-01 06:00:23.303", "2025-03-01 06:00:24.303"]
+    exported = zip([broker, *lines], ["2025-03-01 05:27:45.000", *taken_in], strict=True)
+    write(log, [f"{line},{at}".encode() for line, at in exported])
+    out = inspect(capsys, log)[1]
+    assert "application logs: 2 lines" in out
+    assert "missing: application logs" not in out
+
+
 def test_what_is_missing(capsys, tmp_path):
     """One broker's request log alone: its answers name another coordinator."""
     log = RECORDING / "broker-1" / "kafka-request.log.gz"

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from jobs.logs.clients.sentences import library_of, with_fields
+from jobs.logs.clients.sentences import library_of, with_fields, with_fields_behind
 from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts, unmarked
-from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
+from jobs.logs.envelopes.entries import Find, line_of_json, moment_of, texts_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
 from jobs.logs.envelopes.rows import line_of_csv
@@ -92,12 +93,13 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
     """The line in a text; None if nothing says when it was written. `moment`: the time of the entry that it stands in."""
     if SIGNED.match(text, 0, SIGNED_WITHIN):
         return text
+    found = _with_object(text, text.find(b'{"', 1), moment)
     words = _words(text)
     before = text if words is None else text[: words.start]  # the name of a field, or a quote, stands before what is in it
-    if left and (b'"' in before or b"msg=" in before):
+    if found is None and left and (b'"' in before or b"msg=" in before):
         found = _in_fields(text, words, moment, partial(_found, left=left - 1))
-        if found is not None:
-            return found
+    if found is not None:
+        return found
     if words is None:
         if _OWN.match(text):
             return text
@@ -110,6 +112,18 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
     if stamp is None:
         return message if words.form else None
     return rebuilt(stamp, level_in(head), message, logger)
+
+
+def _with_object(text: bytes, start: int, moment: Any) -> bytes | None:
+    """The line whose fields stand behind its message as an object, as NestJS and zap's console write it; None if it is none."""
+    fields: Any = None
+    if start > 0:
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(text[start : text.rfind(b"}") + 1])
+    message = with_fields_behind(text[:start].decode("utf-8", "replace").rstrip(), fields) if isinstance(fields, dict) else ""
+    time = last_time(text[:start]) if message else None
+    stamp = stamp_of_value(moment_of(fields, moment if time is None else time[0])) if message else None
+    return None if stamp is None else client_line(stamp + message.encode("utf-8", "replace"))
 
 
 def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> bytes | None:
@@ -129,18 +143,18 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     if '=\\"' in pairs:  # what wrote the line into a text escaped its quotes
         pairs = pairs.replace('\\"', '"')
     fields = {name: _unquoted(value) for name, value in _PAIR.findall(pairs)}
-    return in_entry(fields, moment, find, _of_client)
+    return _of_client(fields, moment_of(fields, moment), find)
 
 
 def _of_client(entry: dict[str, Any], moment: Any, find: Find) -> bytes | None:
-    texts = [entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)]
+    texts = [text for _, text in texts_of(entry)]
     signed = (text for text in (*texts, *entry.values()) if isinstance(text, str) and any(sign in text for sign in _SIGNS))
     message = next(signed, texts[0] if texts else "")
     facility, name = entry.get("fac"), entry.get("name", "")
     if isinstance(facility, str) and isinstance(name, str) and message.startswith("[thrd:"):
         message = f"{facility} [{name}] {message}"  # node-rdkafka and confluent-kafka-javascript: {severity, fac, message, name}
     text = _LINE_ENDS.sub(" ", with_fields(message, entry).rstrip("\r\n")).encode("utf-8", "replace")
-    return find(text, moment_of(entry, moment)) if text else None
+    return find(text, moment) if text else None
 
 
 def _unquoted(value: str) -> str:

@@ -34,6 +34,9 @@ _CLOSES: Final = b", err: context canceled"
 _LONGEST: Final = 4_096  # bytes of a sentence that is looked through for its group: reading takes little time
 
 _NAMESPACE: Final = re.compile(r"\[(?:Connection|Consumer|ConsumerGroup|Runner)\] ")
+_AT_THE_END: Final = re.compile(
+    r"(?<![^\s\]])(?:(?:{})\Z|(?:{}).*\Z)".format(*("|".join(map(re.escape, every)) for every in (FIELDS, OPEN)))
+)
 
 
 def library_of(line: bytes) -> tuple[str, int]:
@@ -54,6 +57,13 @@ def named_group(sentence: bytes) -> str:
     """The group that a sentence of such a library names; empty if it names none."""
     named = read_of(NAMING, sentence.decode("utf-8", "replace")) if len(sentence) <= _LONGEST else None
     return "" if named is None else named.fields.get("group", "")
+
+
+def with_fields_behind(text: str, fields: Mapping[str, Any]) -> str:
+    """The message with which a text ends, with fields that stand behind it as an object; empty if it is none of such a library."""
+    said = _AT_THE_END.search(text)
+    whole = "" if said is None else with_fields(said[0], fields)
+    return "" if said is None or whole == said[0] else whole
 
 
 def with_fields(message: str, entry: Mapping[str, Any]) -> str:

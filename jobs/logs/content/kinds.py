@@ -39,9 +39,6 @@ _MAGIC: Final = (
 _ELF: Final = b"\x7fELF"
 _CORE: Final = 4  # the type of a core dump, at byte 16
 _TEXT_BYTES: Final = 4096
-_ENTRIES: Final = re.compile(rb'\s*(?:\{(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,\s*)*"(\w+)"\s*:\s*)?\[\s*\{')
-"""How a JSON document begins that is an array of entries, or an object with one: what exports have where lines are not wanted."""
-_SIGN: Final = re.compile(rb"Group(?:Coordinator|MetadataManager) |Completed request:")
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}\Z")
 
 
@@ -76,9 +73,5 @@ def kind_by_content(name: str, begin: bytes) -> str:
     cut = head.rfind(b"\n") + 1 or len(head)
     if b"\0" in head or not is_clean(head[:cut].replace(b"\r", b"")):
         return "other binary files"
-    entries = _ENTRIES.match(begin) if b"\n" not in begin.rstrip() and _SIGN.search(begin) is not None else None
-    if entries is not None:
-        path = f".{(entries[1] or b'').decode()}[]"
-        return f"JSON documents of one line (`jq -c '{path}' FILE` writes a line for each entry)"
     suffix = _SUFFIX.search(name)
     return f"{suffix[0].lower()} without a line of a broker or consumer" if suffix is not None else "other text"

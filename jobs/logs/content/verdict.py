@@ -15,7 +15,7 @@ from jobs.sentences.client import PREFIX
 SAMPLE_BYTES: Final = 64 << 10
 MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
-_LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
+_LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.|\"coordinatorId\"")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
 _LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread", re.IGNORECASE)
 

@@ -56,6 +56,7 @@ ANCHOR: Final = _any_of(_OPENINGS)
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
 _TIME_BYTES: Final = 40
+_COLUMN_ENDS: Final = frozenset((b",", b";", b"\t"))
 _TIME_ENDS: Final = frozenset(bytes((c,)) for c in b"0123456789ZCTM")
 """What times end with: a number, Z, UTC, GMT, AM, PM."""
 _ENDS: Final = frozenset(bytes((c,)) for c in b" \t,;\r\n")
@@ -174,9 +175,11 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         time = last_time(left)
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
-    ends_as_time = message[-1:] in _TIME_ENDS and ANY_TIME_SIGN.search(head) is None
-    if ends_as_time and (time := last_time(message[-_TIME_BYTES:])) is not None and message.endswith(time[0]):
-        message, behind = message.removesuffix(time[0]), time[0]
+    time = last_time(message[-_TIME_BYTES:]) if message[-1:] in _TIME_ENDS else None
+    if time is not None and message.endswith(time[0]):
+        rest = message.removesuffix(time[0])
+        if ANY_TIME_SIGN.search(head) is None or rest[-1:] in _COLUMN_ENDS:
+            message, behind = rest.rstrip(b",;\t"), time[0]
     return head, unmarked(head, message), logger, behind
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Final
 
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, decompressed, first_bytes
@@ -38,7 +38,11 @@ class Utf8Stream:
             self.damage = self._stream.damage
         return data
 
-    def _text(self) -> Iterator[bytes]:
+    def close(self) -> None:
+        """Forgets what it needed to read on."""
+        self._made.close()
+
+    def _text(self) -> Generator[bytes, None, None]:
         begin = first_bytes(self._stream, BEGIN_BYTES)
         if (inner := decompressed(begin, self._again)) is not None:
             self._stream, begin = inner, first_bytes(inner, BEGIN_BYTES)

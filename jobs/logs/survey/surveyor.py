@@ -62,6 +62,7 @@ class _Look:
     containers: Containers = field(default_factory=Containers)
     line_end: int | None = None  # behind which workers look; None: all that matters was seen
     falls: list[int] = field(default_factory=list)  # bytes: where the clock was set back
+    left_out: Mapping[str, int] = field(default_factory=dict)  # as in LogBytes
 
 
 @dataclass
@@ -123,6 +124,9 @@ class Surveyor:
             yield found
             return
         starts, containers = look.search.end(), look.containers
+        for said, number in look.left_out.items():
+            which = "" if number == 1 else f", so that {number:,} of its documents are not whole"
+            self.notes.append(f"{file.origin} does not have all that its store has: {said}{which} (docs/capture.md, Log stores)")
         view = found.view if is_client else self._view(found, look.wraps, newest_first=not starts)
         shares = [(share, containers.is_client(share)) for share in containers.shares()]
         brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
@@ -182,6 +186,7 @@ class Surveyor:
                 if line_end > most_bytes and self._has_workers and isinstance(log, PlainBytes):
                     look.line_end = line_end
                     break
+            look.left_out = log.left_out
         return look
 
     def _rest(self, look: _Look) -> list[TimeRange]:

@@ -54,6 +54,8 @@ _OF_MEMBER: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group|(
 _MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
 """What is unique in a member's id."""
 _EXACT: Final = re.compile(EXACT_TIME)
+_COLUMN: Final = re.compile(rb'^"?(%s)"?(?:[;\t]|,(?!\d))|[,;\t]"?(%s)"?\r?$' % ((TIME.pattern + rb"(?:[.,]\d{1,9})?",) * 2), re.MULTILINE)
+"""A time in a column of its own: an export has that at which each line was taken in."""
 _DATE: Final = re.compile(TIME.pattern + rb"|%\d\|\d{9,11}\.\d{3}\|")
 _FIRST_BYTES: Final = 4 << 10
 _END_BYTES: Final = 16 << 10
@@ -70,14 +72,16 @@ class Moments:
         self.span: tuple[int, int] | None = None  # of local times
         self.exact_span: tuple[int, int] | None = None
         self.ahead: Counter[int | None] = Counter()  # quarters of an hour by which lines are ahead of the exact time before them
+        self.beside: Counter[int | None] = Counter()  # the same of a time in a column beside them, of which no zone is known
         self._bare = bare
         self._times, self._others = times("UTC"), times("Etc/GMT-1")
 
     def look_at(self, text: bytes, *, only_requests: bool = False) -> None:
         """Looks at a block of lines."""
-        if self.ahead.total() < _SAMPLED and _EXACT.search(text, 0, _FIRST_BYTES) is not None:
-            for line in text[1 : 1 << 16].split(b"\n")[:-1]:
-                self._compare(line)
+        for sign, count in ((_EXACT, self.ahead), (_COLUMN, self.beside)):
+            if count.total() < _SAMPLED and sign.search(text, 0, _FIRST_BYTES) is not None:
+                for line in text[1 : 1 << 16].split(b"\n")[:-1]:
+                    self._compare(line, sign, count)
         for line in _dated_ends(text):
             self._read(line)
         lines = [*([] if only_requests else lines_with(text, _SIGNS)), *self._joins]
@@ -101,13 +105,13 @@ class Moments:
             self.span = _widened(self.span, at)
         return at, is_exact
 
-    def _compare(self, line: bytes) -> None:
-        found = _EXACT.search(line)
-        stamp = stamp_of(found[0]) if found is not None else None
+    def _compare(self, line: bytes, sign: re.Pattern[bytes], count: Counter[int | None]) -> None:
+        found = sign.search(line)
+        stamp = stamp_of(found[found.lastindex or 0]) if found is not None else None
         written = UTC.read(stamp, NEVER) if stamp is not None else None
         at, is_exact = self._read(line) if written is not None else (None, False)
         if at is not None and written is not None and not is_exact:
-            self.ahead[_quarters(at - written)] += 1
+            count[_quarters(at - written)] += 1
 
     def set_back(self, by_ms: int) -> None:
         """Learns that the log's clock was set back: the lines behind that are of so much later a time."""
@@ -121,10 +125,13 @@ class Moments:
 
     def shown(self) -> int | None:
         """The quarters of an hour by which the log is ahead of UTC, as the exact times before nearly all of its lines show; else None."""
-        most = self.ahead.most_common(1)
-        if not most or most[0][1] <= _LEAST or most[0][1] < _TO_ONE * (self.ahead.total() - most[0][1]):
-            return None
-        return most[0][0]
+        return _agreed(self.ahead, _LEAST + 1)
+
+
+def _agreed(count: Counter[int | None], least: int) -> int | None:
+    """What nearly all say, if there are so many; else None."""
+    (most, number), *_ = count.most_common(1) or [(None, 0)]
+    return most if number >= least and _TO_ONE * (count.total() - number) < number else None
 
 
 def _widened(span: tuple[int, int] | None, at: int) -> tuple[int, int]:
@@ -217,6 +224,7 @@ def find_zones(logs: Sequence[Dated]) -> None:
         if shown is not None:
             is_same = all(at - _utc(at, log.zone) == shown * _QUARTER_MS for at in log.moments.span or ())
             log.take(None if is_same else shown)
+    _read_columns(logs)
     names_brokers = any(log.is_named and not log.is_client for log in logs)
     for of_clients in (False, True):
         now = [log for log in logs if log.is_client == of_clients and not log.is_told]
@@ -234,6 +242,20 @@ def find_zones(logs: Sequence[Dated]) -> None:
     clients, brokers = ([log for log in logs if log.is_client == is_client] for is_client in (True, False))
     _part_those_apart([log for log in clients if not log.is_named and not log.is_told], brokers)
     _doubt_brokers(brokers, [log.moments.exact_span for log in clients if log.moments.exact_span])
+
+
+def _read_columns(logs: Sequence[Dated]) -> None:
+    """Finds the zones of clients' logs by a column of times that stands beside the brokers' lines, too."""
+    beside = {id(log): _agreed(log.moments.beside, _LEAST) for log in logs}
+    brokers = [log for log in logs if not log.is_client and beside[id(log)] is not None and log.moments.span]
+    apart = {(at - _utc(at, log.zone)) // _QUARTER_MS - (beside[id(log)] or 0) for log in brokers for at in log.moments.span or ()}
+    for log in logs if len(apart) == 1 else ():
+        ahead = beside[id(log)]
+        if log.is_client and not log.is_told and ahead is not None:
+            quarters = ahead + min(apart)
+            is_same = all(at - _utc(at, log.zone) == quarters * _QUARTER_MS for at in log.moments.span or ())
+            log.take(None if is_same else quarters)
+            log.is_relative = True
 
 
 def _decide(logs: Sequence[Dated]) -> None:

@@ -153,6 +153,11 @@ LOGGER = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
         # KafkaJS: Winston, as its documentation shows it
         ({"level": "info", "message": "Consumer has joined the group", "extra": {"timestamp": "2026-11-21T06:00:01.250Z", "groupId": "orders", "memberId": "m-1"}, "timestamp": "2026-11-21T06:00:01.250Z"},
          "%||kafkajs| Consumer has joined the group; groupId: orders, memberId: m-1"),
+        # ... and NestJS's logger; the fields stand behind the message, as with zap's console
+        ('[Nest] 19 - 11/21/2026, 6:00:01 AM [ClientKafka] ERROR [Runner] The group is rebalancing, re-joining {"timestamp":"2026-11-21T06:00:01.250Z","logger":"kafkajs","groupId":"orders","memberId":"m-1","error":"The group is rebalancing, so a rejoin is needed"} +1m',
+         "%||kafkajs| The group is rebalancing, re-joining; groupId: orders, memberId: m-1"),
+        ('2026-11-21T06:00:01.250Z\tINFO\tkgo/log.go:9\tleaving group\t{"group": "orders", "member_id": "m-1"}',
+         "%||franz-go| leaving group; group: orders, member_id: m-1"),
     ],
 )  # fmt: skip
 def test_each_form_becomes_one_of_few(line, says):
@@ -172,6 +177,7 @@ def test_each_form_becomes_one_of_few(line, says):
         b"2026-11-21 06:00:01,250 INFO com.acme.App - leaving group by the door",
         b'{"time":"2026-11-21T06:00:01.250Z","msg":"joined","user":"ann"}',
         b'{"time":"2026-11-21T06:00:01.250Z","msg":"Stopped"}',
+        b'2026-11-21T06:00:01.250Z\tINFO\tthe user joined\t{"group": "dev"}',
         b"100%|##########| 12/12 [00:01<00:00]",
         b"{not json",
         b"[1, 2]",

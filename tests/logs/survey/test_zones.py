@@ -152,6 +152,19 @@ def test_the_exact_time_before_a_line_shows_the_brokers_zone(tmp_path):
     assert told(tmp_path / "again")[1] == [brokers_in("UTC-03:00")]
 
 
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_a_column_beside_the_lines_of_both_shows_the_clients_zone(tmp_path, is_behind):
+    """An export has the time at which it took a line in, without an offset, as `line,time` or `time,line`."""
+
+    def export(lines: list[bytes], hours: float) -> list[bytes]:
+        written = in_zone(lines, hours)
+        times = [line[1:20] for line in lines]
+        return [b"%s,%s.000" % (mine, at) if is_behind else b'%s.000,"%s"' % (at, mine) for mine, at in zip(written, times, strict=True)]
+
+    lay(tmp_path, export([stabilized(0, 1), stabilized(60_000, 2)], 0), export([leaves(1_000), leaves(90_000)], 9))
+    assert told(tmp_path) == ([1_000, 90_000], [AHEAD])
+
+
 def test_an_exact_time_that_is_late_shows_nothing(tmp_path):
     """A collector may have stood still, and sent all lines at once."""
     raw = [exact(stabilized(0, 0)).split(b" ")[0] + b" " + stabilized(i * 60_000, i) for i in range(20)]
