@@ -112,7 +112,7 @@ def _note_end(said: Said, event: Event, code: str) -> None:
     is_said = event.kind == kinds.CLIENT_NOTE  # a client may have begun to join long before it has joined: only some say that they begin
     told = []
     for one in said.troubles:
-        if not ends.get(one.code) or one.ended_ms >= 0 or one.client != _name(event):
+        if not ends.get(one.code) or one.ended_ms >= 0 or not _is_of(one, event):
             told.append(one)
         elif one.code != "NOT_REJOINED" or is_said:
             told.append(one.changed(ended_ms=event.at_ms))
@@ -167,17 +167,22 @@ def _where(event: Event) -> str:
     return f"{named[1]} (node {_HIGHEST - int(named[2])})" if named is not None and named[1] else ""
 
 
+def _is_of(one: Trouble, event: Event) -> bool:
+    """Whether a line is of the client of a trouble. Some lines of a library have the name of their client, others have not."""
+    both_named = one.client_id and event.client_id
+    return one.client_id == event.client_id if both_named else one.settings == _settings(event)
+
+
 def _is_same(held: Trouble, code: str, event: Event) -> bool:
-    """Whether a line is about a trouble that is told already. Some lines of a library have the name of their client, others have not."""
-    nameless = held.settings == _settings(event) and not (held.client_id and event.client_id)
+    """Whether a line is about a trouble that is told already."""
     if held.ended_ms >= 0 or (held.where and _where(event) not in ("", held.where)):
         return False
-    return (held.client == _name(event) or nameless) and (held.code == code or (code == "UNKNOWN_MEMBER" and held.code in _SAID_AFTER))
+    return _is_of(held, event) and (held.code == code or (code == "UNKNOWN_MEMBER" and held.code in _SAID_AFTER))
 
 
 def _is_open_call(one: Trouble, event: Event) -> bool:
     """Whether a client was told to join again, and did not."""
-    return one.code == "NOT_REJOINED" and one.ended_ms < 0 and one.client == _name(event)
+    return one.code == "NOT_REJOINED" and one.ended_ms < 0 and _is_of(one, event)
 
 
 def _note_state(said: Said, event: Event) -> None:

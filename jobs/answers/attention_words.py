@@ -250,7 +250,7 @@ def clients_of(entry: AttentionEntry) -> str:
     clients = entry.clients
     if not clients:
         return some([printable(member, 60) for member in sorted(entry.members)], _NAMED)
-    if len(clients) == 1 and not clients[0][0]:
+    if len(clients) == 1 and not all(clients[0][:2]):  # without a host: several processes may have this client id
         return who(*clients[0][:2], min(entry.members) if len(entry.members) == 1 else None)
     return some([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)
 

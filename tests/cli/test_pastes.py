@@ -155,3 +155,15 @@ def test_a_page_says_that_lines_have_no_times(explained):
     code, out, _ = explained("lines-without-time", "--format", "html")
     assert code == exit_codes.DONE
     assert "the times of these lines: they have none" in out
+
+
+def test_a_client_that_was_told_to_join_and_was_put_out_is_one_also_where_one_line_has_no_client_id(explained):
+    _, out, _ = explained("kafkajs-console")
+    assert "UNKNOWN_MEMBER  g1  13:09:52" in out
+    assert "It had been told 39.7 s before that the" in out
+
+
+def test_a_member_is_named_by_its_id_where_several_processes_have_its_client_id(explained):
+    _, out, _ = explained("blocks-go-back")
+    assert "POLL_TIMEOUT  g1  10:00:38" in out
+    assert "Who     consumer-g1-1 11111111\n" in out
