@@ -88,17 +88,20 @@ def show(
     reason = rows.hint
     if not reason and not (rows.groups or rows.since or rows.until):
         reason = _why_empty(lakehouse, rows, kept=kept)
+    is_nothing = bool(of_nothing and reason and not rows.hint)
     if form == "json":
         click.echo(to_json(rows, limit=limit))
         if problem := reason or rows.outside:
             warn(problem)
     elif form == "html":
         _write_page(lakehouse, rows, inputs, limit or PAGE_LIMIT, reason)
+    elif is_nothing:
+        warn(printable(reason, options.LINE_CHARS))
     elif reason:
         write(stdout(), printable(reason, options.LINE_CHARS))
     else:
         render(rows, stdout(), limit=limit or LIMIT, kept=kept)
-    return of_nothing if of_nothing and reason and not rows.hint else _exit_code(rows, fail_on)
+    return of_nothing if is_nothing else _exit_code(rows, fail_on)
 
 
 def _exit_code(rows: Report, fail_on: str | None) -> int:

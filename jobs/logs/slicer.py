@@ -230,7 +230,7 @@ class Slicer:
         elif stream.file is not None:
             if source.damage:
                 self.troubles.damaged[stream.file.path] = source.damage
-            elif stream.view.share is None:
+            elif stream.view.share is None and stream.end is None:  # a part of a file says nothing of what comes after it
                 self.troubles.damaged.pop(stream.file.path, None)
             self.troubles.note_half(stream.file.path, waits=stream.reader.waits and not self.follows)
             if stream.reader.complete and not source.may_recover:

@@ -152,6 +152,17 @@ def test_a_truncated_archive_is_told_in_a_row_and_in_the_summary(tmp_path):
     assert again.troubles.summary() == said  # a later run has nothing new, and the file is as damaged as before
 
 
+def test_a_damage_stays_told_where_an_earlier_part_of_the_file_is_read_last(tmp_path):
+    """Several logs one after the other are read by time: the end of this file comes first."""
+    late, early = ([coordinator(second * 1_000 + day * 86_400_000) for second in range(200)] for day in (3, 0))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "server.log.gz").write_bytes(gzip.compress(b"\n".join([*late, *early]))[:-20])
+    spool = spool_of(tmp_path / "logs", tmp_path / "spool")
+    read(spool, tmp_path / "spool")
+    assert spool.notes == ["server.log.gz holds 2 logs, one after the other, of broker-1"]
+    assert len(spool.troubles) == 1
+
+
 def test_many_files_of_one_reason_are_one_line():
     files = {Path(f"{number:03}.log"): "Permission denied" for number in range(1_000)}
     assert by_reason("not read", files) == ["1,000 files not read: Permission denied: 000.log, 001.log, 002.log and 997 more"]
