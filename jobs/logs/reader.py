@@ -137,16 +137,19 @@ class LogReader:
         """
         if not self._has_lines():
             return FOREVER, Jump.TRUE
-        newest = self.mark.newest_ms
+        newest, is_next = self.mark.newest_ms, True
         for index in range(self._buffer.next, len(self._buffer.lines)):
             at = self._times.read(self._buffer.lines[index], newest)
             if at is None:
                 continue
             jump = self._judge_time(index, at, newest, self.mark.last_ms, LogEnd.HOLD, NEVER)
+            if jump is Jump.BACK and not is_next:
+                break  # what is decided about it would hold for the outliers before it: they are handed out first
             if jump is Jump.BACK:
                 return self.peek() if self._pass_step() else (newest, jump)
             if jump is not Jump.OUTLIER:
                 return at, jump
+            is_next = False
         return NEVER, Jump.TRUE
 
     def horizon(self) -> int:

@@ -171,10 +171,12 @@ def test_a_quiet_log_is_believed_when_another_was_there(tmp_path, slice_lines):
 
 
 TWO_LOGS = [-90_000, 0, *[YEARS] * 3, *[0] * 8, 70_000]  # the second begins where time falls back
+BACK_BEHIND_OUTLIERS = [0, -2 * HOUR // 3, *[HOUR // 3] * 3, -YEARS, 1_110_000]  # a slice ends among the outliers
 
 
 @pytest.mark.slow
 @example(inputs=[("b1", [request(ms) for ms in TWO_LOGS], False)], slice_lines=2, stops=[])
+@example(inputs=[("b1", [request(ms) for ms in BACK_BEHIND_OUTLIERS], False)], slice_lines=2, stops=[])
 @given(
     inputs=st.lists(st.tuples(st.sampled_from(["b1", "b2"]), logs(), st.booleans()), max_size=4),
     slice_lines=st.sampled_from([2, 20, 100_000]),
