@@ -88,11 +88,13 @@ coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its o
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
 
 .PHONY: record
-record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (four recordings, a quarter of an hour)
+record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers, and what offsets go through, into tests/data (five recordings, 20 minutes)
 	@for release in 3.9.1 4.2.0; do $(BIN)/python -m jobs.common.jars kafka $$release || exit 1; done
 	@for release in 3.9.1 4.2.0; do $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release || exit 1; done
 	@for release in 4.2.0 4.4.0; do \
 	  $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release-consumer --protocol consumer || exit 1; done
+	@$(BIN)/python -m pip install --quiet kafka-python==3.0.12
+	@$(BIN)/python -m tests.lab.cost_scenes 4.4.0 tests/data/cost-scenes/kafka-4.4.0
 
 .PHONY: mutants
 mutants: $(VENV) ## change the specification in one place at a time and check that a test fails (ONLY="sync join" for two modules)
