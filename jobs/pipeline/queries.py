@@ -29,6 +29,8 @@ FINISH_SECONDS: Final = 60.0
 """How long a micro-batch may take to finish before it is aborted."""
 _POLL_SECONDS: Final = 0.05
 _LOST: Final = ("Python worker failed to connect back", "java.io.EOFException", "Broken pipe", "Connection reset")
+_CUT: Final = ("Incomplete log file", "No content to map due to end-of-input")
+"""What Spark says of a file of its checkpoint of which a store's answer was cut."""
 
 WriteBatch = Callable[["DataFrame", int], None]
 
@@ -37,15 +39,16 @@ class QueryEndingError(Exception):
     """The query was asked to end before this micro-batch."""
 
 
-def lost_its_planner(error: BaseException) -> bool:
-    """Whether a query ended because the Python process ended, or did not start in time, that plans its micro-batches (Spark gives it 10 s).
+def may_go_on(error: BaseException) -> bool:
+    """Whether a query may end otherwise the next time.
 
+    The Python process ended, or did not start in time, that plans its micro-batches (Spark gives it 10 s), or a store's answer was cut.
     Nothing is lost: the query goes on where it was when it is started again.
     """
     cause: Any = error
     while cause is not None:  # Spark's own text has the message of its cause, which may have none, but not its class
         text = str(cause)
-        if any(sign in text for sign in _LOST):
+        if any(sign in text for sign in (*_LOST, *_CUT)):
             return True
         cause = getattr(cause, "_cause", None)
     return False

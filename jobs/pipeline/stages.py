@@ -24,7 +24,7 @@ from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
 from jobs.pipeline.parts import tasks_as_workers
-from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, lost_its_planner
+from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, may_go_on
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import TopicWatch
@@ -117,8 +117,8 @@ class Stages:
             ending=self._ending,
             tell=self._notes.append,
         )
-        for name, start in self._starts.items():  # one by one: `_stop` ends those that have started when the next one cannot
-            self.queries[name] = start()
+        for name in self._starts:  # one by one: `_stop` ends those that have started when the next one cannot
+            self.queries[name] = self._begun(name)
 
     def work(self, show: Callable[[RunProgress], None], warn: Callable[[str], None], interrupts: Interrupts) -> None:
         """Waits until the input is processed, a signal comes, or a stage fails. `show` and `warn` are those of `run`."""
@@ -183,12 +183,24 @@ class Stages:
                 self._has_failed = True
                 raise failure(name, error, self._house.log, topic_input.loss(error)) from error
 
-    def _starts_again(self, name: str, error: BaseException) -> bool:
-        """Starts a query again that lost the process which plans for it."""
-        if self._restarts >= _MOST_RESTARTS or not lost_its_planner(error):
-            return False
+    def _begun(self, name: str) -> StreamingQuery:
+        """Starts a query, and tries it again where that may help."""
+        try:
+            return self._starts[name]()
+        except Exception as error:
+            if not self._may_go_on(error):
+                raise
+        return self._begun(name)
+
+    def _may_go_on(self, error: BaseException) -> bool:
         self._restarts += 1
-        self.queries[name] = self._starts[name]()
+        return self._restarts <= _MOST_RESTARTS and may_go_on(error)
+
+    def _starts_again(self, name: str, error: BaseException) -> bool:
+        """Starts a query again that may go on."""
+        if not self._may_go_on(error):
+            return False
+        self.queries[name] = self._begun(name)
         self._watch.replaced(name, self.queries[name])
         return True
 

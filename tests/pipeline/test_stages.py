@@ -27,8 +27,10 @@ def killed():
 
 
 def start(session, folder, monkeypatch, error):
+    errors = error if isinstance(error, list) else [error]
+
     def fail(*_, **__):
-        raise error
+        raise errors.pop(0)
 
     monkeypatch.setattr(stages, "start_track", fail)
     Stages(session, Lakehouse(folder), Settings(), Inputs(), once=True, watch=SimpleNamespace(tracked=None))
@@ -37,6 +39,13 @@ def start(session, folder, monkeypatch, error):
 def test_a_jvm_that_is_killed_while_the_queries_start_is_told_in_one_line(killed, tmp_path, monkeypatch):
     with pytest.raises(QueryFailedError, match="Spark failed: its JVM was killed"):
         start(session_of(killed), tmp_path, monkeypatch, ConnectionRefusedError())
+
+
+def test_a_query_is_started_again_where_the_store_cut_a_file_of_its_checkpoint(tmp_path, monkeypatch):
+    errors = [RuntimeError("MismatchedInputException: No content to map due to end-of-input"), ValueError("a bug")]
+    with pytest.raises(ValueError, match="a bug"):
+        start(session_of(None), tmp_path, monkeypatch, errors)
+    assert errors == []
 
 
 def test_another_error_stays_what_it_is(tmp_path, monkeypatch):
