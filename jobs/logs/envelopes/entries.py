@@ -62,7 +62,7 @@ _SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"W
 
 _SHORTEST: Final = 20  # characters of a line
 _BLANKS: Final = 3  # ... and of its blanks
-_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]{0,32}"')  # where an object begins, or a string or a member of an object
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t]|(?<=\*))[ \t,\[]{0,32}"')  # where an object, a string or a member begins
 _REST: Final = re.compile(r"[\s,\]}]*")  # behind a part of a document, or what an export left there
 _MOST_BYTES: Final = 16 << 20
 
