@@ -109,6 +109,8 @@ def _note_end(said: Said, event: Event, code: str) -> None:
         or event.kind == kinds.CLIENT_PUT_OUT
         or code == "NOT_REJOINED",
     }
+    if not any(ends.values()):
+        return
     is_said = event.kind == kinds.CLIENT_NOTE  # a client may have begun to join long before it has joined: only some say that they begin
     told = []
     for one in said.troubles:

@@ -40,19 +40,23 @@ def coverage(lakehouse: Place) -> list[Coverage]:
         return []
     if not {GROUP_EVENTS, INPUT_LINES} <= set(reader.tables):
         return []
-    files = reader.rows("SELECT cluster, count(DISTINCT origin) n FROM input_lines GROUP BY cluster ORDER BY cluster")
+    files = reader.rows(
+        "SELECT cluster, count(DISTINCT origin) AS n, bool_or(broker = ?) AS has_clients FROM input_lines"
+        " GROUP BY cluster ORDER BY cluster",
+        CLIENTS,
+    )
     parts = reader.rows(
         "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(greatest(occurred_at, last_at)) AS latest,"
         " epoch_ms(min(received_at)) AS begin FROM group_events GROUP BY ALL ORDER BY ALL"
     )
     found = []
-    for cluster, count in ((row["cluster"], row["n"]) for row in files):
+    for cluster, count, has_clients in ((row["cluster"], row["n"], row["has_clients"]) for row in files):
         own = [row for row in parts if row["cluster"] == cluster and row["source"] != "clock"]
         sources: dict[str, set[str]] = {}
         for row in own:
             sources.setdefault(row["broker"], set()).add(row["source"])
         clocks = [row for row in parts if row["cluster"] == cluster and row["source"] == "clock" and row["begin"] is not None]
-        if reader.rows("SELECT 1 FROM input_lines WHERE cluster = ? AND broker = ? LIMIT 1", cluster, CLIENTS):
+        if has_clients:
             sources.setdefault(CLIENTS, set())
         begins = {row["broker"]: row["begin"] for row in clocks}
         first, last = min((row["earliest"] for row in own), default=None), max((row["latest"] for row in own), default=None)

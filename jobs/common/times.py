@@ -57,7 +57,7 @@ def instant(at_ms: int | None) -> str:
     """A time as ISO 8601 in UTC, to the millisecond, with a blank in the middle; a line of which it is not known by its number."""
     if at_ms is None:
         return "-"
-    return f"line {at_ms}" if at_ms < TIMES_FROM_MS else iso(EPOCH + timedelta(milliseconds=at_ms))[:-1].replace("T", " ")
+    return f"line {at_ms}" if at_ms < TIMES_FROM_MS else _written(at_ms, " ")
 
 
 def to_second(written: str) -> str:
@@ -77,7 +77,11 @@ def moment(time: datetime) -> str:
 
 def iso(time: datetime) -> str:
     """An aware time as ISO 8601 in UTC, to the millisecond, for programs: 2026-11-21T17:27:33.641Z."""
-    return (EPOCH + timedelta(milliseconds=epoch_ms(time))).isoformat(timespec="milliseconds")[:23] + "Z"
+    return _written(epoch_ms(time), "T") + "Z"
+
+
+def _written(at_ms: int, middle: str) -> str:
+    return (EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=middle, timespec="milliseconds")[:23]
 
 
 def duration(span_ms: int | None) -> str:

@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from jobs.common.stores import StorePath, copy_tree, place_of, readable, remove_
 from jobs.lakehouse import leases, tables
 from jobs.lakehouse.reader import table_rows
 from tests.lab.store_proxy import PASSING, Fault, StoreProxy
+from tests.reaching import reached
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -134,25 +136,27 @@ def test_a_store_that_refuses_makes_an_error_of_one_line_that_names_the_place(on
     store_clients.forget()
 
 
-def test_a_listing_is_asked_once_for_the_sizes_of_its_files(store, on_store, monkeypatch):
+@contextmanager
+def through(store, *, patience="", **how):
+    """Lets this process reach the store through a proxy, of which `how` says what it does. `patience`: seconds of it."""
+    with StoreProxy(store.endpoint, **how) as proxy, reached(store, proxy.endpoint), pytest.MonkeyPatch.context() as patch:
+        if patience:
+            patch.setenv(store_clients.PATIENCE, patience)
+        yield proxy
+
+
+def test_a_listing_is_asked_once_for_the_sizes_of_its_files(store, on_store):
     for number in range(5):
         (on_store / "files" / str(number)).write_bytes(b"x" * number)
-    with StoreProxy(store.endpoint) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        store_clients.forget()
+    with through(store) as proxy:
         assert [path.stat().st_size for path in (on_store / "files").glob("*")] == [0, 1, 2, 3, 4]
         assert proxy.counts() == {"LIST": 1}
-    store_clients.forget()
 
 
-def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store, monkeypatch):
+def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store):
     """Clients give up after ten tries, which take three seconds, unless they are told to be patient."""
     table = tables.ensure_table(on_store, "numbers", pa.schema([("number", pa.int32())]))
-    with StoreProxy(store.endpoint, faults=[Fault.UNAVAILABLE]) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        monkeypatch.setenv(store_clients.PATIENCE, "600")
-        store_clients.forget()
-        proxy.fail_every = 1
+    with through(store, patience="600", faults=[Fault.UNAVAILABLE], fail_every=1) as proxy:
 
         def refused(part):
             return sum(part in request.path for request in proxy.requests())
@@ -168,14 +172,10 @@ def test_who_works_in_a_lakehouse_outlives_a_store_that_is_away(store, on_store,
             assert rows.result()
 
 
-def test_credentials_that_have_expired_are_told_at_once_however_patient_the_process_is(store, on_store, monkeypatch):
+def test_credentials_that_have_expired_are_told_at_once_however_patient_the_process_is(store, on_store):
     """Clients name their own `retry_timeout` behind every reason: no connection timed out here."""
     table = tables.ensure_table(on_store, "numbers", pa.schema([("number", pa.int32())]))
-    with StoreProxy(store.endpoint, faults=[Fault.EXPIRED]) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        monkeypatch.setenv(store_clients.PATIENCE, "600")
-        store_clients.forget()
-        proxy.fail_every = 1
+    with through(store, patience="600", faults=[Fault.EXPIRED], fail_every=1) as proxy:
         for ask in (
             lambda: (on_store / "mark").write_bytes(b"1"),
             (on_store / "mark").read_bytes,
@@ -186,17 +186,13 @@ def test_credentials_that_have_expired_are_told_at_once_however_patient_the_proc
             with pytest.raises(StoreError, match=r"token has expired\.|the credentials may have expired \("):
                 ask()
             assert len(proxy.requests()) <= 2
-    store_clients.forget()
 
 
 @pytest.mark.parametrize("fault", PASSING, ids=lambda fault: fault.name)
-def test_one_request_in_eleven_may_fail_and_all_is_done_once(store, on_store, monkeypatch, fault):
+def test_one_request_in_eleven_may_fail_and_all_is_done_once(store, on_store, fault):
     """Lists, reads and writes, and the making of tables and rows: also where the answer is cut, or lost after all was done."""
-    with StoreProxy(store.endpoint, faults=[fault]) as proxy:
-        proxy.hang, proxy.fail_every = 0.2, 11
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        monkeypatch.setenv(store_clients.PATIENCE, "600")
-        store_clients.forget()
+    with through(store, patience="600", faults=[fault], fail_every=11) as proxy:
+        proxy.hang = 0.2
         with leases.held([on_store / "_lock"], "busy"):
             table = tables.ensure_table(on_store, "numbers", pa.schema([("number", pa.int32())]))
             for number in range(6):
@@ -204,16 +200,11 @@ def test_one_request_in_eleven_may_fail_and_all_is_done_once(store, on_store, mo
                 (on_store / "files" / str(number)).write_bytes(b"%d" % number)
         assert [path.read_bytes() for path in (on_store / "files").glob("*")] == [b"%d" % number for number in range(6)]
         assert fault in {one.fault for one in proxy.requests()}
-    monkeypatch.undo()
-    store_clients.forget()
     assert sorted(row["number"] for row in table_rows(table)) == list(range(6))
 
 
-def test_a_store_that_ignores_conditions_is_refused(store, on_store, monkeypatch):
-    with StoreProxy(store.endpoint) as proxy:
+def test_a_store_that_ignores_conditions_is_refused(store, on_store):
+    with through(store) as proxy:
         proxy.ignores_conditions = True
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        store_clients.forget()
         with pytest.raises(UserError, match="this store ignores If-None-Match"), leases.held([on_store / "_lock"], "busy"):
             pass
-    store_clients.forget()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -54,14 +54,16 @@ class Outage:
         """All findings about it, in the order of time."""
         return sorted([*self.left, *self.held_up, *self.returned], key=lambda row: row["occurred_at"])
 
-    def held_up_too(self, request: Row) -> bool:
-        """Whether a request waited meanwhile whose group has no finding: at any broker while one was lost, else at those held up."""
-        signs, departure = self.findings, self.departure
+    def held_up_too(self, requests: Iterable[Row]) -> Iterator[Row]:
+        """The requests that waited meanwhile whose groups have no finding: at any broker while one was lost, else at those held up."""
+        signs, departure, groups, since = self.findings, self.departure, {*self.groups}, self.began_at
         until = max(signs[-1]["occurred_at"], (departure and departure.signs[0]["started_at"]) or signs[-1]["occurred_at"])
         where = {self.broker, *(row["details"].get("from_broker") for row in self.held_up)}
-        meanwhile = self.began_at <= request["occurred_at"] and request["received_at"] <= until
-        here = request["cluster"] == signs[0]["cluster"] and request["group_id"] not in self.groups
-        return here and meanwhile and bool((departure and departure.is_dated) or request["broker"] in where)
+        anywhere = departure is not None and departure.is_dated
+        for one in requests:
+            here = one["cluster"] == signs[0]["cluster"] and one["group_id"] not in groups and (anywhere or one["broker"] in where)
+            if here and since <= one["occurred_at"] and one["received_at"] <= until:
+                yield one
 
     def sentence(self) -> str:
         """What happened, for people."""

@@ -38,9 +38,9 @@ def incidents(reader: QuestionReader) -> list[Row]:
     departures = Departures(reader.ask(own_query("departures"), _EVERYTHING).by_name())
     times = RebalanceTimes(reader.ask(own_query("times"), _EVERYTHING).rows)
     found = outages(moved, departures)
-    slow = reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name() if found else []
+    slow = sorted(reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name(), key=itemgetter("ms")) if found else []
     for outage in found:
-        outage.waited = {row["group_id"]: row["ms"] for row in sorted(slow, key=itemgetter("ms")) if outage.held_up_too(row)}
+        outage.waited = {row["group_id"]: row["ms"] for row in outage.held_up_too(slow)}
     rows = [_row(outage, times) for outage in found]
     rows += [
         _row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in crashes if not _is_in(one, rows)

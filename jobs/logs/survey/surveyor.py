@@ -283,11 +283,18 @@ class Surveyor:
 
     def _first_view(self, file: LogFile, *, alone: bool) -> View:
         """How a file is looked through. What is unusual is noted. `alone`: no other file is new."""
-        with suppress(OSError), open_log(file.path) as log, open_log(file.path) as again:
-            if self._settings.half_lines and has_undated(log) and (told := told_of(again, alone=alone)):
-                self.notes.append(f"{file.origin}: {told}")
-                return View(undated=True)
-        return AS_IT_IS
+        if not self._settings.half_lines:
+            return AS_IT_IS
+        told = ""
+        with suppress(OSError):
+            with open_log(file.path) as log:
+                undated = has_undated(log)
+            if undated:
+                with open_log(file.path) as log:
+                    told = told_of(log, alone=alone)
+        if told:
+            self.notes.append(f"{file.origin}: {told}")
+        return View(undated=True) if told else AS_IT_IS
 
     def _view(self, found: _Found, wraps: Wraps, *, newest_first: bool) -> View:
         """How a file is to be read. What is unusual is noted."""
