@@ -47,39 +47,35 @@ SINK_TASK: Final = "connector-consumer-"
 """Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
 
 _AGAINST_MISSING_REPLICAS: Final = (
-    "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
-    "offsets.commit.timeout.ms of the broker. A broker that is down, slow or out of disk space takes them away."
+    "Check the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within the broker's "
+    "offsets.commit.timeout.ms. A broker that is down, slow or out of disk space can cause this."
 )
 _AGAINST_FAILED_WRITES: Final = {
-    "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
-    "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
+    "UNKNOWN_SERVER_ERROR": "Most often the record exceeds max.message.bytes of __consumer_offsets: it holds the "
+    "subscription and the partitions of each member. Raise that setting, or run fewer members and partitions in the group. The broker's "
     "log has the error."
 }
 """By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
 replicas."""
 _AGAINST_CRASH_LOOPS: Final = (
-    "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
+    "Stop the client that keeps coming and going, and find out why it dies: a crash loop, a failing health check, a poison record."
 )
-_AGAINST_STORMS_OF_SEVERAL: Final = (
-    "Find out why these clients join again and again: a crash loop, a failing health check, a record that they cannot process."
-)
+_AGAINST_STORMS_OF_SEVERAL: Final = "Find out why these clients keep joining: a crash loop, a failing health check, a poison record."
 _UNDER_NEW_IDS: Final = ", each time under a new member id, though none had left"
 _AGAINST_NEW_IDS: Final = (
-    "Clients that join again under new member ids put each other out. Look for a client library that does not keep its member id from one "
-    "JoinGroup to the next, for a proxy or load balancer before the brokers that cuts connections or mixes them up, and for processes that "
-    "are killed and started again before their session ends."
+    "Clients that rejoin under new member ids push each other out. Look for a client library that does not keep its member id from one "
+    "JoinGroup to the next, for a proxy or load balancer in front of the brokers that cuts or mixes up connections, and for processes that "
+    "are killed and restarted before their session ends."
 )
 _AGAINST_STORMS: Final = {
-    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "
-    "or its work between two polls takes too long.",
-    "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
-    "others.",
-    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "
-    "pattern.",
-    "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
-    "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
-    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one is restarted again and again: give each "
-    "its own, or find out why it ends.",
+    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its POLL_TIMEOUT findings says whether its process stopped or "
+    "its work between two polls takes too long.",
+    "SUBSCRIPTION_CHANGED": "The client keeps changing its subscription: let it subscribe once, to the same topics as the others.",
+    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow subscription patterns.",
+    "LEADER_REJOINED": "The leader rejoins without giving a reason: read its log. Most often the metadata of its topics changed.",
+    "MEMBER_REJOINED": "The client rejoins by itself: read its log, and search its code for enforceRebalance().",
+    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one keeps restarting: give each its own, or "
+    "find out why it dies.",
 }
 """By the most common cause of the rebalances."""
 
@@ -281,7 +277,7 @@ def _client(past: PastRebalance) -> tuple[str, str]:
 def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: dict[str, str]) -> None:
     """Members were restarted one after the other: many rebalances with one purpose. `restarted`: their client ids by member id."""
     longest = _longest_restart_ms(burst)
-    words = {"count": len(restarted), "longest": f", which took up to {seconds(longest)} here" if longest >= 0 else ""}
+    words = {"count": len(restarted), "longest": f" A restart took up to {seconds(longest)}." if longest >= 0 else ""}
     # Member ids of the consumer protocol do not begin with the id of the client.
     clients = {"clients": sorted(client or member for member, client in restarted.items())} if g.view.consumer_protocol else {}
     _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)

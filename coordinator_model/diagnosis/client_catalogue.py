@@ -40,50 +40,50 @@ logstash-integration-kafka, and the configuration of each library."""
 OF_PROGRAMS: Final = Settings(records="")
 """Of other programs that are members of a group by themselves, such as Schema Registry: none of them reads records there."""
 
-_ASK_THE_BROKER: Final = " The log of the group's coordinator tells which (docs/capture.md)."
+_ASK_THE_BROKER: Final = " The log of the group's coordinator shows which (docs/capture.md)."
 
 NO_HEARTBEAT_RESPONSE: Final = Text(
     "NO_HEARTBEAT_RESPONSE",
     "ERROR",
-    "The client received no answer of the group's coordinator for {silence} its session timeout{then}.",
-    "Find out what kept the answers from it: a pause of the process or its container, the network, or a broker in trouble."
+    "The client got no answer from the group's coordinator for {silence} its session timeout{then}.",
+    "Find out what kept the answers away: a process or container pause, the network, or a broker in trouble."
     + _ASK_THE_BROKER
-    + " To survive a pause, the client needs {session} above the length of the pause.",
+    + " Raise {session} above the longest pause to tolerate.",
 )
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
-    "{departure} because the application did not call poll() within its limit{limit}.",
-    "Make the work between two polls shorter ({records}move slow calls off the polling thread) or raise {poll}{current} above the longest "
+    "{departure}: the application did not call poll() within {of_poll}.",
+    "Shorten the work between two polls ({records}move slow calls off the polling thread), or raise {poll}{current} above the longest "
     "processing time." + catalogue.UNLESS_PAUSED,
 )
 POLL_TIMEOUT_OF_WORKER: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
-    "The worker of Connect left the group because it did not take part in it within its rebalance.timeout.ms.",
-    "Its line names what it did last: most often the start or stop of a connector, or reading the config topic. Make that shorter, or "
-    "raise {poll}.",
+    "The Connect worker left the group: it took no part in it within its rebalance.timeout.ms.",
+    "Its line names what it did last: most often starting or stopping a connector, or reading the config topic. Shorten that, or raise "
+    "{poll}.",
 )
 POLL_TIMEOUT_OF_PROGRAM: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
-    "The client left the group because the thread of {program} that takes part in it stood still for longer than its limit{limit}.",
-    "No application polls there: find out what that thread waited for (a thread dump while it stands still; of Schema Registry, reading "
-    "_schemas). Restart the process if it does not come back, and raise {poll}{current} only if the work has to take as long.",
+    "The client left the group: the {program} thread that takes part in it was stuck for longer than its limit{limit}.",
+    "No application polls there: find out what that thread waited for (take a thread dump while it is stuck; in Schema Registry, reading "
+    "_schemas). Restart the process if it does not come back, and raise {poll}{current} only if the work really takes that long.",
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
-    "The client learned that it is no member of the group any more{times}.",
+    "The client learned that it is no longer a member of the group{times}.",
     "Its session had ended, somebody had removed it, or the coordinator did not know the group."
     + _ASK_THE_BROKER
-    + " The client joins again by itself. To survive a pause of its process, it needs {session} above the length of the pause.",
+    + " The client rejoins by itself. If its process paused, raise {session} above the longest pause to tolerate.",
 )
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
     "The client learned that the group had rebalanced without it{times}.",
-    "It did not take part in time: its process stood still, or its heartbeats did not arrive. It joins again by itself." + _ASK_THE_BROKER,
+    "It did not take part in time: its process paused, or its heartbeats did not arrive. It rejoins by itself." + _ASK_THE_BROKER,
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
@@ -98,7 +98,7 @@ UNRELEASED_INSTANCE_ID: Final = Text(
     consumer_catalogue.UNRELEASED_INSTANCE_ID.advice,
 )
 CLIENT_REFUSED: Final = Text(
-    "CLIENT_REFUSED", "ERROR", "The coordinator refused the client for good: {reason}", "Mend what the error names, then restart it."
+    "CLIENT_REFUSED", "ERROR", "The coordinator refused the client, which gave up: {reason}", "Fix what the error names, then restart it."
 )
 FENCED_MEMBER_EPOCH: Final = Text(
     "FENCED_MEMBER_EPOCH",
@@ -109,66 +109,65 @@ FENCED_MEMBER_EPOCH: Final = Text(
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The client could not commit offsets{times}: it was no member of the group any more, or the group had rebalanced without it. Another "
+    "The client could not commit offsets{times}: it was no longer a member of the group, or the group had rebalanced without it. Another "
     "member may process the same records again.",
-    "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
+    "The application kept working after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
-POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "
+POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: shorten the work between two polls, or raise that setting. "
 COORDINATOR_AWAY: Final = (
-    "Clients of the group could not reach its coordinator before that, and calls that wait for it keep an application from poll(): find "
-    "out first what happened to that broker. "
+    "Clients of the group could not reach its coordinator before that, and calls that wait for it keep an application from calling poll(): "
+    "first find out what happened to that broker. "
 )
 COORDINATOR_UNREACHABLE: Final = Text(
     "COORDINATOR_UNREACHABLE",
     "ERROR",
     "The client could not reach the group's coordinator, {where}, {until}.{again}",
-    "Find out whether {node} runs, and whether the client can reach it. If it is down and no other broker takes the group over, partitions "
-    "of __consumer_offsets have no replica elsewhere: offsets.topic.replication.factor 1 is the usual reason, no setting of the client.",
+    "Check that {node} is running and that the client can reach it. If it is down and no other broker takes over the group, partitions of "
+    "__consumer_offsets have no replica elsewhere: the usual reason is offsets.topic.replication.factor=1, not a client setting.",
 )
 HAD_NOT_JOINED: Final = (
-    " It had been told {called} before that the group rebalances, and no line shows that it joined since: its poll loop may have stood "
-    "still by then."
+    " It had been told of a rebalance {called} before, and no line shows that it joined since: its poll loop may already have stalled."
 )
 NOT_REJOINED: Final = Text(
     "NOT_REJOINED",
     "WARNING",
-    "The client was told that the group rebalances, and did not join it {until}: its poll loop stood still.",
-    "A client joins again when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs). The "
-    "others wait for it until its rebalance timeout is over, and then go on without it.",
+    "The client was told of a rebalance and did not rejoin {until}: its poll loop stalled.",
+    "A client rejoins when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs). The "
+    "others wait for it until its rebalance timeout, then continue without it.",
 )
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",
     "The member took {waited} to reconcile its assignment.",
-    "A client gives partitions up and takes new ones when it polls, and first commits and calls its rebalance listener: look for slow work "
-    "between two polls, a slow listener, or commits that were not answered. Others wait for the partitions that it gives up.",
+    "A client gives up partitions and takes new ones when it polls, after it commits and calls its rebalance listener: look for slow work "
+    "between two polls, a slow listener, or unanswered commits. Others wait for the partitions that it gives up.",
 )
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
     "{who} joined {rebalances} generations in {span}{failed}. No broker's log shows who began these rebalances.",
-    "{remedy}Find out who began them: the log of the group's coordinator names the client and the reason of each (docs/capture.md).",
+    "{remedy}Find out who began them: the log of the group's coordinator names the client and the reason for each (docs/capture.md).",
 )
 MANY_ROUNDS: Final = Text(
     "REBALANCE_STORM",
     "WARNING",
     REBALANCE_STORM.message,
-    "If members were restarted, started or stopped one after the other at that time, that is why. {remedy}Else find out who began them: "
-    "the log of the group's coordinator names the client and the reason of each (docs/capture.md).",
+    "If members were restarted, started or stopped one after another at that time, that explains it. {remedy}Otherwise find out who began "
+    "them: the log of the group's coordinator names the client and the reason for each (docs/capture.md).",
 )
 """Of generations that come no faster than a restart makes them, and of which the client got its assignment."""
 CONNECT_TASKS_WAIT: Final = Text(
     "CONNECT_TASKS_WAIT",
     "WARNING",
-    "Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or the rebalances before "
-    "took some away, too.",
-    "A worker that was stopped, or failed, has that long to come back before others get its tasks: scheduled.rebalance.max.delay.ms of the "
-    "workers. Find out which worker went, and lower that setting if its tasks have to move sooner.",
+    "Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or earlier rebalances "
+    "took some away as well.",
+    "A worker that stopped or failed has that long to come back before others get its tasks (scheduled.rebalance.max.delay.ms of the "
+    "workers). Find out which worker left, and lower that setting if its tasks must move sooner.",
 )
 OF_WORKERS: Final = (
-    "Workers of Connect rebalance when one of them comes or goes, and when connectors change. Look for workers that restart again and "
-    "again, and for two Connect clusters that share a group.id; rebalance.timeout.ms and session.timeout.ms of the workers may be too "
-    "short, and scheduled.rebalance.max.delay.ms shorter than a restart. "
+    "Connect workers rebalance when one of them joins or leaves, and when connectors change. Look for workers that keep restarting, and "
+    "for two Connect clusters that share a group.id. rebalance.timeout.ms and session.timeout.ms of the workers may be too short, and "
+    "scheduled.rebalance.max.delay.ms shorter than a restart. "
 )
 TEXTS: Final = {
     text.code: text

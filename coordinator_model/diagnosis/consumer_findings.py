@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
-from coordinator_model.diagnosis.findings import Client, current, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import Client, above, current, emit, first_time, seconds
 from coordinator_model.diagnosis.refusals import removal
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
@@ -75,7 +75,7 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     """
     limit_ms = member.rebalance_timeout_ms
     why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms), at_ms - limit_ms, at_ms)
-    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms)).replace(",.", ".")
+    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
 
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:
@@ -88,9 +88,9 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
     if not held and waited_ms < STUCK_MS:
         return
-    what = "it had to give partitions up first" if held else "it sent no heartbeat"
+    what = "it was slow to give up partitions" if held else "it sent no heartbeat"
     silent = not held or 2 * member.longest_gap_ms >= waited_ms
-    remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(limit=current(member.rebalance_timeout_ms).rstrip(","))
+    remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(limit=current(member.rebalance_timeout_ms))
     words = {"waited": seconds(waited_ms), "what": what, "remedy": remedy}
     signs = [sign for one in episode.rounds for sign in one.signs]
     epoch = episode.rounds[-1].epoch
@@ -140,7 +140,7 @@ def _cannot_join(g: Emitter, view: ConsumerView, event: Event) -> None:
     words = {
         "regex": event.subscribed_regex or "",
         "assignor": assignor or "that it names",
-        "limit": f": {members}" if members is not None else "",
+        "limit": f" {members}" if members is not None else "",
     }
     client = ("", event.client_id, event.client_host)
     details = {"regex": event.subscribed_regex, "assignor": assignor or None, "members": members}
@@ -215,7 +215,7 @@ def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member:
     if not first_time(g, consumer_catalogue.STALE_COMMIT, member.member_id, event.generation):
         return
     if member.away_ms >= 0:
-        why, remedy = f"it had left for a while (epoch -2) {seconds(after_ms)} before", consumer_catalogue.COMMITS_WHILE_AWAY
+        why, remedy = f"it had left temporarily (epoch -2) {seconds(after_ms)} before", consumer_catalogue.COMMITS_WHILE_AWAY
     else:
         why, remedy = f"it had been told of epoch {member.epoch} {seconds(after_ms)} before", consumer_catalogue.KEPT_EPOCH
     signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
@@ -247,8 +247,8 @@ def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: 
         if gone.tried_ms < gone.gone_ms:
             gone.tried_ms = event.received_ms  # the first request that is refused ends the silence
         silent_ms = gone.tried_ms - gone.heard_ms
-        stalled = "; of a static member also a poll loop that stalled" if gone.instance_id else ""
-        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "stalled": stalled, "type": g.view.group_type}
+        stalled = "; for a static member also a stalled poll loop" if gone.instance_id else ""
+        words = {"silence": seconds(silent_ms), "least": above(silent_ms), "stalled": stalled, "type": g.view.group_type}
         return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(**words), {"silent_ms": silent_ms}
     if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
         return consumer_catalogue.CAME_BACK, {}

@@ -84,7 +84,7 @@ def of(rebalance: Rebalance) -> Cost:
 
 
 def _until_superseded(rebalance: Rebalance) -> int | None:
-    """The time in which partitions had no owner at work until the next rebalance began; None where that is unknown."""
+    """The time in which partitions had no active owner until the next rebalance began; None where that is unknown."""
     if rebalance.outcome != SUPERSEDED or not rebalance.owned_before or rebalance.owners_unknown:
         return None
     return sum(

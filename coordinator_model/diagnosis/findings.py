@@ -93,6 +93,12 @@ def seconds(ms: int) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def current(value: int) -> str:
+def current(ms: int) -> str:
     """The present value of a setting, to stand after its name; empty where it is unknown."""
-    return f", now {value}," if value >= 0 else ""
+    return f" (now {seconds(ms)})" if ms >= 0 else ""
+
+
+def above(ms: int) -> str:
+    """A value that a setting has to exceed, for people: rounded up, so that what they read is never too low."""
+    step = 100 if ms < 59_950 else 1_000 if ms < 3_600_000 else 60_000
+    return seconds(-(-ms // step) * step)

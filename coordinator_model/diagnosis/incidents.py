@@ -15,7 +15,7 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import NOBODY, above, current, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -204,13 +204,14 @@ def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, Ende
     """What session timeout the trouble would have taken. `group_type`: empty in a classic group, whose clients have the setting."""
     if not lost:
         return ""
-    shown = " and ".join(map(str, limits))
+    shown = " and ".join(map(seconds, limits))
     if unheard is not None:
         ms, old = unheard
         client = old.client_id or old.member_id
-        return catalogue.SESSION_NEEDED.format(client=client, unheard=seconds(ms), ms=ms, limit=old.session_timeout_ms)
-    name = f"The session timeout of the group ({group_type}.session.timeout.ms)" if group_type else "session.timeout.ms"
-    return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f": {shown}" if limits else "")
+        limit = current(old.session_timeout_ms)
+        return catalogue.SESSION_NEEDED.format(client=client, unheard=seconds(ms), least=above(ms), current=limit)
+    name = f"The group's {group_type}.session.timeout.ms" if group_type else "session.timeout.ms"
+    return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f" ({shown})" if limits else "")
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:
@@ -338,7 +339,7 @@ def removed(missed: int, gave_up: int, of_whom: str = "") -> str:
     """That so many members lost their sessions, or gave their ids up by themselves meanwhile, as the end of a message."""
     ways = (
         (missed, "missed its session timeout and was removed", "missed their session timeout and were removed"),
-        (gave_up, "gave its id up: its poll timeout had expired", "gave their ids up: their poll timeouts had expired"),
+        (gave_up, "gave up its id: its poll timeout had expired", "gave up their ids: their poll timeouts had expired"),
     )
     whom = {True: of_whom or "member", False: of_whom or "members"}
     return "".join(f" {count} {whom[count == 1]} {one if count == 1 else several}." for count, one, several in ways if count)

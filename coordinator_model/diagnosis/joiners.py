@@ -94,7 +94,7 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         who = "it" if one else "they"
         signs = sorted({old.sign for old in dropped if old.sign is not None}) or rebalance.evidence
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
-        limit = f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else ""
+        limit = f" (max.poll.interval.ms, {seconds(limit_ms)})" if limit_ms >= 0 else ""
         why = f"{who} did not rejoin before the rebalance timeout{limit}, and the coordinator removed {'it' if one else 'them'}"
         _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
         return
@@ -120,19 +120,18 @@ def _emit(
     waited = f"{seconds(waited_ms)} " if waited_ms >= SLOW_MS else ""
     known = [g.view.members.get(member_id) or g.view.ended_membership(member_id) for member_id in members]
     session_ms = max((one.session_timeout_ms for one in known if one is not None), default=-1)
-    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms, session_ms)}
+    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
     details = {"join_ms": waited_ms if waited else None, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
     details["session_timeout_ms"] = or_none(session_ms)
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 
 
-def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int, session_ms: int) -> str:
+def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int) -> str:
     """What to change, where all members that were waited for had the same reason."""
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
     found = {silences.why(quiet, rebalance.started_ms, until[m]) if quiet is not None else silences.UNKNOWN for m, quiet in members.items()}
     why = found.pop() if len(found) == 1 else silences.UNKNOWN
-    session = catalogue.SESSION_WENT_ON.format(session=seconds(session_ms)) if why == silences.PAUSED and session_ms >= 0 else ""
-    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms).rstrip(",")) + session
+    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms))
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

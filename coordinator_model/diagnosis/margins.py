@@ -128,7 +128,7 @@ def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int
     text = consumer_catalogue.STATIC_MEMBER_AWAY if came_back else consumer_catalogue.STATIC_MEMBER_GONE
     words = {
         "away": seconds(away_ms),
-        "meanwhile": "Nobody read its partitions meanwhile." if count is None else f"Partitions that nobody read meanwhile: {count}.",
+        "meanwhile": "Nobody read its partitions in the meantime." if count is None else f"Partitions unread in the meantime: {count}.",
     }
     details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back or None}
     before = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, removals, silences
-from coordinator_model.diagnosis.findings import current, emit, first_time, is_new, seconds
+from coordinator_model.diagnosis.findings import above, current, emit, first_time, is_new, seconds
 from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.errors import Error
 from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP, TXN_OFFSET_COMMIT, Event
@@ -100,7 +100,7 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
         remedy = catalogue.PAUSE if paused else catalogue.MISSED_A_REBALANCE
         moved_on = g.view.generation > event.generation
         words = {
-            "why": f"the group had moved on to generation {g.view.generation}" if moved_on else "the group has another one",
+            "why": f"the group had moved on to generation {g.view.generation}" if moved_on else "the group has a different one",
             "remedy": remedy.format(current=current(member.rebalance_timeout_ms if member is not None else -1)),
         }
         details = {"group_generation": or_none(g.view.generation), "max_poll_interval_ms": _poll_limit(member)}
@@ -119,7 +119,7 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
         if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and joined_ms >= 0:
             took_ms = details["sync_ms"] = event.received_ms - joined_ms  # the coordinator's timer may have been late
             limit = current(ended.rebalance_timeout_ms)
-            words["removal"] += catalogue.LATE_SYNC.format(took=seconds(took_ms), sync_ms=took_ms, current=limit)
+            words["removal"] += catalogue.LATE_SYNC.format(took=seconds(took_ms), least=above(took_ms), current=limit)
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
 
@@ -189,7 +189,7 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     silent_ms = _silent_ms(ended)
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         why = removals.why_no_assignment(g, ended.at_ms)
-        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms), "why": why}
+        words = {"silence": seconds(silent_ms), "least": above(silent_ms), "current": current(ended.session_timeout_ms), "why": why}
         return (catalogue.LEADER_UNHEARD if ended.quiet.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
         why = silences.why(ended.quiet, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
@@ -219,7 +219,7 @@ def refused_join(g: Emitter, event: Event) -> None:
 def _no_common_protocol(g: Emitter, event: Event) -> tuple[dict[str, str], dict[str, Any]]:
     used = g.view.protocol
     return {
-        "offers": ", ".join(p.name for p in event.protocols) or "nothing that is known",
+        "offers": ", ".join(p.name for p in event.protocols) or "nothing known",
         "used": f"; the group uses {used}" if used else "",
         "strategy": f"the group's partition.assignment.strategy, {used}" if used else "one partition.assignment.strategy with the group",
     }, {}
@@ -244,8 +244,8 @@ def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]
     others = sum((member.client_name(), member.client_host) not in asking for member in g.view.members.values())
     wanted = max(limit + 1, others + refused)
     words = {
-        "limit": f", {limit}" if limit else "",
-        "asked": f" It is one of {refused} that asked and were refused." if refused > 1 else "",
+        "limit": f" {limit}" if limit else "",
+        "asked": f" {refused} clients have been refused." if refused > 1 else "",
         "wanted": f" to {wanted} or more" if limit else "",
     }
     return words, {"group_max_size": limit or None, "refused_clients": refused, "wanted": wanted if limit else None}

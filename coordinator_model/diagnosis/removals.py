@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
-from coordinator_model.diagnosis.findings import current, emit, seconds
+from coordinator_model.diagnosis.findings import above, current, emit, seconds
 from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
@@ -49,18 +49,19 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         is_known = silence.seen_ms > g.view.moved_ms and silence.is_static
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
         since = (catalogue.BACK if silence.is_static else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
-        restarted = catalogue.RESTARTED.format(away=seconds(came_ms - silence.seen_ms), **details) if is_known else restarted
+        away_ms = came_ms - silence.seen_ms
+        restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms)) if is_known else restarted
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
         since += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
     if silence.of_group:
-        text, limit = consumer_catalogue.SESSION_TIMEOUT, " (session timeout of the group)" if silent_ms >= 0 else ""
+        text, limit = consumer_catalogue.SESSION_TIMEOUT, " (the group's session timeout)" if silent_ms >= 0 else ""
         stop = "" if silence.is_static else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
     else:
         text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.client[0])
         if old is not None and old.quiet.assigning:
             text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
-        limit = f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else ""
+        limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {
@@ -94,7 +95,7 @@ def near_miss(g: Emitter, silence: Silence) -> None:
 
 def departure(*, is_static: bool) -> str:
     """What a client does whose application did not poll in time."""
-    return "The client, a static member, stopped its heartbeats" if is_static else "The client left the group"
+    return "The client, a static member, stopped sending heartbeats" if is_static else "The client left the group"
 
 
 def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> None:
@@ -107,7 +108,7 @@ def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> Non
     why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
     words: dict[str, Any] = {
         "departure": departure(is_static=bool(member.instance_id)),
-        "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
+        "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
     }
@@ -121,7 +122,7 @@ def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> Non
     if back is not None and limit_ms >= 0 and 0 <= passed_ms < back_ms:
         gap_ms = details["poll_gap_ms"] = limit_ms + back_ms - passed_ms
         text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
-        words |= {"gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms, "share": max(100 * limit_ms // gap_ms, 1)}
+        words |= {"gap": seconds(gap_ms), "least": above(gap_ms), "limit": seconds(limit_ms), "share": max(100 * limit_ms // gap_ms, 1)}
     emit(g, text, at_ms, member.client(), signs, words, generation=stall.generation, **details)
 
 
@@ -131,7 +132,7 @@ def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
     remedy = catalogue.SYNC_TIMEOUT_OF_LEADER if led else catalogue.SYNC_TIMEOUT_OF_MEMBER
     words = {
         "role": "leader" if led else "member",
-        "then": "all members waited for it, then joined again" if led else "it was removed, and the others joined again",
+        "then": "all members waited for it, then rejoined" if led else "it was removed, and the others rejoined",
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "remedy": remedy.format(current=current(limit_ms)),
     }

@@ -12,7 +12,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref, ref
 
 _NUMBERED: Final = re.compile(r"\S*\d\S*")
-_NO_MEMBER_REJOINED: Final = "the join phase ended, and no member had joined again: the group waits for its static members once more"
+_NO_MEMBER_REJOINED: Final = "the join phase ended, and no member had rejoined: the group waits for its static members once more"
 
 
 def note(g: Emitter, event: Event) -> None:

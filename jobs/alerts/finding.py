@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,11 +14,13 @@ from urllib.parse import urlencode
 import duckdb
 from deltalake.exceptions import DeltaError
 
+from coordinator_model.diagnosis.titles import title
 from coordinator_model.view.outcomes import OPEN
 from jobs.answers.incidents.rows import by_finding
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.stores import Place
+from jobs.common.text import printable
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows, with_zone
 from schemas.names import AT_END, INCIDENTS
@@ -88,6 +91,11 @@ class Finding:
         return f"{dashboard_url.rstrip('/')}/{page}?{group}&{place}"
 
     @property
+    def title(self) -> str:
+        """Who did what."""
+        return title_of([self])
+
+    @property
     def gravity(self) -> int:
         """The greater, the graver. Severities of a newer version are the gravest."""
         return SEVERITIES.index(self.severity) if self.severity in SEVERITIES else len(SEVERITIES)
@@ -95,6 +103,13 @@ class Finding:
 
 COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "broker", "row_id", "open"})
 """The columns of `findings` that a Finding has, besides its time."""
+
+
+def title_of(findings: Sequence[Finding]) -> str:
+    """Who did what, of findings of one code."""
+    clients = [printable(one.client_id or one.client_host or "", 40) for one in findings]
+    groups = [printable(one.group_id, 60) for one in findings]
+    return title(findings[0].code, groups, [*filter(None, clients)], [json.loads(one.details) for one in findings])
 
 
 def with_brokers(lakehouse: Place, findings: Sequence[Finding]) -> list[Finding]:

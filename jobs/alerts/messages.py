@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from jobs.alerts.finding import COLUMNS, Finding
+from jobs.alerts.finding import COLUMNS, Finding, title_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, some, who
@@ -45,7 +45,7 @@ def message(receiver: ReceiverSettings, findings: Sequence[Finding], dashboard_u
 
 
 def _plain(finding: Finding, dashboard_url: str) -> dict[str, Any]:
-    own = {name: getattr(finding, name) for name in ("key", "id", *COLUMNS, "open")}
+    own = {name: getattr(finding, name) for name in ("key", "id", "title", *COLUMNS, "open")}
     group, details = own.pop("group_id"), json.loads(finding.details)
     return own | {"group": group, "occurred_at": _iso(finding.occurred_ms), "details": details, "link": finding.link(dashboard_url) or None}
 
@@ -67,7 +67,7 @@ def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, 
         lasts_ms = 0 if finding.open is False else _OPEN_MS if finding.open else resolve_after_ms
         alert["endsAt"] = _iso(max(now_ms, finding.occurred_ms) + lasts_ms)
         alert["annotations"] = {
-            "summary": f"{finding.code} in group {finding.group_id} of {finding.cluster}",
+            "summary": f"{finding.title} (group {finding.group_id} of {finding.cluster})",
             "description": finding.message,
             "advice": finding.advice,
             "client": who(finding.client_id, finding.client_host, finding.member_id),
@@ -122,11 +122,8 @@ def _headline(findings: Sequence[Finding]) -> str:
 def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
     first, newest = problem[0], problem[-1]
     groups = sorted({one.group_id for one in problem})
-    if first.broker:
-        about = f" of {_escaped(broker_name(first.broker), _NAME_CHARS)}: {many(len(groups), 'group')}"
-    else:
-        about = (f" {len(problem)} times" if len(problem) > 1 else "") + f" in {_escaped(first.group_id, _NAME_CHARS)}"
-    title = f"{first.code}{about} ({_escaped(first.cluster, _NAME_CHARS)})"
+    where = broker_name(first.broker) if first.broker else f"group {first.group_id}"
+    title = f"{_escaped(title_of(problem))} ({_escaped(where, _NAME_CHARS)} of {_escaped(first.cluster, _NAME_CHARS)})  {first.code}"
     clients = sorted({who(one.client_id, one.client_host, one.member_id) for one in problem} - {"-"})
     until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
     span = instant(first.occurred_ms)[:19] + until

@@ -375,24 +375,3 @@ def _order(entry: AttentionEntry) -> tuple[object, ...]:
 
 def _rank(severity: str) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-
-
-def as_row(entry: AttentionEntry) -> Row:
-    """An entry for programs."""
-    return {
-        "severity": entry.severity,
-        "code": entry.code,
-        "cluster": entry.gravest["cluster"],
-        "groups": entry.groups,
-        "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
-        "incident": entry.incident,
-        "first_at": entry.first_at,
-        "last_at": entry.last_at,
-        **entry.bill._asdict(),
-        **entry.records.figures(),
-        "refused": entry.refused._asdict() if entry.refused else None,
-        "message": entry.message,
-        "advice": entry.advice,
-        "findings": list(dict.fromkeys(row["id"] for row in entry.findings)),
-        "followed_by": [row["id"] for row in entry.followed_by],
-    }

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.diagnosis import titles
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
+from coordinator_model.diagnosis.findings import above, current
 from coordinator_model.view.members import client_in
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
@@ -23,26 +25,26 @@ from jobs.common.times import duration, epoch_ms, is_known, to_second
 
 EXPLAINED: Final = {
     "STARTUP": "the first rebalance of a group that was new or empty",
-    "COORDINATOR_MOVED": "another broker took the group over, or the group waited for its own broker, which was held up",
+    "COORDINATOR_MOVED": "another broker took over the group, or its own broker did not answer in time",
     "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
-    "METADATA_CHANGED": "topics that the group reads got partitions, came or went: the members share them out again",
-    "SUBSCRIPTION_CHANGED": "a member subscribed to other topics than before",
-    "MEMBER_REJOINED": "a member of the group joined again by itself, as after enforceRebalance()",
-    "ADMIN_REMOVED": "an administrator removed a member, as kafka-consumer-groups.sh or Admin does",
-    "GROUP_CONFIG_CHANGED": "somebody changed a setting of the group that its assignment depends on",
+    "METADATA_CHANGED": "topics that the group reads gained partitions, appeared or disappeared: the members divide them again",
+    "SUBSCRIPTION_CHANGED": "a member changed its subscription",
+    "MEMBER_REJOINED": "a member rejoined by itself, as after enforceRebalance()",
+    "ADMIN_REMOVED": "an administrator removed a member (kafka-consumer-groups.sh, Admin)",
+    "GROUP_CONFIG_CHANGED": "somebody changed a group setting that affects the assignment",
     "SUPERSEDED": "the next rebalance began before this one had ended",
 }
 """Words for rebalances that are not plain."""
 
-CLIENTS_SAY: Final = "What clients say (no broker's line of these groups is here)"
+CLIENTS_SAY: Final = "What clients say (there are no broker lines about these groups)"
 
-STILL_ON: Final = "still going on at the end of the logs"
+STILL_ON: Final = "still going on when the logs end"
 OVER: Final = "over"
 
 STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 """How a severity looks in a terminal."""
 
-TOO_SHORT: Final = "Settings that were too short"
+TOO_SHORT: Final = "Settings that were too low"
 
 _SESSION: Final = "session.timeout.ms"
 _POLL: Final = "max.poll.interval.ms"
@@ -56,7 +58,7 @@ _SETTINGS: Final = {
 """By the code of a finding: the figure of what it took, the setting that was too short, and the figure of its value."""
 _CONDITIONS: Final = {"away_ms": ", if that was a restart"}
 """A static member that stops for good is silent, too: its session should end then."""
-_OF_GROUP: Final = "session timeout of the group"
+_OF_GROUP: Final = "the group's session timeout"
 """The setting in the consumer protocol. No line has its value, but a session that ended shows that it was too short."""
 
 _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash or SIGKILL"}
@@ -65,7 +67,7 @@ _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash 
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 _SENTENCES: Final = 1_200  # characters of a message or of advice
-_BANDS: Final = {COORDINATOR_MOVED.code: "groups left {}", HELD_UP: "{} held up", "BROKER_EXPIRED": "{} expired"}
+_BANDS: Final = {COORDINATOR_MOVED.code: "groups left {}", HELD_UP: "{} unresponsive", "BROKER_EXPIRED": "{} expired"}
 """What a band is called by the cause of its incident. A broker was away only where a line says that it went."""
 _WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
 
@@ -78,7 +80,7 @@ class EntryWords:
     severity: str
     code: str
     subject: str  # the group, or the broker and how many groups
-    headline: str  # what happened, in one sentence
+    title: str  # who did what
     times: str  # how often, if more than once
     lasted: str  # for how long, if longer than a moment
     outcome: str  # whether it is over
@@ -115,7 +117,7 @@ class AttentionWords:
             severity=entry.severity,
             code=entry.code,
             subject=self.subject(entry),
-            headline=headline(entry),
+            title=title(entry),
             times=times,
             lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end and is_known(entry.first_at) else "",
             outcome=outcome,
@@ -169,14 +171,14 @@ class AttentionWords:
                     key = group, setting if of_value in details else _OF_GROUP, _CONDITIONS.get(of_need, "")
                     took[key] = max(took.get(key, (0, 0)), (needed, value))
         return [
-            f"{group}: {setting} above {needed}" + (f", now {value}" if value >= 0 else "") + condition
+            f"{group}: {setting}{current(value)} above {above(needed)}{condition}"
             for (group, setting, condition), (needed, value) in took.items()
         ]
 
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""
         several = len(entry.findings) > 1 and entry.incident is None
-        yield "What", (self._worst(entry) if several else "") + entry.message
+        yield "What", self._worst(entry) if several else entry.message
         if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded(entry.groups)
         # Of the groups and the time that are shown alone: the incident has those of all groups.
@@ -194,14 +196,12 @@ class AttentionWords:
             yield "Cost", cost
 
     def _worst(self, entry: AttentionEntry) -> str:
-        """Which of several findings the message is, and when the other clients had theirs."""
+        """The gravest of several findings, whose it is, and when the other clients had theirs."""
         row = entry.gravest
-        figures = entry.figures
-        which = "Worst" if figures.count(max(figures)) == 1 else "One"
         named = {one["client_id"]: to_second(self.time(one["occurred_at"])) for one in (*entry.findings, row) if one["client_id"]}
         own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "
         also = some([f"{printable(client, 60)} at {time}" for client, time in named.items()], _NAMED)
-        return f"{which} of {len(figures)} ({own or ''}{to_second(self.time(row['occurred_at']))}{f'; also {also}' if also else ''}): "
+        return f"{own or ''}{to_second(self.time(row['occurred_at']))}: {entry.message}{f' Also {also}.' if also else ''}"
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""
@@ -216,11 +216,11 @@ class AttentionWords:
         """What the evidence allows to say of a report without entries."""
         healthy = judgement.healthy
         if not healthy:
-            alone = " Only clients speak of it, as follows." if judgement.of_clients else ""
-            return "No finding, and nothing shows that all is well." + alone
+            alone = " There are only lines of clients, shown below." if judgement.of_clients else ""
+            return "No problem found, but too little evidence to call it healthy." + alone
         groups = some([self.name(*key) for key in healthy], 2 * _NAMED)
         cover = (
-            f"The lines {f'cover {duration(judgement.span_ms)}, and' if judgement.span_ms else 'have no times, and'} show no trouble."
+            f"The lines {f'cover {duration(judgement.span_ms)}' if judgement.span_ms else 'have no times'} and show no trouble."
             if judgement.all_clear
             else "The rest could not be judged."
         )
@@ -277,28 +277,47 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
         return None
     hit_by_it = incident.get("groups_held_up") or not incident.get("findings", True)
     undated = incident["cause"] == CRASHED and incident["back_at"] is None and hit_by_it
-    away = "{} had crashed" if undated else "{} away"
+    away = "{} had crashed" if undated else "{} down"
     text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
     return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text}
 
 
-def headline(entry: AttentionEntry) -> str:
-    """What happened, in one sentence: who, and for a broker how long it was away and whom that hit."""
+def title(entry: AttentionEntry) -> str:
+    """What happened, in words: who did what, and for a broker how long it was down and whom that hit."""
     incident = entry.incident
     if incident is None:
-        return f"{printable(entry.gravest['group_id'], 60)}: {_first_sentence(printable(entry.message, 600))}"
+        clients = [printable(client or host, 40) for client, host, _ in entry.clients] or [client_in(one, "") for one in entry.members]
+        return titles.title(entry.code, [printable(entry.gravest["group_id"], 60)], clients, [row["details"] for row in entry.findings])
     removed = len(incident["members_lost"])
     lost = f"{many(removed, 'member')} {'was' if removed == 1 else 'were'} removed" if removed else ""
     message = printable(incident["message"], 600)
     if incident["cause"] in _WITHOUT_DEPARTURE:
-        return _first_sentence(message).removesuffix(".") + (f"; {lost}." if lost else ".")
+        return "; ".join(filter(None, (re.split(r"(?<=\.) (?=[A-Z\d])", message, maxsplit=1)[0].removesuffix("."), lost)))
     away = f", back after {duration(epoch_ms(incident['back_at']) - epoch_ms(entry.first_at))}" if incident["back_at"] else ""
     moved, held_up = incident["groups_moved"], incident["groups_held_up"]
     parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else ""]
     hit = f"at least {' and '.join(filter(None, parts))}" if any(parts) else ""
-    return f"{re.split(r'[:;.] ', message, maxsplit=1)[0]}{away}: {', '.join(filter(None, (hit, lost)))}."
+    told = ", ".join(filter(None, (hit, lost)))
+    return f"{re.split(r'[:;.] ', message, maxsplit=1)[0].removesuffix('.')}{away}{told and f': {told}'}"
 
 
-def _first_sentence(text: str) -> str:
-    """A text up to the end of its first sentence."""
-    return re.split(r"(?<=\.) (?=[A-Z\d])", text, maxsplit=1)[0]
+def as_row(entry: AttentionEntry) -> Row:
+    """An entry for programs."""
+    return {
+        "severity": entry.severity,
+        "code": entry.code,
+        "title": title(entry),
+        "cluster": entry.gravest["cluster"],
+        "groups": entry.groups,
+        "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
+        "incident": entry.incident,
+        "first_at": entry.first_at,
+        "last_at": entry.last_at,
+        **entry.bill._asdict(),
+        **entry.records.figures(),
+        "refused": entry.refused._asdict() if entry.refused else None,
+        "message": entry.message,
+        "advice": entry.advice,
+        "findings": list(dict.fromkeys(row["id"] for row in entry.findings)),
+        "followed_by": [row["id"] for row in entry.followed_by],
+    }

@@ -17,11 +17,11 @@ from jobs.common.text import printable, who
 _SENTENCE: Final = 200  # characters of a client's words
 _SAYS: Final[Mapping[str, str]] = {
     e.CLIENT_JOINED: "has joined",
-    e.CLIENT_REJOINS: "joins again",
+    e.CLIENT_REJOINS: "rejoins",
     e.CLIENT_LEAVES: "leaves the group",
     e.CLIENT_POLL_TIMEOUT: "leaves the group: the application did not call poll() in time",
-    e.CLIENT_SESSION_TIMEOUT: "received no answer of the coordinator within its session timeout",
-    e.CLIENT_PUT_OUT: "learns that it is no member any more",
+    e.CLIENT_SESSION_TIMEOUT: "got no answer from the coordinator within its session timeout",
+    e.CLIENT_PUT_OUT: "learns that it is no longer a member",
     e.CLIENT_ROUND_FAILED: "gets no assignment: the next rebalance has begun",
     e.CLIENT_COMMIT_REFUSED: "cannot commit",
     e.CLIENT_ASSIGNED: "has its assignment of connectors and tasks",
@@ -96,7 +96,7 @@ def _says(row: Row) -> str:
     state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
     says = _SAYS[kind]
     if kind == e.CLIENT_REJOINS and "#" in (row["connection"] or ""):
-        says = "gives its partitions up"  # as it begins to, librdkafka says "Group is rebalancing", also where it joins no more
+        says = "gives up its partitions"  # as it begins to, librdkafka says "Group is rebalancing", also where it joins no more
     elif kind == e.CLIENT_REJOINS and CALLS.search(row["reason"] or ""):
-        says = "is told to join again"
+        says = "is told to rejoin"
     return says + joins + state + (f": “{why}”" if why else "")

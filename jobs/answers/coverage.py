@@ -73,14 +73,14 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
     texts = []
     if not brokers and not PSEUDO_BROKERS & sources.keys():
         texts.append(
-            "no log of a broker: it would show who began each rebalance and what it cost. Each broker writes a server.log, or to its"
+            "no broker log: it would show who began each rebalance and what it cost. Each broker writes a server.log, or to its"
             " container's log"
         )
-    texts += [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
+    texts += [f"no log of node {node}, which coordinates groups: their rebalances there are missing" for node in unseen]
     earliest = min((begins[name] for name in brokers if name in begins), default=0)
     texts += [
-        f"the logs of {name} begin {duration(begins[name] - earliest)} after the first ones: what it did before is not there. A container"
-        " that was started again has its earlier log in `kubectl logs --previous`"
+        f"the logs of {name} begin {duration(begins[name] - earliest)} after the first ones: what it did before is missing. A restarted"
+        " container has its earlier log in `kubectl logs --previous`"
         for name in sorted(brokers)
         if begins.get(name, 0) - earliest > LATE_MS
     ]
@@ -95,7 +95,7 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
         texts.append(f"no server.log of {', '.join(without_coordinator)}: it would prove expired sessions and name each cause")
     if not any(CLIENT_SOURCE in own for own in sources.values()) and not PSEUDO_BROKERS & sources.keys():
         texts.append(
-            "application logs are here, but none of their lines was of use: `rebalance inspect` shows why"
+            "there are application logs, but none of their lines was usable: `rebalance inspect` shows why"
             if CLIENTS in sources
             else "no application logs: they would say why a client left or rejoined"
         )

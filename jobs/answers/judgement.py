@@ -46,7 +46,7 @@ _PATTERNS: Final = {
 _CALM: Final = frozenset({"Stable", "Empty", "Dead"})
 _MOVED: Final = "UNKNOWN"  # of sql/views/group_states.sql
 
-ONLY_CLIENTS: Final = "only application logs speak of it: they show neither who began a rebalance nor whom the coordinator removed"
+ONLY_CLIENTS: Final = "only application logs mention it: they show neither who began a rebalance nor whom the coordinator removed"
 NO_STATE: Final = "no line shows its state"
 
 
@@ -142,8 +142,8 @@ def _outages(incidents: Iterable[Row]) -> Iterator[dict[str, Any]]:
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
     if not row["told"]:
         first, last = second(row["first_at"]), second(row["last_at"])
-        span = f"of {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
-        span = span if is_known(row["first_at"]) else "of the time of these lines, and just before"
+        span = f"from {first} UTC and just before" if first == last else f"from {first} to {last} UTC"
+        span = span if is_known(row["first_at"]) else "from the time of these lines and just before"
         tell = "`Preparing to rebalance … (reason: …)` says who began a rebalance, `Member … has failed` whom the coordinator removed."
         name = "Say which group it is: --group GROUP, or a folder clients/GROUP/. " if row["group_id"] == e.NAMELESS_GROUP else ""
         yield ONLY_CLIENTS, f"{name}{_of_coordinator(row)} {span}: {tell}"
@@ -161,8 +161,8 @@ def _untracked(reader: QuestionReader) -> dict[Key, datetime]:
 def _without_track(own: datetime | None, first_at: datetime | None, until: datetime) -> Iterator[tuple[str, str]]:
     """Why a group cannot be judged of which no rows were made yet since a time; `first_at`: the first of these times in its cluster."""
     if own is not None and first_at is not None and own < until - _LATE:
-        why = f"lines since {moment(first_at)} were read, and are not tracked yet"
-        yield why, "`rebalance run` goes on where it was (on a cluster: jobs/track.py)."
+        why = f"lines since {moment(first_at)} were read but not evaluated yet"
+        yield why, "Start `rebalance run` again: it continues where it stopped (on a cluster: jobs/track.py)."
 
 
 def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
@@ -175,15 +175,15 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         yield _untold(trouble)
     if causes is not None and causes["troubled"]:
         yield (
-            f"{many(causes['troubled'], 'rebalance')} of it began with a trouble that no entry explains",
-            "Get the client's own log of that time.",
+            f"{many(causes['troubled'], 'rebalance')} began with an error that nothing above explains",
+            "Get the client's own log for that time.",
         )
     if causes is not None and causes["abandoned"]:
         after = f"{_of_coordinator(row)} after {moment(causes['abandoned_at'])}."
         yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
     if newcomers := last.get("newcomers"):
         names = some([f"{printable(client_in(one, ''), 60)} {short_member(one)}".strip() for one in sorted(newcomers)], _NAMED)
-        came = "a new member that had its id and had yet to join with it, the second half of a join"
+        came = "a new member that had its id but had not joined with it yet"
         then = "" if state in _CALM else ": it is rebalancing when the lines end"
         yield f"it was {state} with {came} ({names}){then}", f"{_of_coordinator(row)} after the last of these lines."
     elif returned := last.get("returned"):
@@ -194,9 +194,9 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
         yield why, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
-        yield f"its state is {state} at the end of the time that is shown", "Show a later end: --until TIME."
+        yield f"it is {state} at the end of the time shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:
-        yield f"its state is {state} when the lines end", f"{_of_coordinator(row)} after the last of these lines."
+        yield f"it is {state} when the lines end", f"{_of_coordinator(row)} after the last of these lines."
     if causes is not None and causes["unknown"]:
         group = printable(row["group_id"], 60)
         line = f"with `[GroupId {group}]`" if causes["by_epoch"] else f"`Preparing to rebalance group {group}`"
@@ -209,7 +209,7 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
 def _lost(crashed: str | None) -> str:
     if crashed is None:
         return "the broker that coordinated it gave it up"
-    return f"{broker_name(printable(crashed, 30))} coordinated it and crashed or was killed, and no line shows where it went on"
+    return f"{broker_name(printable(crashed, 30))} coordinated it and crashed or was killed, and no line shows which broker took over"
 
 
 def _of_coordinator(row: Row) -> str:
@@ -233,9 +233,11 @@ def _untold(row: Row) -> tuple[str, str]:
     said = [*([] if first["k"] in _BY_WORDS else [first["k"]]), *([f"“{printable(first['r'], _SENTENCE)}”"] if first["r"] else [])]
     place = f"{printable(first['o'])}:{first['p']}"
     more = f", and {row['lines'] - 1:,} more" if row["lines"] > 1 else ""
-    tell = "tells" if row["lines"] == 1 else "tell"
+    look = (
+        "looks like an error, and nothing above explains it" if row["lines"] == 1 else "look like errors, and nothing above explains them"
+    )
     return (
-        f"{many(row['lines'], 'line')} {tell} of trouble that no entry explains: {' '.join(said)} ({place}{more})",
+        f"{many(row['lines'], 'line')} {look}: {' '.join(said)} ({place}{more})",
         f"Read the other lines of the broker and of the client at {moment(EPOCH + timedelta(milliseconds=first['a']))}.",
     )
 

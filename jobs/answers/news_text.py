@@ -10,6 +10,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from coordinator_model.diagnosis.titles import title
 from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.attention_words import STYLES
 from jobs.answers.duckdb_views import Row
@@ -86,14 +87,15 @@ class NewsText:
             text.append(f"  {cost}" if (cost := item.records.in_words()) else "")
 
     def _finding(self, text: Text, row: Row, groups: Sequence[str]) -> None:
-        text.append(f"{_cell(row['code'], self._code)} ", STYLES.get(row["severity"], ""))
-        text.append(self._culprit(row, row["client_id"]))
+        details, broker = json.loads(row["details"]), row["culprit_broker"]
+        client = printable(row["client_id"] or "", 40)
+        told = title(row["code"], [printable(group, 60) for group in groups], [client] if client else [], [details])
+        text.append(told + (f" ({broker_name(printable(broker, 30))})" if broker else ""), STYLES.get(row["severity"], ""))
+        text.append(f"  {row['code']}", "dim")
         if self._wide:
             names = some([printable(group, 60) for group in groups], _NAMED)
             text.append(f"  {row['id']}", "dim")
             text.append(f"  {names if len(groups) > 1 else printable(row['message'], _MESSAGE)}")
-        else:
-            text.rstrip()
 
     def _culprit(self, row: Row, client_id: str | None) -> str:
         broker = row["culprit_broker"]

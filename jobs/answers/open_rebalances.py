@@ -10,6 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from coordinator_model.diagnosis.findings import current
+from coordinator_model.tracker import closing
 from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, is_overdue, limit_ms
 from coordinator_model.view.members import client_in
 from coordinator_model.view.outcomes import OPEN
@@ -27,26 +29,36 @@ _PHASES: Final = {
     RECONCILE: "reconciling (Reconciling)",
 }
 _WAITS: Final = {JOIN: "members to rejoin", SYNC: "the leader's assignment", RECONCILE: "members to reach the epoch"}
+_PENDING: Final = {
+    closing.ANSWERS: "its last lines not read yet",
+    closing.STORAGE: "no line yet that its assignment was stored",
+    closing.MEMBERS_START: "members still starting",
+    closing.REQUESTS: "request log not read yet",
+    closing.DEPARTURE: "not known yet why a client left",
+    closing.RETURN: "not known yet whether a client comes back",
+    closing.NEXT_REBALANCE: "the next rebalance has not ended",
+    closing.EARLIER_REBALANCE: "the one before it may change",
+}
 _NAMED: Final = 4
 _ADVICE: Final = {
-    JOIN: "Until all members have rejoined, none gets its assignment. The rebalance timeout, max.poll.interval.ms{current} (of Kafka "
-    "Connect: rebalance.timeout.ms), bounds the phase: the coordinator then removes the members that have not rejoined. See whether the "
-    "poll loop of {them} is held up (a thread dump shows where): make the work between two polls shorter (max.poll.records) or lower the "
-    "setting. The coordinator removes a process that stands still after its session.timeout.ms.",
-    SYNC: "All members wait for the leader to compute the assignment and send it. See whether {them} is held up in its assignor, or stands "
-    "still. The rebalance timeout, max.poll.interval.ms{current} (of Kafka Connect: rebalance.timeout.ms), bounds that where the broker "
-    "removes members that send no SyncGroup; a leader that stands still is removed after its session.timeout.ms.",
-    RECONCILE: "Look for what holds {them} up between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives "
-    "partitions up only as it polls. The rebalance timeout, max.poll.interval.ms{current}, bounds that; a member that sends no heartbeat "
-    "is removed after the session timeout of the group (group.{type}.session.timeout.ms).",
+    JOIN: "No member gets its assignment until all have rejoined. The rebalance timeout, max.poll.interval.ms{current} (in Kafka "
+    "Connect: rebalance.timeout.ms), limits the phase: the coordinator then removes the members that have not rejoined. Check whether the "
+    "poll loop of {them} is stuck (a thread dump shows where): shorten the work between two polls (max.poll.records) or lower the "
+    "setting. The coordinator removes a paused process after its session.timeout.ms.",
+    SYNC: "All members wait for the leader to compute the assignment and send it. Check whether {them} is stuck in its assignor, or "
+    "paused. The rebalance timeout, max.poll.interval.ms{current} (in Kafka Connect: rebalance.timeout.ms), limits this where the broker "
+    "removes members that send no SyncGroup; the broker removes a paused leader after its session.timeout.ms.",
+    RECONCILE: "Find out what delays {them} between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives up "
+    "partitions only when it polls. The rebalance timeout, max.poll.interval.ms{current}, limits this; the coordinator removes a silent "
+    "member after the group's session timeout (group.{type}.session.timeout.ms).",
 }
 _EMPTY_BEFORE: Final = (
-    "The group was empty: the broker waits group.initial.rebalance.delay.ms for more members after each that comes, up to the rebalance "
-    "timeout, max.poll.interval.ms{current}. See whether members come again and again."
+    "The group was empty: the broker waits group.initial.rebalance.delay.ms for more members after each one that joins, up to the "
+    "rebalance timeout, max.poll.interval.ms{current}. Check whether members keep joining."
 )
 _OVERDUE: Final = (
-    " The coordinator should have ended it by now: if it has, the lines that say so are missing here (an excerpt, another broker's log, a "
-    "log that was rotated)."
+    " The coordinator should have ended it by now: if it has, the lines that show it are missing (an excerpt, another broker's log, a "
+    "rotated log)."
 )
 
 
@@ -59,10 +71,10 @@ def is_open(row: Row) -> bool:
 
 
 def waits_note(row: Row) -> str:
-    """What a rebalance waits for that has no final row, in a few words."""
+    """Why a rebalance has no final row yet, in a few words."""
     if is_open(row):
-        return f"open: it waits for {_WAITS[row['waits_for']]}"
-    return f"provisional: it waits for {row['waits_for']}"
+        return f"open: waiting for {_WAITS[row['waits_for']]}"
+    return f"may change: {', '.join(_PENDING.get(one, one) for one in row['waits_for'].split(', '))}"
 
 
 def as_finding(row: Row) -> Row:
@@ -120,13 +132,13 @@ def open_story(row: Row) -> str:
 
 def _ended(row: Row) -> str:
     at = moment(row["started_at"])
-    return f"The rebalance that had begun at {at} and had lasted longer than {duration(limit_ms(row))} has ended."
+    return f"The rebalance that began at {at} and lasted longer than {duration(limit_ms(row))} has ended."
 
 
 def _began(row: Row) -> str:
     client = who(row["client_id"], row["client_host"], None if row["client_id"] else row["member_id"], row["instance_id"])
     if row["cause"] == UNKNOWN:
-        return "The lines do not show what began it." if client == "-" else f"It began with {client}."
+        return "No line shows what began it." if client == "-" else f"It began with {client}."
     return f"It began with {row['cause']}" + (f" of {client}." if client != "-" else ".")
 
 
@@ -136,10 +148,10 @@ def _whom(row: Row) -> str:
     if row["waits_for"] == SYNC:
         return f"The join phase has ended, and no line shows that the leader{f' {names}' if names else ''} has sent the assignment."
     if not count:
-        return "The log does not show for which member it waits."
+        return "No line shows which member it waits for."
     members = f"{many(count, 'member')} {'has' if count == 1 else 'have'}"
     if row["waits_for"] == RECONCILE:
-        return f"{members} not reached epoch {row['generation']}, or not given partitions up: {names}."
+        return f"{members} not reached epoch {row['generation']}, or not given up partitions: {names}."
     return f"{members} not rejoined, as far as lines show: {names}."
 
 
@@ -151,10 +163,10 @@ def _names(awaited: Sequence[str], unnamed: int) -> str:
 
 
 def _advice(row: Row, *, known: bool) -> str:
-    current = f", now {row['limit_ms']}," if known else ""
+    own = current(row["limit_ms"] if known else -1)
     if row["waits_for"] == JOIN and row["members_before"] == 0:
-        return _EMPTY_BEFORE.format(current=current)
+        return _EMPTY_BEFORE.format(current=own)
     count = len(row["awaited"] or []) + (row["awaited_unnamed"] or 0)
     them = "this member" if count == 1 else "these members" if count else "its members"
     them = "the leader" if row["waits_for"] == SYNC else them
-    return _ADVICE[row["waits_for"]].format(current=current, them=them, type=row["group_protocol"])
+    return _ADVICE[row["waits_for"]].format(current=own, them=them, type=row["group_protocol"])

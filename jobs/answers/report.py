@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, check_order, newest, outside_of, parse_instant, unknown_name
-from jobs.answers.attention import AttentionEntry, as_row, attention
-from jobs.answers.attention_words import End
+from jobs.answers.attention import AttentionEntry, attention
+from jobs.answers.attention_words import End, as_row
 from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.in_records import RecordsOf

@@ -67,7 +67,7 @@ def _render_rows(rows: Sequence[ProvenRow], console: Console, chars: int) -> Non
             write(console)
             write(console, f"{printable(line.origin)}:{line.position}{_moved(line.origin, line.file)}", "cyan")
             if line.text is None:
-                write(console, "  (not found: the file is gone, or holds another line at this place)", "yellow")
+                write(console, "  (not found: the file is gone or has changed)", "yellow")
             else:
                 write(console, f"  {printable(line.text, chars)}")
         write(console)
@@ -96,7 +96,7 @@ def _client(row: dict[str, Any]) -> str:
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
-    from jobs.answers.open_rebalances import is_open, waits_note  # with DuckDB
+    from jobs.answers.open_rebalances import waits_note  # with DuckDB
     from jobs.answers.rounds import in_words
 
     row: dict[str, Any] = proven.row
@@ -108,7 +108,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
         outcome = f"{row['outcome']}{after}{generation}"
         began = [f"It began with {row['began_with']}, {_client(row)}; see the finding {row['finding_id']}"] if row["began_with"] else []
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
-        note = waits_note(row) + ("" if is_open(row) else ", which may correct it") if row["waits_for"] else ""
+        note = waits_note(row) if row["waits_for"] else ""
         waits = [note[0].upper() + note[1:]] if note else []
         return [outcome, *began, *reason, *waits, *in_words(proven.rounds)]
     if proven.kind == "transition":
@@ -131,9 +131,9 @@ def _moved(origin: str, file: Place | None) -> str:
 @click.option("--all", "everything", is_flag=True, help=f"List every row that breaks a law, not {_EXAMPLES} for each.")
 @options.output_format("text", "json")
 def check(*, lakehouse: Place, source: Path | None, everything: bool, form: str) -> int:
-    """Check the tables: members add up, phases and states follow each other, evidence fits.
+    """Check that the tables are consistent: members add up, phases and states follow each other, evidence fits.
 
-    A broken law is an error of this program or a hole in the logs. Each row is listed with its id for `rebalance evidence`.
+    A broken law is a bug in this program or a gap in the logs. Each row is listed with its id for `rebalance evidence`.
     """
     from jobs.answers.check import check as checked
     from jobs.answers.check import to_json
@@ -168,7 +168,7 @@ def _render_breaches(result: Checked, limit: int | None) -> None:
     if broken:
         verdict = f"{len(broken)} of {result.laws} laws broken"
     elif result.lines_gone:
-        verdict = "NOT CHECKED in full: no law is broken as far as lines were found"
+        verdict = "NOT FULLY CHECKED: no law is broken in the lines that were found"
     else:
         verdict = f"OK: {result.laws} laws hold"
     click.echo(f"{verdict} ({rows}{lines})")

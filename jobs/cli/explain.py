@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "--keep",
     type=options.PATH,
     metavar="DIR",
-    help="Keep the tables in this new folder, for `rebalance ask`, `evidence` and all other commands with --lakehouse.",
+    help="Keep the tables in this new folder, for `rebalance ask`, `evidence` and the other commands that take --lakehouse.",
 )
 @fail_on_option
 @options.timezones
@@ -69,10 +69,9 @@ def explain(
 ) -> int:
     """Explain the rebalances in a log, or in a few lines of one.
 
-    PATH is a log of a broker or of an application, or a folder or archive of such logs; several are explained together, - reads standard
-    input. It is `rebalance run` and
-    `rebalance report` in one command, for logs that do not grow. Up to 50,000 lines need no Java and take seconds; for more it starts
-    Spark.
+    PATH is a broker's or an application's log, or a folder or archive of such logs. Several are explained together; - reads standard input.
+    It is `rebalance run` and `rebalance report` in one command, for logs that do not grow. Up to 50,000 lines take seconds and need no
+    Java; more start Spark.
     """
     from msgspec.structs import replace
 
@@ -110,7 +109,7 @@ def explain(
                     warn(text)
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:
-            raise UserError(f"{name} is empty: it has no line to explain")
+            raise UserError(f"{name} is empty")
         if keep is not None and len(paths) == 1 and source != paths[0]:
             _keep_input(source, lakehouse)
         if len(paths) > 1:
@@ -170,9 +169,9 @@ def _input(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 def _linked(paths: Sequence[Path], folder: Path) -> tuple[Path, str]:
     """Makes an image of the folder in which all of these lie, with links to nothing else; returns it, and the name of that folder."""
     if missing := next((path for path in paths if not path.exists()), None):
-        raise UserError("- is standard input: give it alone" if str(missing) == "-" else f"no such file or folder: {missing}")
+        raise UserError("- is standard input and must be the only path" if str(missing) == "-" else f"no such file or folder: {missing}")
     if pipe := next(filter(is_pipe, paths), None):
-        raise UserError(f"{pipe} is a pipe: give it alone")
+        raise UserError(f"{pipe} is a pipe and must be the only path")
     given = dict.fromkeys(path.absolute() for path in paths)
     common = Path(os.path.commonpath([path.parent for path in given]))
     image = folder / (common.name or "logs")  # a cluster is called like the folder of its brokers
@@ -190,7 +189,7 @@ def _lakehouse(keep: Path | None) -> Iterator[Path]:
 
     if keep is not None:
         if is_lakehouse(keep):
-            raise UserError(f"--keep {keep}: there is a lakehouse already; give a new folder")
+            raise UserError(f"--keep {keep}: there is already a lakehouse; give a new folder")
         yield keep
         return
     with ExitStack() as stack:

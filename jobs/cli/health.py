@@ -28,21 +28,21 @@ _SHARE: Final[dict[str, Any]] = {"type": click.FloatRange(0, 100), "metavar": "P
     "rebalance health --lakehouse lake/ --format json | jq '.problems[].code'",
 )
 @options.lakehouse("Folder that `rebalance run` works in.")
-@click.option("--max-lag", "max_lag_ms", default="60s", help="Age of the newest event when it is tracked.", **_SPAN_MS)
-@click.option("--max-stall", "max_stall_ms", default="5m", help="How long input may wait while no micro-batch ends.", **_SPAN_MS)
-@click.option("--max-batch", "max_batch_ms", default="60s", help="Duration of a micro-batch (median).", **_SPAN_MS)
-@click.option("--max-quarantined", default=1.0, help="Share of lines that cannot be read.", **_SHARE)
-@click.option("--max-late", default=0.1, help="Share of events that come too late.", **_SHARE)
-@click.option("--max-divergences", type=click.IntRange(0), default=0, metavar="N", help="Number of findings MODEL_DIVERGENCE.")
+@click.option("--max-lag", "max_lag_ms", default="60s", help="Age of the newest event when it is processed.", **_SPAN_MS)
+@click.option("--max-stall", "max_stall_ms", default="5m", help="How long input may wait while no micro-batch finishes.", **_SPAN_MS)
+@click.option("--max-batch", "max_batch_ms", default="60s", help="Median duration of a micro-batch.", **_SPAN_MS)
+@click.option("--max-quarantined", default=1.0, help="Share of unreadable lines.", **_SHARE)
+@click.option("--max-late", default=0.1, help="Share of events that arrive too late.", **_SHARE)
+@click.option("--max-divergences", type=click.IntRange(0), default=0, metavar="N", help="Number of MODEL_DIVERGENCE findings.")
 @click.option("--window", "window_ms", default="1h", help="Judge the micro-batches of this last span, 24h at most.", **_SPAN_MS)
 @click.option(
-    "--liveness", "process_only", is_flag=True, help="Only what a restart can mend: NOT_RUNNING, FAILED, SILENT, STALLED. For probes."
+    "--liveness", "process_only", is_flag=True, help="Only what a restart can fix: NOT_RUNNING, FAILED, SILENT, STALLED. For probes."
 )
 @options.output_format("text", "json")
 def health(lakehouse: Place, *, form: str, **limits: Any) -> int:
-    """Say whether the pipeline is well, and what to do if not.
+    """Say whether the pipeline is healthy, and what to do if not.
 
-    Prints a line for each problem. Reads what `rebalance run` records about itself. Times are written 500ms, 60s, 5m, 24h.
+    Prints a line for each problem. Reads what `rebalance run` records about itself. Write times as 500ms, 60s, 5m, 24h.
     """
     from jobs.health.verdict import STATE_WINDOW_MS, Limits
 

@@ -145,7 +145,7 @@ def _why_empty(lakehouse: Place, rows: Report, *, kept: bool) -> str:
         needed = "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
         return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
     were = f"{many(lines, 'line')} {'was' if lines == 1 else 'were'} read"  # of an excerpt, in which nothing is no all-clear
-    return f"No answer: {were}, and none that says something of a consumer group names it{bad}. Take more lines: {WHAT_IS_READ}."
+    return f"No answer: {were}, and none both describes a consumer group and names it{bad}. Take more lines: {WHAT_IS_READ}."
 
 
 def _work_under_way(lakehouse: Place) -> str:
@@ -162,7 +162,7 @@ def _work_under_way(lakehouse: Place) -> str:
         return ""
     known = status.read(house.status)
     if known is not None and known.state != status.RUNNING:
-        return "another process is at work in the lakehouse: ask again when it has ended"
+        return "another process is using the lakehouse: ask again when it has ended"
     first = known is None or not any(query.finished_ms for query in known.queries)
-    doing = "at work on its first micro-batch" if first else "at work"
-    return f"`rebalance run` is {doing}: ask again in a minute (`rebalance health --lakehouse {lakehouse}` says how it goes)"
+    doing = "processing its first micro-batch" if first else "running"
+    return f"`rebalance run` is {doing}: ask again in a minute (`rebalance health --lakehouse {lakehouse}` shows its status)"

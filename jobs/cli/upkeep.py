@@ -34,14 +34,14 @@ _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files del
     "--grace",
     type=options.SPAN,
     default="7d",
-    help="Delete files that were replaced this long ago; a query that began earlier may still read younger ones. 7d at most.",
+    help="Delete replaced files of this age; a query that began earlier may still read younger ones. 7d at most.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def maintain(lakehouse: Place, *, dry_run: bool, **ages: Any) -> int:
     """Merge and sort the files of tables; delete old rows and replaced files.
 
-    It keeps a lakehouse fast and small. It may run at any time, also beside `rebalance run`, and may be stopped in any way. Once a day is
-    often enough. Ages are counted from the newest event in the tables.
+    This keeps a lakehouse fast and small. Run it at any time, also while `rebalance run` is running, and stop it at any time. Once a day is
+    enough. Ages count back from the newest event in the tables.
     """
     from jobs.lakehouse.maintain import Policy
     from jobs.lakehouse.maintain import maintain as maintain_tables
@@ -99,9 +99,9 @@ def _change(before: str, after: str) -> str:
 @options.settings
 @options.lateness
 def replay(old: Place, lakehouse: Place, *, swap: bool, config: Path | None, lateness_ms: int | None) -> int:
-    """Track the events of a lakehouse again, into a new one.
+    """Process the events of a lakehouse again, into a new one.
 
-    Needed after some upgrades, and to use other settings. Stop it at any time, in any way; the same command continues, and reads the
+    Needed after some upgrades, and to use other settings. Stop it at any time; the same command continues, and reads the
     events that were added since. docs/operations.md describes an upgrade step by step.
     """
     from jobs.cli.output.progress import Progress
@@ -111,17 +111,17 @@ def replay(old: Place, lakehouse: Place, *, swap: bool, config: Path | None, lat
     with told_if_full(lakehouse, old), Progress(stdout()) as progress:
         outcome = replay_events(old, lakehouse, settings=settings, swap_them=swap, show=progress.show, warn=warn)
     if outcome.signal is not None:
-        warn("stopped before the end of the events; the same command continues")
+        warn("stopped before the end of the events; run the same command to continue")
         return exit_codes.ENDED_BY_SIGNAL + outcome.signal
     figures = f"{outcome.events:,} events; {outcome.rebalances:,} rebalances, {outcome.findings:,} findings"
     say(f"Done after {outcome.seconds:.0f} s: {figures}")
     if outcome.without_events:
-        older = f"{outcome.without_events:,} rebalances of the old lakehouse are older than the oldest event that was kept"
+        older = f"{outcome.without_events:,} rebalances of the old lakehouse are older than the oldest event kept"
         say(f"{older}: the new one lacks them.")
     if outcome.before is None:
         say(f"{lakehouse} is up to date with {old}. To use it: stop `rebalance run`, and repeat this command with --swap.")
     elif outcome.before == old:  # nothing can be renamed in a store
-        say(f"{lakehouse} takes the place of {old}, which stays as it is: let `rebalance run` and all readers use it from now on.")
+        say(f"{lakehouse} replaces {old}, which stays as it is: point `rebalance run` and all readers to it.")
     else:
         say(f"{old} is the new lakehouse now; `rebalance run` continues with it. The old one is {outcome.before}.")
     return 0

@@ -72,11 +72,11 @@ def _why_nothing_comes(lakehouse: Place) -> str:
     from schemas.names import TRACK
 
     if not is_lakehouse(lakehouse):
-        return f"waiting for the lakehouse {lakehouse}: `rebalance run` makes it"
+        return f"Waiting for the lakehouse {lakehouse}: `rebalance run` creates it."
     house = Lakehouse(lakehouse)
     known = [lock for lock in (house.lock, house.query_locks[TRACK]) if lock.exists()]
     if known and not any(map(locks.is_held, known)):
-        return f"`rebalance run` is not at work in {lakehouse}: nothing comes until it is started again"
+        return f"No pipeline is writing to {lakehouse}. Start `rebalance run` again."
     return ""
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from jobs.answers.attention import as_row
-from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, as_row, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
@@ -25,7 +24,7 @@ _FEW: Final = 5
 _MARKS: Final = 100  # of a lane
 _MARK: Final = ("id", "occurred_at", "severity", "code", "client_id", "client_host", "member_id", "message")
 _SECONDS: Final = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800)
-_NO_TIMES: Final = "the times of these lines: they have none, stand in their order, and how long and how often is not known"
+_NO_TIMES: Final = "the times of these lines: they have none, so they are shown in line order, without durations and rates"
 _COLUMNS: Final = 80  # of a chart at most
 
 

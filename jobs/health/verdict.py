@@ -12,6 +12,7 @@ from statistics import median
 from typing import Final
 
 from jobs.common.errors import LakehouseError
+from jobs.common.text import many
 from jobs.common.times import duration, instant
 from jobs.health import status
 from jobs.health.batch_health import BatchHealth
@@ -91,7 +92,7 @@ class Evidence:
 def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
     """The problems, the gravest first. LakehouseError: another process holds the lakehouse, so they cannot be known."""
     if evidence.running and evidence.status.state != status.RUNNING:
-        raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
+        raise LakehouseError("a process other than `rebalance run` is using the lakehouse: ask again when it has ended")
     of_process = (_not_running, _silent, _away, _ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
     mended = [rule for rule in of_process if rule is not _away]  # no restart brings a cluster back
@@ -111,28 +112,28 @@ def _not_running(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     elif last.state == status.STOPPED:
         yield Problem("NOT_RUNNING", f"stopped by a signal at {when}", f"start it: {again}")
     else:
-        killed = f"not running: process {last.pid} was last heard at {when} and did not say why it ended"
-        yield Problem("NOT_RUNNING", killed, f"it was killed, perhaps by the kernel when memory ran out (see dmesg); start it: {again}")
+        killed = f"not running: process {last.pid} was last seen at {when} and left no reason"
+        yield Problem("NOT_RUNNING", killed, f"it was killed, perhaps by the kernel for lack of memory (see dmesg); start it: {again}")
 
 
 def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     silence = evidence.now_ms - evidence.status.at_ms
     if evidence.running and silence > SILENT_MS:
-        message = f"process {evidence.status.pid} holds the lakehouse and has said nothing for {duration(silence)}"
-        yield Problem("SILENT", message, "see whether it is frozen, or its disk full or away; else restart it")
+        message = f"process {evidence.status.pid} holds the lakehouse but has reported nothing for {duration(silence)}"
+        yield Problem("SILENT", message, "check whether it is frozen, or its disk is full or gone; otherwise restart it")
 
 
 def _away(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     if evidence.running and evidence.status.away is not None:
-        message = f"the cluster of the topic does not answer: {evidence.status.away}"
-        yield Problem("AWAY", message, "see whether its brokers run and can be reached; the pipeline waits and goes on by itself")
+        message = f"the topic's cluster does not answer: {evidence.status.away}"
+        yield Problem("AWAY", message, "check that its brokers run and are reachable; the pipeline waits and continues by itself")
 
 
 def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     """Judges queries that should still run: not with `--once`, and not after a signal."""
     for query in evidence.status.queries if evidence.live and not evidence.status.stopping else ():
         if not query.active and not (query.query == "ingest-topic" and evidence.status.away is not None):
-            yield Problem("FAILED", f"{query.query} has ended, the process has not", f"see {evidence.log}; restart it", query.query)
+            yield Problem("FAILED", f"{query.query} has ended, but its process has not", f"see {evidence.log}; restart it", query.query)
 
 
 def _stalled(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
@@ -209,8 +210,8 @@ def _share(found: Sequence[tuple[int, int]], limit: float, what: str) -> str:
 def _divergences(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
     found = sum(row.divergences or 0 for row in evidence.recent(limits))
     if found > limits.max_divergences:
-        message = f"{found:,} times a broker's answer differed from Kafka's rules"
-        yield Problem("DIVERGENCE", message, "the findings MODEL_DIVERGENCE have both answers; kafka_version may name another release")
+        message = f"{many(found, 'broker answer')} {'does' if found == 1 else 'do'} not match Kafka's rules; the pipeline is fine"
+        yield Problem("DIVERGENCE", message, "the MODEL_DIVERGENCE findings show both answers; kafka_version may name another release")
 
 
 def _growing_state(evidence: Evidence, _: Limits) -> Iterator[Problem]:

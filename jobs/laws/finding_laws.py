@@ -14,7 +14,7 @@ _NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d)
 """A number in a sentence, as opposed to one inside a name, an address or a version."""
 
 _DURATION: Final = re.compile(r"(?<![\w.])(?:(\d+) h(?: (\d+) min)?|(\d+) min(?: (\d+) s)?|(\d+(?:\.\d)?) s)\b")
-_ROUNDED: Final = {" tenths": 0.05, " s": 0.5, " min": 30}  # marks a number of seconds that may be rounded, by how many
+_ROUNDED: Final = {" tenths": 0.1, " s": 1, " min": 60}  # marks a number of seconds that may be rounded, also up, by how many
 
 _NAMES: Final = ("member_id", "client_id", "client_host", "group_id")
 _TEXTS: Final = [

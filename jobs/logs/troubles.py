@@ -10,10 +10,10 @@ from jobs.common.text import many, some
 
 _NAMED: Final = 3  # files of one reason that are named; the others are counted
 
-_HALF: Final = "read but for the last line"
-_SHORTER: Final = "with a lost end"
+_HALF: Final = "read except for the last line"
+_SHORTER: Final = "cut short"
 GONE: Final = "gone before the end was read"
-DEAD_LINK: Final = "a link to a file that is not there"
+DEAD_LINK: Final = "a link to a missing file"
 
 
 class Troubles:
@@ -22,12 +22,12 @@ class Troubles:
     def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
         self.tell = tell
         self.unread: dict[Path, str] = {}  # files that cannot be read
-        self.damaged: dict[Path, str] = {}  # files that were read up to a damage
+        self.damaged: dict[Path, str] = {}  # files that were read until they turned out damaged
         self.half: dict[Path, str] = {}  # files whose last line has no end yet
         self.lost: dict[Path, str] = {}  # files that lost lines after these had been read
 
     def at_scan(self, unread: Mapping[Path, str]) -> None:
-        """Takes what a look at all files found. Files that are gone for good stay in the account."""
+        """Takes what a look at all files found. Files that are gone stay in the account."""
         fresh = {path: reason for path, reason in unread.items() if self.unread.get(path) != reason}
         self.unread = {path: reason for path, reason in self.unread.items() if reason == GONE} | dict(unread)
         for line in by_reason("not read", fresh):
@@ -35,7 +35,7 @@ class Troubles:
 
     def has_lost(self, path: Path, lines: int, line: int) -> None:
         """Takes that lines which were read are gone from a file, as after a loss of power. `line`: the lines before them."""
-        self.lost[path] = f"{many(lines, 'line')} that had been read are gone, reading goes on behind line {line:,}"
+        self.lost[path] = f"{many(lines, 'line')} that had been read are gone; reading continues after line {line:,}"
         for told in by_reason(_SHORTER, {path: self.lost[path]}):
             self.tell(told)
 
@@ -43,7 +43,7 @@ class Troubles:
         """Takes whether a file ends with a line that waits for its end."""
         self.half.pop(path, None)
         if waits:
-            self.half[path] = "its line end is not there yet, and the next run reads it"
+            self.half[path] = "it has no line end yet; the next run reads it"
 
     def __len__(self) -> int:
         """How many files were not read, or not to their ends."""
@@ -51,7 +51,7 @@ class Troubles:
 
     def summary(self) -> list[str]:
         """A line for each reason."""
-        troubles = {"not read": self.unread, "read up to a damage": self.damaged, _SHORTER: self.lost, _HALF: self.half}
+        troubles = {"not read": self.unread, "damaged, read up to there": self.damaged, _SHORTER: self.lost, _HALF: self.half}
         return [line for what, files in troubles.items() for line in by_reason(what, files)]
 
 

@@ -55,11 +55,11 @@ def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
     storm = [replace(ONE, group_id=f"s{n}", occurred_ms=AT - 9_000 + n) for n in range(12)]
     told = content("slack", *storm, *(moved(f"g{n}") for n in range(6)), moved("other", "broker-3"))["attachments"]
     assert [one["title"] for one in told[:2]] == [
-        "COORDINATOR_MOVED of broker-2: 6 groups (prod)",
-        "COORDINATOR_MOVED of broker-3: 1 group (prod)",
+        "6 groups lost contact with the coordinator (broker-2 of prod)  COORDINATOR_MOVED",
+        "other lost contact with the coordinator (broker-3 of prod)  COORDINATOR_MOVED",
     ]
     assert "*Groups:* `g0`, `g1`, `g2`, `g3` and 2 more" in told[0]["text"]
-    assert told[2]["title"] == "POLL_TIMEOUT in s0 (prod)"
+    assert told[2]["title"] == "c-1 did not poll in time (group s0 of prod)  POLL_TIMEOUT"
 
 
 def test_the_broker_is_that_of_the_incident(tmp_path):
@@ -75,8 +75,8 @@ def test_the_broker_is_that_of_the_incident(tmp_path):
     told = past_findings(lake, timedelta(days=36_500))
     assert {(one.code, one.broker) for one in told} == {("COORDINATOR_MOVED", "b3"), ("SESSION_TIMEOUT", "")}
     assert [part["title"] for part in content("slack", *told)["attachments"]] == [
-        "COORDINATOR_MOVED of b3: 1 group (c)",
-        "SESSION_TIMEOUT in other (c)",
+        "payments lost contact with the coordinator (b3 of c)  COORDINATOR_MOVED",
+        "payments-1 missed the session timeout (group other of c)  SESSION_TIMEOUT",
     ]
 
 
@@ -97,7 +97,7 @@ def test_plain_json_has_every_finding_whole():
         "key": ONE.key, "id": ONE.id, "cluster": "prod", "group": "orders", "occurred_at": "2026-11-21T06:27:00.123Z",
         "code": "POLL_TIMEOUT", "severity": "ERROR", "member_id": None, "client_id": "c-1", "client_host": "/10.0.0.1",
         "generation": None, "message": ONE.message, "advice": ONE.advice, "details": {}, "open": None, "at_end": False,
-        "link": ONE.link(DASHBOARD),
+        "link": ONE.link(DASHBOARD), "title": "c-1 did not poll in time",
     }  # fmt: skip
     assert second["details"] == {"max_poll_interval_ms": 300_000}
     assert content("json", ONE, dashboard="")["findings"][0]["link"] is None
@@ -143,12 +143,12 @@ def test_a_chat_gets_a_headline_and_a_part_for_each_problem():
     told = content("slack", ONE, replace(ONE, occurred_ms=AT + 60_000, client_id="c-2"), replace(ONE, code="IDLE_MEMBERS", severity="INFO"))
     assert told["text"] == "*2 errors, 1 info* in group `orders` of `prod`"
     first, second = told["attachments"]
-    assert first["title"] == "POLL_TIMEOUT 2 times in orders (prod)"
+    assert first["title"] == "c-1 and c-2 did not poll in time (group orders of prod)  POLL_TIMEOUT"
     assert first["title_link"] == ONE.link(DASHBOARD)
     assert "*Client:* `c-1@10.0.0.1`, `c-2@10.0.0.1`" in first["text"]
     assert first["text"].endswith("*When:* 2026-11-21 06:27:00 to 2026-11-21 06:28:00 UTC")
     assert first["color"] != second["color"]
-    assert second["title"] == "IDLE_MEMBERS in orders (prod)"
+    assert second["title"] == "orders has more members than partitions (group orders of prod)  IDLE_MEMBERS"
     assert first["footer"] == f"rebalance evidence {replace(ONE, occurred_ms=AT + 60_000).id}"
 
 

@@ -93,7 +93,7 @@ def test_evidence_must_name_what_the_row_is_about(lake, capsys):
 def test_lines_that_are_gone_are_no_all_clear(lake, logs, capsys):
     (logs / ORIGIN).write_text("another log\n")
     said = checked(lake, capsys, code=PARTLY_READ)
-    begin = "NOT CHECKED in full: no law is broken as far as lines were found (2 rebalances, "
+    begin = "NOT FULLY CHECKED: no law is broken in the lines that were found (2 rebalances, "
     assert said.out.startswith(begin)
     assert said.out.endswith(", and 0 of 2 lines of evidence)\n")
     assert "2 of 2 lines were not found; give --input DIR with the logs that were read" in said.err
@@ -125,7 +125,7 @@ def test_a_broken_law_comes_before_lines_that_are_gone(lake, logs, capsys):
 def test_logs_whose_folder_is_gone_are_counted_too(lake, logs, capsys):
     shutil.rmtree(logs)
     said = checked(lake, capsys, code=PARTLY_READ)
-    assert said.out.startswith("NOT CHECKED")
+    assert said.out.startswith("NOT FULLY CHECKED")
     assert "2 of 2 lines were not found" in said.err
 
 

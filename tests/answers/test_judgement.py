@@ -44,7 +44,7 @@ FIRST_JOINS = (
     "rebalance failed due to 'The group member needs to have a valid member id before actually entering a consumer group.'",
 )
 SPOKEN = [line(**COORDINATOR), STABLE]
-UNEXPLAINED = "1 line tells of trouble that no entry explains"
+UNEXPLAINED = "1 line looks like an error, and nothing above explains it"
 BY_CLIENTS = "only application logs speak of it"
 
 

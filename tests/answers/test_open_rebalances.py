@@ -43,7 +43,7 @@ def test_an_open_rebalance_is_an_entry_a_row_and_no_quiet_group(lakehouse, capsy
     assert "The group has been in its join phase (PreparingRebalance) since 2026-11-21 00:01:00 UTC: for 4 min" in shown
     assert "It began with MEMBER_JOINED of late" in shown
     assert "1 member has not rejoined, as far as lines show: app-1 d5592b52." in shown
-    assert "max.poll.interval.ms, now 300000, (of Kafka Connect: rebalance.timeout.ms)" in shown
+    assert "max.poll.interval.ms (now 30 s)0, (of Kafka Connect: rebalance.timeout.ms)" in shown
     assert "Rebalances (1)" in shown
     assert "OPEN" in shown
     for lie in ("No findings", "No rebalances", "Quiet", "provisional"):

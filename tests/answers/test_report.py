@@ -103,17 +103,17 @@ def test_the_first_micro_batch_is_waited_for(tmp_path, lakehouse, capsys):
     house = Lakehouse(lakehouse)
     with locks.held(house.lock, "busy"):
         said = run(capsys, lakehouse).out
-        assert said.startswith("Nothing yet: no line read; `rebalance run` is at work on its first micro-batch: ask again in a minute")
+        assert said.startswith("Nothing yet: no line read; `rebalance run` is processing its first micro-batch: ask again in a minute")
         queries = (status.QueryStatus("ingest", active=True, finished_ms=5),)
         status.write(house.status, status.Status(1, status.RUNNING, once=False, started_ms=1, at_ms=5, queries=queries))
         write(lakehouse, row("input_lines", broker="b1", lines_read=7, skipped=7))
         said = run(capsys, lakehouse).out
-        assert said.startswith("Nothing yet: 7 lines read, none of them names a consumer group; `rebalance run` is at work: ask again")
+        assert said.startswith("Nothing yet: 7 lines read, none of them names a consumer group; `rebalance run` is running: ask again")
     new = tmp_path / "new"
     new.mkdir()
     with locks.held(Lakehouse(new).lock, "busy"):
         assert entry.main(["report", "--lakehouse", str(new)]) == UNUSABLE
-        assert "no table group_events in it; `rebalance run` is at work on its first micro-batch" in capsys.readouterr().err
+        assert "no table group_events in it; `rebalance run` is processing its first micro-batch" in capsys.readouterr().err
 
 
 def test_a_name_that_no_line_has_is_said_with_one_that_is_near(lakehouse, capsys):
@@ -136,7 +136,7 @@ def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
 def test_a_group_that_was_not_judged_is_not_called_quiet(lakehouse):
     write(lakehouse, line())
     shown = text(lakehouse)
-    assert "No finding, and nothing shows that all is well." in shown
+    assert "No problem found, but too little evidence to call it healthy." in shown
     assert "Not judged (1)\n  payments: no line shows its state\n    Next    Get the lines with 'payments' from the server.log" in shown
     assert "Without a rebalance, state not seen (1): payments" in shown
     assert [group["state"] for group in as_json(lakehouse)["groups"]] == ["UNKNOWN"]

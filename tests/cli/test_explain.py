@@ -77,7 +77,7 @@ def explained(capsys, *arguments):
 def test_an_excerpt_is_explained(capsys, log):
     code, out, said = explained(capsys, log)
     assert code == exit_codes.DONE
-    assert "ERROR    SESSION_TIMEOUT  payments" in out
+    assert "ERROR    a missed the session timeout\n             SESSION_TIMEOUT  payments" in out
     assert "With --keep DIR: `rebalance evidence ID --lakehouse DIR`" in out
     assert "Missing: no request log of broker-1" in out
     assert said == ["pasted.log is a log of broker-1, by its lines"]
@@ -338,7 +338,7 @@ def test_files_that_are_cut_off_or_cannot_be_read(capsys, log, tmp_path):
     (folder / "server.log.2").symlink_to(tmp_path / "gone")
     code, out, said = explained(capsys, tmp_path / "logs")
     assert (code, "SESSION_TIMEOUT" in out) == (exit_codes.PARTLY_READ, True)
-    assert any("1 file read up to a damage: the gzip data ends in the middle: " in line for line in said)
+    assert any("1 file damaged, read up to there: the gzip data ends in the middle: " in line for line in said)
     assert any("1 file not read" in line for line in said)
 
 

@@ -37,10 +37,10 @@ def test_a_wrong_zone_is_noticed_where_other_lines_have_absolute_times(capsys):
     """librdkafka writes epoch seconds; the brokers of the recording wrote New York's time."""
     _, out, _ = inspect(capsys, RECORDING)
     said = " ".join(out.split())
-    assert "all times are read as UTC-05:00, as lines about the same moments show: --timezone UTC-05:00 says so for good" in said
+    assert "all times are read as UTC-05:00, as lines about the same moments show: --timezone UTC-05:00 makes that explicit" in said
     assert "--lakehouse LAKE --once --timezone UTC-05:00 " in said
     _, out, _ = inspect(capsys, RECORDING, "--timezone", "Europe/Berlin")
-    assert "the brokers' times seem to be of UTC-05:00" in out
+    assert "the brokers' times seem to be in UTC-05:00" in out
 
 
 def test_the_command_that_reads_a_file_of_brokers_and_clients(capsys):
@@ -77,7 +77,7 @@ def test_application_logs_that_are_left_out_are_not_called_missing(capsys, tmp_p
     client = "2025-03-01 {}:00:2{}.303  INFO 6 --- [-0-C-1] o.a.k.c.c.X  : [Consumer clientId=c1, groupId=g1] (Re-)joining group"
     lines = [broker, client.format(15, 3), client.format(15, 4)]
     log = write(tmp_path / "pasted.log", [line.encode() for line in lines])
-    assert "missing: application logs are here, but none of their lines was of use" in " ".join(inspect(capsys, log)[1].split())
+    assert "missing: there are application logs, but none of their lines was usable" in " ".join(inspect(capsys, log)[1].split())
     taken_in = ["2025-03-01 05:27:45.000", "2025-03-01 06:00:23.303", "2025-03-01 06:00:24.303"]
     exported = zip([broker, *lines], ["2025-03-01 05:27:45.000", *taken_in], strict=True)
     write(log, [f"{line},{at}".encode() for line, at in exported])
@@ -91,7 +91,7 @@ def test_what_is_missing(capsys, tmp_path):
     log = RECORDING / "broker-1" / "kafka-request.log.gz"
     _, out, _ = inspect(capsys, log)
     said = " ".join(out.split())
-    assert "missing: no log of node 2 is here, which coordinates groups" in said
+    assert "missing: no log of node 2, which coordinates groups" in said
     assert "missing: no server.log of broker-1: it would prove expired sessions" in said
     assert "missing: no application logs" in said
     write(tmp_path / "server.log", [coordinator(i) for i in range(20)])
@@ -157,7 +157,7 @@ def test_a_log_that_begins_later_than_the_others(capsys, tmp_path):
     write(tmp_path / "one.log", [coordinator(i * 10_000) for i in range(60)])
     write(tmp_path / "two.log", [coordinator(i * 10_000).replace(b"id=1", b"id=2") for i in range(30, 60)])
     said = " ".join(inspect(capsys, tmp_path)[1].split())
-    assert "missing: the logs of broker-2 begin 5 min after the first ones: what it did before is not there." in said
+    assert "missing: the logs of broker-2 begin 5 min after the first ones: what it did before is missing." in said
     assert "the logs of broker-1 begin" not in said
 
 
@@ -167,7 +167,7 @@ def test_a_file_that_is_cut_off_is_named(capsys, tmp_path):
     cut = tmp_path / "c" / "b2" / "server.log.gz"
     cut.parent.mkdir()
     cut.write_bytes(whole[: len(whole) // 2])
-    named = f"1 file read up to a damage: the gzip data ends in the middle: {cut}"
+    named = f"1 file damaged, read up to there: the gzip data ends in the middle: {cut}"
     code, out, err = inspect(capsys, tmp_path)
     assert code == PARTLY_READ
     assert named in out.splitlines()

@@ -78,7 +78,7 @@ def test_an_exception_that_ends_a_thread_of_streams(explained):
     code, out, _ = explained("stream-thread-ends")
     assert code == exit_codes.DONE
     assert "leaves the group: “exception during processing and the thread is going to shut down:”" in out
-    assert "1 line tells of trouble that no entry explains" in out
+    assert "1 line looks like an error, and nothing above explains it" in out
 
 
 def test_any_program_with_a_member_of_its_own(explained):

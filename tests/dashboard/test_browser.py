@@ -101,7 +101,7 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, served, la
     assert its.text("h1").startswith("stuck: The group has been in its join phase (PreparingRebalance) since 2026-11-21 00:01:00 UTC")
     assert "1 error OPEN_REBALANCE stuck" in its.text()
     its.open("/group", cluster="c", group="stuck")
-    assert "OPEN open: it waits for members to rejoin" in its.text()
+    assert "OPEN open: waiting for members to rejoin" in its.text()
     assert "Nothing here needs attention" not in its.text()
     its.page.get_by_role("table").get_by_role("link").first.click()
     its.drawn()

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from jobs.answers.attention_words import headline, trouble
+from jobs.answers.attention_words import title, trouble
 from jobs.answers.report import Scope, read_report
 from jobs.common.times import epoch_ms
 from tests.dashboard import browsing
@@ -46,7 +46,7 @@ def test_the_sentence_and_the_lanes_are_on_the_first_screen(reader, recorded):
     for size in (PHONE, WIDE):
         its.page.set_viewport_size(size)
         its.open("/")
-        assert its.page.inner_text("h1").strip() == headline(recorded.report.attention[0])
+        assert its.page.inner_text("h1").strip() == title(recorded.report.attention[0])
         for part in ("h1", ".bandname", ".lane .name", ".lane .track"):
             assert fits(its.page, part), (size, part)
         assert its.page.locator(".bar").bounding_box()["height"] < 60, "more than one line"
@@ -71,7 +71,7 @@ def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
     assert [saved.page.locator(part).all_inner_texts() for part in parts] == served
     for size in (PHONE, WIDE):
         saved.page.set_viewport_size(size)
-        assert saved.page.inner_text("h1").strip() == headline(recorded.report.attention[0])
+        assert saved.page.inner_text("h1").strip() == title(recorded.report.attention[0])
         assert fits(saved.page, ".bandname, .lane .name")
         assert saved.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     found = Axe().run(saved.page, options={"resultTypes": ["violations"]}).response["violations"]

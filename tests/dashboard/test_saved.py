@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.attention_words import headline
+from jobs.answers.attention_words import title
 from jobs.answers.report import Scope, read_report
 from jobs.cli import entry
 from jobs.cli import report as command
@@ -83,7 +83,7 @@ def page(told):
 def test_a_page_holds_what_happened_to_whom_what_it_cost_and_what_to_do(page):
     (one,) = page.entries
     assert (one["severity"], one["code"], one["groups"], one["subject"]) == ("ERROR", "SESSION_TIMEOUT", ["payments"], "payments")
-    assert (one["headline"], one["clients"]) == ("payments: It went silent.", "app-1@10.0.0.7")
+    assert (one["title"], one["clients"]) == ("app-1 missed the session timeout", "app-1@10.0.0.7")
     assert (one["message"], one["advice"]) == ("It went silent.", "Look at it.")
     assert one["cost"] == "1 rebalance, 3.0 s of rebalancing, 1 min 20 s of unowned partition time (sum)"
     (group,) = page.at("group?")
@@ -188,16 +188,16 @@ def test_a_broker_that_crashed_is_told_in_one_sentence():
         "groups_held_up": 1, "members_lost": ["a", "b"], "message": "broker-3 crashed or was killed: it found no file; it was there again.",
     }  # fmt: skip
     entry = AttentionEntry([], row)
-    told = "broker-3 crashed or was killed, back after 50.0 s: at least 11 groups moved and 1 group had to wait, 2 members were removed."
-    assert headline(entry) == told
+    told = "broker-3 crashed or was killed, back after 50.0 s: at least 11 groups moved and 1 group had to wait, 2 members were removed"
+    assert title(entry) == told
     row |= {"back_at": None, "groups_held_up": 0, "members_lost": []}
-    assert headline(entry) == "broker-3 crashed or was killed: at least 11 groups moved."
+    assert title(entry) == "broker-3 crashed or was killed: at least 11 groups moved"
     row |= {
         "cause": "COORDINATOR_MOVED",
         "message": "11 groups moved from broker-3 to broker-1. 1 member was removed.",
         "members_lost": ["a"],
     }
-    assert headline(entry) == "11 groups moved from broker-3 to broker-1; 1 member was removed."
+    assert title(entry) == "11 groups moved from broker-3 to broker-1; 1 member was removed"
 
 
 @pytest.mark.long

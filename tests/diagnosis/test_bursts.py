@@ -52,7 +52,7 @@ def test_a_rolling_restart_is_one_act(evidence):
     details = json.loads(told["details"])
     assert (len(details["restarted"]), details["rebalances"]) == (4, 8)
     assert (told["occurred_at"], details["span_ms"] > 35_000) == (120_000, True)
-    assert told["message"].startswith("4 members were restarted one after the other: 8 rebalances")
+    assert told["message"].startswith("4 members restarted one after another: 8 rebalances")
 
 
 @in_any_evidence

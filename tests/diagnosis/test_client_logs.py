@@ -21,7 +21,7 @@ def test_a_stalled_poll_loop_says_so_before_it_leaves():
     rows = group.is_at(60_002).leaves("b").live(90_000).seen(LOG_AND_CLIENTS)
     assert (causes(rows), ends(rows)[0][1], findings(rows)) == (["POLL_TIMEOUT"], "POLL_TIMEOUT", [("POLL_TIMEOUT", "b")])
     told = finding(rows, "POLL_TIMEOUT")
-    assert "max.poll.interval.ms 30000" in told["message"]
+    assert "max.poll.interval.ms (30 s)" in told["message"]
     assert '"source":"client"' in told["evidence"]
 
 

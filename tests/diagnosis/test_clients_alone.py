@@ -58,7 +58,7 @@ def test_a_client_that_is_refused_for_good_is_told_with_the_error():
     error = "INVALID_REQUEST: Topology updates are not supported yet."
     rows = Log().says(0, kinds.CLIENT_NOTE, reason=f"StreamsGroupHeartbeatRequest failed due to {error}").rows()
     assert findings(rows) == [("CLIENT_REFUSED", "c1")]
-    assert finding(rows, "CLIENT_REFUSED")["message"] == f"The coordinator refused the client for good: {error}"
+    assert finding(rows, "CLIENT_REFUSED")["message"] == f"The coordinator refused the client, which gave up: {error}"
 
 
 @pytest.mark.parametrize(("before_ms", "blamed"), [(2_000, False), (59_000, False), (900, True), (61_000, True)])
@@ -158,9 +158,9 @@ def test_what_a_client_says_of_itself(kind, fields, code):
 def test_what_is_known_of_it_is_told():
     log = Log().says(0, kinds.CLIENT_SESSION_TIMEOUT, session_timeout_ms=45_004)
     told = finding(log.rows(), "NO_HEARTBEAT_RESPONSE")["message"]
-    assert told == "The client received no answer of the group's coordinator for 45 s, longer than its session timeout."
+    assert told == "The client got no answer from the group's coordinator for 45 s, longer than its session timeout."
     static = Log(instance_id="i-1").says(0, kinds.CLIENT_POLL_TIMEOUT, rebalance_timeout_ms=6_000)
-    assert "The client, a static member, stopped its heartbeats because" in finding(static.rows(), "POLL_TIMEOUT")["message"]
+    assert "The client, a static member, stopped sending heartbeats: the application" in finding(static.rows(), "POLL_TIMEOUT")["message"]
     fenced = Log().says(0, kinds.CLIENT_PUT_OUT, state=kinds.FENCED_INSTANCE_ID, instance_id="i-1")
     assert "Another member took the client's group.instance.id i-1." in finding(fenced.rows(), "FENCED_INSTANCE")["message"]
 
@@ -169,7 +169,7 @@ def test_a_client_that_is_put_out_after_a_silence_is_one_trouble():
     silent = Log("", connection="kafka-python").says(0, kinds.CLIENT_SESSION_TIMEOUT).says(4_132, kinds.CLIENT_PUT_OUT, **UNKNOWN)
     told = finding(silent.rows(), "NO_HEARTBEAT_RESPONSE")
     assert told["message"].endswith("for longer than its session timeout, and then learned that the group had removed it.")
-    assert "the client needs session_timeout_ms above the length" in told["advice"]
+    assert "Raise session_timeout_ms above the longest pause" in told["advice"]
     assert len(json.loads(told["evidence"])) == 2
     later = Log().says(0, kinds.CLIENT_SESSION_TIMEOUT).says(60_001, kinds.CLIENT_PUT_OUT, **UNKNOWN)
     assert [code for code, _ in findings(later.rows())] == ["NO_HEARTBEAT_RESPONSE", "UNKNOWN_MEMBER"]

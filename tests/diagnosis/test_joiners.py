@@ -66,7 +66,7 @@ def test_a_member_that_the_join_timer_drops_is_slow(evidence):
 
 
 @where_requests_are_seen
-@pytest.mark.parametrize(("beats", "advice"), [(False, "Its heartbeats stopped, too"), (True, "Make its work between two polls shorter")])
+@pytest.mark.parametrize(("beats", "advice"), [(False, "Its heartbeats stopped as well"), (True, "Shorten its work between two polls")])
 def test_a_process_that_froze_is_told_from_a_poll_loop_that_stalled(evidence, beats, advice):
     """While a poll loop stalls, the heartbeats go on."""
     group = healthy()
@@ -84,7 +84,7 @@ def test_members_that_the_join_timer_drops_together_are_one_finding(evidence):
     assert findings(rows) == [("SLOW_JOINER", "")]
     told = finding(rows, "SLOW_JOINER")
     (rebalance,) = [row for row in table(rows, "rebalances") if row["generation"] == 2]
-    limit = "" if evidence == LOG else " (max.poll.interval.ms 30000)"
+    limit = "" if evidence == LOG else " (max.poll.interval.ms, 30 s)"
     why = f"they did not rejoin before the rebalance timeout{limit}, and the coordinator removed them."
     assert told["message"].endswith(f" for 2 members: {why}")
     assert json.loads(told["details"])["waited_for"] == rebalance["left"]
@@ -193,6 +193,6 @@ def test_a_group_waits_to_the_end_for_a_member_that_it_refused_as_others_had_tak
     rows = story.rows()
     waited = [row for row in table(rows, "findings") if row["code"] == "GROUP_TOO_LARGE"][-1]
     assert (waited["member_id"], waited["occurred_at"], json.loads(waited["details"])["join_ms"]) == ("b-1", 32_000, 12_000)
-    assert waited["message"].endswith("Its client had no place in the group afterwards.")
+    assert waited["message"].endswith("Its client was left outside the group.")
     assert table(rows, "rebalances")[-1]["slowest_member_id"] == "b-1"
     assert "SLOW_JOINER" not in [row["code"] for row in table(rows, "findings")]

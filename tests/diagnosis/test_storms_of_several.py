@@ -44,7 +44,7 @@ def test_that_no_client_comes_often_does_not_make_it_calm(evidence, turns, storm
         assert told["occurred_at"] == 120_000
         assert json.loads(told["details"])["by_client"] == dict.fromkeys(clients, 2)
         assert "; p, q, r and 2 more began all of them: mostly MEMBER_JOINED (10), each time under a new member id" in told["message"]
-        assert told["advice"].startswith("Clients that join again under new member ids put each other out.")
+        assert told["advice"].startswith("Clients that rejoin under new member ids push each other out.")
 
 
 @in_any_evidence

@@ -182,7 +182,7 @@ def test_an_instance_id_that_another_member_has(tells: str, code: str) -> None:
     for ms in (20_000, 21_000):
         story.at(ms).line(tells, "b", instance_id="i", answer_member_id="a")
     assert told(story) == [(code, "b")]
-    assert "group.instance.id i." in table(story.rows(), "findings")[0]["message"]
+    assert "group.instance.id i" in table(story.rows(), "findings")[0]["message"]
     requests = story.at(22_000).beat("a", 1, 1)
     requests.at(30_000).line(tells, "c", instance_id="i", answer_member_id="a")
     assert told(requests) == [(code, "b")]  # the answer to its request says so, and names its client

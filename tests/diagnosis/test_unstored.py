@@ -27,7 +27,7 @@ def test_a_record_that_is_too_large_is_told_once_however_often_it_is_tried(evide
     told = finding(rows, "ASSIGNMENT_NOT_STORED")
     details = json.loads(told["details"])
     assert (details["rebalances"], details["errors"]) == (5, ["UNKNOWN_SERVER_ERROR"])
-    assert "(UNKNOWN_SERVER_ERROR), and all members had to join again: 5 rebalances in " in told["message"]
+    assert "(UNKNOWN_SERVER_ERROR), so all members had to join again: 5 rebalances in " in told["message"]
     assert "max.message.bytes of __consumer_offsets" in told["advice"]
 
 

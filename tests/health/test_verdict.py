@@ -86,8 +86,8 @@ def test_one_that_failed_says_why():
 def test_one_whose_topic_cannot_be_reached_waits():
     away = replace(saying(active=True), away="Connection refused")
     assert only(status=away) == (
-        "AWAY: the cluster of the topic does not answer: Connection refused; "
-        "see whether its brokers run and can be reached; the pipeline waits and goes on by itself"
+        "AWAY: the topic's cluster does not answer: Connection refused; "
+        "check that its brokers run and are reachable; the pipeline waits and continues by itself"
     )
     ended = replace(away, queries=(replace(QUERIES[0], query="ingest-topic", active=False), QUERIES[1]))
     assert found(status=ended) == [("AWAY", None)]
@@ -95,7 +95,7 @@ def test_one_whose_topic_cannot_be_reached_waits():
 
 
 def test_one_that_says_it_runs_and_holds_nothing_was_killed():
-    assert "process 42 was last heard" in only(running=False)
+    assert "process 42 was last seen" in only(running=False)
 
 
 def test_one_that_says_nothing_is_frozen():

@@ -61,6 +61,6 @@ def test_a_run_outlives_that_its_broker_is_away(spark, broker, tmp_path, monkeyp
     waits = f"cannot reach a cluster at {broker.bootstrap}: "
     assert [line.startswith(waits) and line.endswith("; waiting for it, nothing is lost") for line in said] == [True, False, True, False]
     assert all(line.startswith(f"{broker.bootstrap} answers again after ") for line in said[1::2])
-    assert judged[0].startswith("AWAY: the cluster of the topic does not answer: ")
+    assert judged[0].startswith("AWAY: the topic's cluster does not answer: ")
     assert outcome.signal == signal.SIGTERM
     assert outcome.added["lines_read"] == outcome.added["events"] + outcome.added["quarantined"] == 2 * LINES

@@ -63,7 +63,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read(tmp_path):
     assert consumer.counts() == {"server.log": 20, "folder.log/server.log": 1}
     assert sorted(told) == [
         f"1 file not read: Input/output error: {logs / 'broken.log'}",
-        f"1 file not read: a link to a file that is not there: {logs / 'dead.log'}",
+        f"1 file not read: a link to a missing file: {logs / 'dead.log'}",
         f"1 file not read: it is a device, not a file: {logs / 'device.log'}",
         f"1 file not read: it is a named pipe, not a file: {logs / 'pipe.log'}",
         f"1 file not read: it is a socket, not a file: {logs / 'socket.log'}",
@@ -108,7 +108,7 @@ def test_a_log_that_cannot_be_read_to_its_end_is_read_on_when_it_can(tmp_path, m
     (damage,) = [row for row in consumer.of("line") if row["fault"] == DAMAGED_FILE]
     assert damage["text"] == "reading failed: Input/output error"
     assert spool.troubles.summary() == [
-        f"1 file read up to a damage: reading failed: Input/output error: {tmp_path / 'logs' / 'server.log'}"
+        f"1 file damaged, read up to there: reading failed: Input/output error: {tmp_path / 'logs' / 'server.log'}"
     ]
     monkeypatch.undo()
     spool = spool_of(tmp_path / "logs", tmp_path / "spool")
@@ -144,7 +144,7 @@ def test_a_truncated_archive_is_told_in_a_row_and_in_the_summary(tmp_path):
     spool = spool_of(logs, tmp_path / "spool")
     consumer = read(spool, tmp_path / "spool")
     assert [row["text"] for row in consumer.of("line") if row["fault"] == DAMAGED_FILE] == ["the gzip data ends in the middle"]
-    said = [f"1 file read up to a damage: the gzip data ends in the middle: {logs / 'server.log.1.gz'}"]
+    said = [f"1 file damaged, read up to there: the gzip data ends in the middle: {logs / 'server.log.1.gz'}"]
     assert spool.troubles.summary() == said
     assert (spool.troubles.unread, len(spool.troubles)) == ({}, 1)
     again = spool_of(logs, tmp_path / "spool")

@@ -101,7 +101,7 @@ def test_whatever_is_killed_the_rest_goes_on(spark, tmp_path):
             assert {page.path: served.get(page.path)[0] for page in PAGES} == {page.path: 200 for page in PAGES}
             assert looking.running
     (problem,) = verdict(place.lakehouse)
-    assert problem.startswith(f"NOT_RUNNING: not running: process {pipeline.process.pid} was last heard ")
+    assert problem.startswith(f"NOT_RUNNING: not running: process {pipeline.process.pid} was last seen ")
 
     place.write(2)
     run(spark, place.logs, place.lakehouse)

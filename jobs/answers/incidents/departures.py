@@ -16,10 +16,10 @@ SHUT_DOWN: Final = "BROKER_SHUT_DOWN"
 CRASHED: Final = "BROKER_CRASHED"
 
 _REMEDIES: Final = {
-    "BROKER_FAILED": "Mend the log directories of {broker}.",
-    CRASHED: "Find out why {broker} died (OOM killer, kill -9, crash of the JVM, disk): see where its log ends.",
-    SHUT_DOWN: "If that was planned, restart brokers one after the other, each once the one before is back in all ISRs.",
-    "BROKER_EXPIRED": "Find out why {broker} lost its session with ZooKeeper: a long pause of its JVM, or its network.",
+    "BROKER_FAILED": "Repair the log directories of {broker}.",
+    CRASHED: "Find out why {broker} died (OOM killer, kill -9, JVM crash, disk): check the end of its log.",
+    SHUT_DOWN: "If this was planned, restart brokers one at a time, each once the previous one is back in all ISRs.",
+    "BROKER_EXPIRED": "Find out why {broker} lost its ZooKeeper session: a long JVM pause, or its network.",
     "BROKER_LOST": "Find out why the others lost {broker}: its process, its host or its network.",
 }
 """What to do, by the cause that the lines show."""
@@ -47,9 +47,9 @@ class Departure:
         _, text = self._told(broker)
         started_at = self.signs[0]["started_at"]
         if started_at is not None:
-            return f"{text}; it was away for {duration(epoch_ms(started_at) - epoch_ms(self.began_at))}."
+            return f"{text}; down for {duration(epoch_ms(started_at) - epoch_ms(self.began_at))}."
         is_there = self._has(e.BROKER_EXPIRED) or not self.is_dated
-        return f"{text}." if is_there else f"{text}; no line says that it started again."
+        return f"{text}." if is_there else f"{text}; no line shows that it restarted."
 
     def was_lost_at(self, at: datetime) -> bool:
         """Whether it was away and had not shut down: then others wait for its replicas."""
@@ -67,13 +67,13 @@ class Departure:
 
     def _told(self, broker: str) -> tuple[str, str]:
         first, told = self.signs[0], self._has(e.BROKER_STOPPING)
-        unclean = "was told to stop and killed before it had" if told else "crashed or was killed"
+        unclean = "was told to stop and killed before it did" if told else "crashed or was killed"
         texts = (
-            (self._has(e.BROKER_FAILED), "BROKER_FAILED", f"{broker} gave up: all its log directories had failed"),
-            (first["clean"] is False, CRASHED, f"{broker} {unclean}: it found no clean shutdown file when it started"),
+            (self._has(e.BROKER_FAILED), "BROKER_FAILED", f"{broker} shut itself down: all its log directories had failed"),
+            (first["clean"] is False, CRASHED, f"{broker} {unclean}: no clean shutdown"),
             (first["clean"] or first["stopped_at"] is not None, SHUT_DOWN, f"{broker} was shut down cleanly"),
             (told, SHUT_DOWN, f"{broker} was told to stop"),
-            (self._has(e.BROKER_EXPIRED), "BROKER_EXPIRED", f"{broker} lost its session with ZooKeeper while it ran"),
+            (self._has(e.BROKER_EXPIRED), "BROKER_EXPIRED", f"{broker} lost its ZooKeeper session while it was running"),
             (self._has(e.BROKER_UNREACHABLE), "BROKER_LOST", f"Other brokers lost their connection to {broker}"),
             (True, "BROKER_LOST", f"The controller lost {broker}"),
         )

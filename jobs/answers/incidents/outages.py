@@ -17,7 +17,7 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS, removed
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.departures import Departure, Departures
-from jobs.common.text import many
+from jobs.common.text import many, printable
 from jobs.common.times import duration, epoch_ms, instant
 
 HELD_UP: Final = "COORDINATOR_HELD_UP"
@@ -73,24 +73,28 @@ class Outage:
             parts.append(f"At least {many(_count(self.left), 'group')} moved from {broker_name(self.broker)} to {_brokers(targets)}")
             if self.returned:
                 back = _count(self.returned)
-                who = f"{back} of these" if back < _count(self.left) else "it" if back == 1 else "all these"
+                who = f"{back} of them" if back < _count(self.left) else "it" if back == 1 else "all of them"
                 parts[0] += f", and {who} had moved back by {instant(_at_ms(self.returned[-1]))[11:19]} UTC"
         if self.served:
             parts.append(f"It had coordinated {many(len(self.served), 'group')}")
         if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
-            waiting = f"{'at' if self.left else 'At'} least {many(_count(self.held_up), 'more group' if self.left else 'group')}"
+            names = sorted({row["group_id"] for row in self.held_up})
+            groups = (
+                f"at least {many(len(names), 'more group' if self.left else 'group')}"
+                if self.left or names[1:]
+                else printable(names[0], 60)
+            )
             crashed = self.departure is not None and not self.departure.is_dated
-            whom = "it" if crashed else f"{_brokers(others)}, which {'were' if len(others) > 1 else 'was'} held up"
-            parts.append(f"{waiting} had to wait for {whom}")
+            parts.append(f"{'it' if crashed and self.left else 'It' if crashed else _brokers(others)} did not answer {groups} in time")
             if self.departure is not None and not crashed and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
-                parts[-1] += f" while {broker_name(self.broker)} was away: a write to __consumer_offsets waits for its replica"
+                parts[-1] += f" while {broker_name(self.broker)} was down: writes to __consumer_offsets wait for its replica"
         lost, gave_up = ({one for row in self.findings for one in row["details"].get(name) or ()} for name in ("members_lost", "gave_up"))
         why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
         text = why + "; ".join(parts) + "."
         if self.waited:
             longest = duration(max(self.waited.values()))
-            text += f" {many(len(self.waited), 'more group')} waited up to {longest} for an answer of a broker, and lost no member to it."
+            text += f" {many(len(self.waited), 'more group')} waited up to {longest} for a broker's answer and lost no member."
         return text + removed(len(lost - gave_up), len(gave_up))
 
 

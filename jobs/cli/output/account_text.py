@@ -38,7 +38,7 @@ def write_account(result: RunResult, source: str) -> None:
         say(NO_GROUPS)
     if result.late_events:
         late = f"{result.late_events:,} events came too late to be counted"
-        say(f"{late}: a greater --lateness-ms and a new lakehouse would include them.")
+        say(f"{late}: a larger --lateness-ms and a new lakehouse would include them.")
 
 
 def write_evidence(lakehouse: Place) -> None:
@@ -67,15 +67,15 @@ def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -
     line, *others = _refused(lakehouse, 1 if kept else _REFUSED_SHOWN)
     lead = "were not understood"
     if line["code"] in _WITHOUT_TIME:
-        lacks = "a date without its year" if has_no_year(line["raw"] or "") else "no date, or no time"
-        lead = f"have {lacks}, so that nothing is explained of them"
+        lacks = "a date without a year" if has_no_year(line["raw"] or "") else "no date or no time"
+        lead = f"have {lacks}, so they were left out"
     warn(f"{refused:,} of {about:,} lines that may be about groups ({refused / about:.0%}) {lead}, such as {_shown(line)}")
     for other in others:
         warn(f"and {_shown(other)}")
     for code, raw in {row["code"]: row["raw"] or "" for row in (*others, line)}.items():
         warn(f"{code}: {next_step(code, raw)}")
     if kept:
-        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
+        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by reason")
 
 
 def _refused(lakehouse: Place, most: int) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ from jobs.common.text import many, printable
 _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _SENTENCES: Final = 600  # characters of a message or of advice
-_ORDER: Final = "First what brokers did, then what cost most. Unowned partition time: how long partitions had no owner, added up."
-_PROOFS: Final = "`rebalance evidence ID` shows the log lines of the finding with that id, with --entry those of the whole entry."
-_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of the finding with that id."
+_ORDER: Final = "Broker incidents first, then by cost. Unowned partition time: how long partitions had no owner, summed over all of them."
+_PROOFS: Final = "`rebalance evidence ID` shows the log lines behind a finding; add --entry for the whole entry."
+_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines behind a finding."
 
 
 class AttentionText:
@@ -86,7 +86,8 @@ class AttentionText:
         said = self._words.of(entry)
         title = Text(f"{number:>2}. ")
         title.append(f"{said.severity:<7}", style=STYLES.get(said.severity, ""))
-        title.append(f"  {said.code}  {said.subject}  {said.when}")
+        title.append(f"  {said.title}", "bold")
+        title.append(f"\n{'':11}  {said.code}  {said.subject}  {said.when}")
         others = len(entry.ids) - 1
         title.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
         write(self._console, title)

@@ -25,7 +25,7 @@ _KINDS_SHOWN: Final = 12
 _SOURCES: Final = {
     "coordinator": "group coordinator",
     "request": "requests about groups",
-    "broker": "brokers' starts and ends, compacted topics",
+    "broker": "broker starts and stops, compacted topics",
     "client": "application logs",
 }
 _WIDTH: Final = 120
@@ -38,14 +38,14 @@ def render(result: Inspection, path: str, zone: str) -> None:
     read = f"{lines:,} lines" if result.complete else f"the first {lines:,} lines"
     say(f"{path}: {many(len({log.origin for log in logs}), 'file')}, {decimal(size)}, {read}, {_span(logs)}")
     if logs:
-        say(f"Times without an offset are read in the zone {zone}; --timezone names another.")
+        say(f"Times without an offset are read as {zone} (change with --timezone).")
     for cluster in sorted({log.cluster for log in logs}):
         say()
         _cluster(result, cluster)
-    notes = [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]
+    notes = [*result.notes, *(f"{copy} is a copy of another file and is read once" for copy in result.copies)]
     if notes:
         say()
-        say("Good to know")
+        say("Notes")
         for note in notes[:_FILES_SHOWN]:
             say(f"  {note}")
         if len(notes) > _FILES_SHOWN:
@@ -93,7 +93,7 @@ def _cluster(result: Inspection, cluster: str) -> None:
     for text in result.missing(cluster):
         _wrapped(f"missing: {text}")
     if result.missing(cluster):
-        say("  docs/capture.md says how to get what is missing.")
+        say("  docs/capture.md explains how to get what is missing.")
 
 
 def _wrapped(text: str) -> None:

@@ -30,7 +30,7 @@ LIMIT: Final = 20
 
 _WIDTH: Final = 120  # where there is no terminal
 _NOT_SEEN: Final = "not seen"
-_NO_TIMES: Final = "in the order of the lines, which have no times"
+_NO_TIMES: Final = "in line order, since the lines have no times"
 _NAMED: Final = 10  # brokers, or groups, in a line
 _CELLS: Final = {"Read twice": Records.read_twice, "Lag": Records.lag}
 _IN_RECORDS: Final = tuple(f">{name}" for name in _CELLS)  # each where any row tells it
@@ -46,7 +46,7 @@ _LAYOUTS: Final = (
 )
 _GROUP_COLUMNS: Final = ("~Group", ">Unowned", ">Rebalancing", ">Rebalances", "Main cause", "State", ">Members")
 _GROUP_LAYOUTS: Final = tuple(_GROUP_COLUMNS[:count] for count in (7, 5, 4, 2))
-_OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
+_OTHER_SOURCES: Final = {CLIENTS: "client logs", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
 """Sources other than brokers, by the name that the tables give in the column `broker`."""
 
 
@@ -100,7 +100,7 @@ class _View:
         span = (
             f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
             if self.has_times
-            else "not known: these lines have no times. How long and how often is not known, either"
+            else "unknown: these lines have no times, so durations and rates are unknown, too"
         )
         write(self.console, f"  Time    {span}")
         brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
@@ -108,7 +108,7 @@ class _View:
         if brokers:
             write(self.console, f"  Brokers {some(brokers, _NAMED)}")
         if others:
-            write(self.console, f"  {'And' if brokers else 'From':7} {', '.join(others)}")
+            write(self.console, f"  {'Also' if brokers else 'From':7} {', '.join(others)}")
         if lines := cluster["lines"]:
             counts = "{lines_read:,} read: {skipped:,} unrelated, {events:,} events, {quarantined:,} unreadable".format_map(lines)
             write(self.console, f"  Lines   {counts}")
@@ -133,7 +133,7 @@ class _View:
         """A line for each group that rebalanced after its start, and one for all others."""
         troubled = [row for row in self.report.groups if row["rebalances"]]
         quiet = [row for row in self.report.groups if not row["rebalances"]]
-        about = ", what cost most first (`Unowned`: time in which partitions had no owner, summed over all of them)" if troubled else ""
+        about = ", most expensive first (`Unowned`: how long partitions had no owner, summed over all of them)" if troubled else ""
         write(self.console, f"Groups ({len(self.report.groups)}){about}", "bold")
         if troubled:
             _fitting([self._group_columns(troubled[: self.limit], names) for names in _GROUP_LAYOUTS]).write()
@@ -189,7 +189,7 @@ class _View:
         shown = [row for row in self.report.rebalances if one_group or not row["startup"]]
         shown = sorted(shown, key=lambda row: place.get(key_of(row), len(place)))
         count = caused + startups if one_group else caused
-        title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}: those that cost most)"
+        title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}, the most expensive)"
         if shown:
             write(self.console, title, "bold")
             nothing = {name for name, cell in _CELLS.items() if all(cell(Records.of(row)) == "-" for row in shown)}
@@ -197,13 +197,13 @@ class _View:
             _fitting([self._rebalance_columns(shown, names) for names in layouts]).write()
             self._explain({row[name] for row in shown for name in ("blamed", "outcome")})
         if any(row["waits_for"] and not is_open(row) for row in shown):
-            write(self.console, "  * provisional: lines that are still to come may correct the row")
+            write(self.console, "  * provisional: lines still to come may change this row")
         if len(shown) < count:
             write(self.console, f"  … and {count - len(shown)} more: --limit {count} shows all, --group GROUP those of one group")
         if startups and not one_group:
             what = "the first rebalance of a group that was new or empty"
             left_out = "1 start-up is" if startups == 1 else f"{startups} start-ups are"
-            write(self.console, f"  {left_out} left out ({what}): {duration(startup_ms)} of rebalancing")
+            write(self.console, f"  {left_out} not shown ({what}): {duration(startup_ms)} of rebalancing")
 
     def _rebalance_columns(self, rebalances: Sequence[Row], names: Sequence[str]) -> Columns:
         """The table of rebalances with some of its columns."""

@@ -9,7 +9,7 @@ const FIELDS = String.raw`\(reason: (?:[^()]|\([^)]*\))*\)|"reason":"[^"]*"|"?[G
 /** lines: of /api/evidence; names: of the group, its members and clients, as they are in the tables. */
 const evidenceLines = (lines, names) => lines.map((line) => [
   h("p", { class: "place" }, `${line.source} ${line.place}`, line.file && !line.place.includes(line.file) ? ` (now in ${line.file})` : ""),
-  line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : marked(line.text, names),
+  line.text === null ? h("p", { class: "note" }, "Not found: the file is gone or has changed.") : marked(line.text, names),
 ]);
 
 function marked(text, names) {

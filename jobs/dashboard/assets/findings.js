@@ -71,9 +71,9 @@ async function list(named, answer, values, id, entries) {
   const several = new Set(answer.rows.map((row) => row.cluster)).size > 1;
   return h("section", { class: "result", "aria-label": "Findings" },
     id && !open ? h("p", { class: "notice" }, `No finding has the id ${printable(id, 20)}.`) : null,
-    named.length ? [h("p", { class: "note" }, "The finding of this address; the filters do not select it:"), article(named[0]), h("hr")] : null,
+    named.length ? [h("p", { class: "note" }, "The finding in this link does not match the filters:"), article(named[0]), h("hr")] : null,
     answer.rows.length ? byIncident(answer.rows, entries, article, open) : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")),
-      h("p", {}, answer.nothing || (filtered() ? "No finding fits these filters." : "No findings."))),
+      h("p", {}, answer.nothing || (filtered() ? "No finding matches these filters." : "No findings."))),
     after("findings", values, answer, { about: true, noun: "finding", first: "The newest", own:
       filtered() ? h("button", { type: "button", id: "clear", onclick: () => state.set(Object.fromEntries([...FILTERS, "limit", "id"].map((name) => [name, ""])), { push: true }) }, "Clear the filters") : null }));
 }

@@ -69,8 +69,8 @@ function drawn(attention, activity) {
 function lead(attention) {
   const [entry] = attention.entries;
   if (!entry) return [h("h1", {}, attention.clusters.length === 1 ? printable(attention.clusters[0].cluster, 60) : many(attention.clusters.length, "cluster")), calm(attention)];
-  return h("div", { class: "sentence" }, h("h1", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.headline),
-    h("p", { class: "note" }, [when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change"), " · ", h("a", { href: "#deploys" }, "was it a deploy?"), " · ", h("a", { href: "#clients" }, "which client costs most?")));
+  return h("div", { class: "sentence" }, h("h1", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.title),
+    h("p", { class: "note" }, [entry.subject, when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change"), " · ", h("a", { href: "#deploys" }, "was it a deploy?"), " · ", h("a", { href: "#clients" }, "which client costs most?")));
 }
 
 function stateBar(rows) {

@@ -81,7 +81,7 @@ function frame(main, of) {
   });
   parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), legend: h("div") };
   put(main, parts.top, h("section", { "aria-label": "Timeline" }, timeline.element, parts.detail, parts.cut,
-    folded([parts.legend, h("p", { class: "note" }, "A flag in a lane: this member is to blame for the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats. Drag to zoom, with Shift to move.")], [], "Legend")), parts.tabs);
+    folded([parts.legend, h("p", { class: "note" }, "A flag in a lane: this member caused the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats. Drag to zoom, with Shift to move.")], [], "Legend")), parts.tabs);
 }
 
 function head(row, attention) {
@@ -164,7 +164,7 @@ const TABLES = {
     { label: "Client", class: "main", cell: (row) => [row.name, " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
     { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : instant(row.joined_at)) },
     { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", instant(row.ended_at)]) },
-    "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), first(memberships), { caption: "Memberships, present ones first" }), more(memberships)],
+    "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), first(memberships), { caption: "Memberships, current ones first" }), more(memberships)],
   findings: ({ findings }) => [table(columns(findings,
     { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
     { label: "Finding", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },

@@ -35,6 +35,6 @@ export async function draw(main) {
     { label: "Group", class: "main", cell: (row) => [h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 80)), many_clusters ? h("span", { class: "dim" }, ` ${printable(row.cluster, 30)}`) : null] },
     { label: "State", cell: (row) => [stateSwatch(row.state), row.state, row.group_protocol === "classic" ? (row.protocol_type === null ? null : h("span", { class: "dim" }, ` ${printable(row.protocol_type, 30)}`)) : h("span", { class: "dim" }, ` ${row.group_protocol} protocol`)] },
     { label: "Since", class: "t", cell: (row) => (row.since === null ? "-" : instant(row.since, 0)) },
-    "members", "rebalances", "total_ms", "last_cause", "findings"), found.slice(0, SHOWN), { caption: "Groups", key: (row) => row.group_id, empty: answer.nothing || "No group is like that." }),
+    "members", "rebalances", "total_ms", "last_cause", "findings"), found.slice(0, SHOWN), { caption: "Groups", key: (row) => row.group_id, empty: answer.nothing || "No group matches." }),
   found.length > SHOWN ? h("p", { class: "note" }, `${count(SHOWN)} are listed: type a part of the name to find others.`) : "");
 }

@@ -22,18 +22,18 @@ const PERCENT = { name: "percent", label: "Silent, % of timeout", kind: "number"
 /** Each view asks one question. `fields`: its filters; those that are parameters of the question go to it. */
 const VIEWS = [
   { view: "", label: "Culprits", fields: [BY, GROUP, ...TIMES],
-    lead: "Whose rebalances took the most time: whom a finding blames counts, not who happened to join first. Start-ups are nobody’s fault and are left out.",
+    lead: "Clients ranked by the time they cost. Start-ups are left out.",
     question: () => (byClient() ? "culprits" : "culprits-by"), columns: league, parameters: ["group", "since", "until"],
     more: () => (byClient() ? {} : { by: state.get("by") }), empty: "No client caused a rebalance in this time." },
   { view: "near", label: "Near misses", fields: [SESSION, GROUP, CLIENT, MEMBER, PERCENT, ...TIMES],
-    lead: "Silences that used up much of session.timeout.ms and ended in time, in the order of time. At 100 % the coordinator removes the member, and the group rebalances; a healthy member stays below 40 %.",
+    lead: "Silences that used up much of session.timeout.ms but ended in time, oldest first. At 100 % the coordinator removes the member and the group rebalances; a healthy member stays below 40 %.",
     question: () => "silences", columns: silences, parameters: ["group", "client", "member", "percent", "since", "until"],
     more: () => ({ session: { "": "survived", any: "" }[state.get("session")] ?? state.get("session") }), empty: "No member was silent for that long." },
   { view: "margins", label: "Heartbeat margins", fields: [GROUP, CLIENT, MEMBER, ...TIMES],
     lead: "How close each member came to losing its session: its longest time between two signs of life, as a share of session.timeout.ms.",
-    question: () => "heartbeats", columns: margins, parameters: ["group", "client", "member", "since", "until"], empty: "No heartbeat is in the tables." },
+    question: () => "heartbeats", columns: margins, parameters: ["group", "client", "member", "since", "until"], empty: "There are no heartbeats in the tables." },
   { view: "members", label: "Memberships", fields: [GROUP, CLIENT, MEMBER, ...TIMES],
-    lead: "Who is, or was, a member, and how each membership ended: those that last come first.",
+    lead: "Every membership and how it ended, current ones first.",
     question: () => "members", columns: memberships, parameters: ["group", "client", "member", "since", "until"], empty: "Nobody was a member in this time." },
 ];
 

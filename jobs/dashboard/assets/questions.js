@@ -42,8 +42,8 @@ function list(all) {
   const words = state.get("find").toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (each) => words.every((word) => `${each.name} ${each.question} ${each.answer}`.toLowerCase().includes(word));
   const found = all.filter(fits);
-  if (!found.length) return h("p", { class: "note", role: "status" }, "No question has these words.");
-  return [["Every day", false], ["What users ask most", true]].map(([heading, often]) => {
+  if (!found.length) return h("p", { class: "note", role: "status" }, "No question matches.");
+  return [["Every day", false], ["Asked most often", true]].map(([heading, often]) => {
     const some = found.filter((each) => each.often === often);
     return some.length ? [h("h2", {}, heading), h("ul", {}, some.map((each) => h("li", {}, entry(each))))] : null;
   });

@@ -52,7 +52,7 @@ export async function draw(main) {
   const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
   const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
   put(main, head(row), story(row, data, people), facts(row),
-    panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited.")]),
+    panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Only kafka-request.log shows when each member came back and how long it waited.")]),
     h("div", { class: "grid2" },
       panel("What set it off", "", triggers(row, data, findings, data.steps)),
       panel("What to change", "", advice([...unended, ...findings], row)),
@@ -77,21 +77,21 @@ function story(row, data, people) {
   else if (row.total_ms !== null) {
     parts.push(`It took ${duration(row.total_ms)}`);
     const steps = [];
-    if (row.join_ms !== null) steps.push(`${duration(row.join_ms)} until all had joined${slow ? `, longest for ${slow.name} ${shortMember(slow.id)}${slow.back === null ? ", which did not come back" : `, which came back after ${duration(Math.max(slow.back - row.started_at, 0))}`}` : ""}`);
-    if (row.sync_ms !== null && row.joined_at !== null) steps.push(`${duration(row.sync_ms)} until the assignment was there`);
-    if (row.first_fetch_ms !== null) steps.push(`${duration(row.first_fetch_ms)} more until the last member began to work`);
+    if (row.join_ms !== null) steps.push(`join ${duration(row.join_ms)}${slow ? `, waited for ${slow.name} ${shortMember(slow.id)}${slow.back === null ? ", which did not come back" : ""}` : ""}`);
+    if (row.sync_ms !== null && row.joined_at !== null) steps.push(`sync ${duration(row.sync_ms)}`);
+    if (row.first_fetch_ms !== null) steps.push(`start ${duration(row.first_fetch_ms)}, until the last member began to read`);
     if (steps.length > 1) parts.push(`: ${steps.join("; ")}`);
     parts.push(".");
-  } else parts.push("The log does not show how it began, so its length is not known.");
-  if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
-  return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${row.note}, which may correct it.`) : null];
+  } else parts.push("No line shows when it began, so its duration is unknown.");
+  if (row.outcome === "SUPERSEDED") parts.push(" The next one began before it had ended.");
+  return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${row.note[0].toUpperCase()}${row.note.slice(1)}.`) : null];
 }
 
 /** The three figures that people ask for; all others are folded. */
 function facts(row) {
   const tiles = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
   const others = [
-    ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last began to work", duration(row.first_fetch_ms)],
+    ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last member began to read", duration(row.first_fetch_ms)],
     ["records read twice", row.read_twice], ["lag added", row.lag], ["until the lag was back", duration(row.catch_up_ms)],
     ["partitions moved", row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`], ["outcome", row.outcome], [row.group_protocol === "consumer" ? "epoch" : "generation", row.generation ?? "-"], ["assignor", row.protocol ?? "-"],
   ];

@@ -79,7 +79,7 @@ export function waterfall(row, rounds, members, { waits, awaited }, bands, windo
 /** What the bars mean, of those that are drawn. */
 function legend(picture, consumer) {
   const all = [
-    [".look-away", swatch("away"), "a broker was away, or held up"], [".look-silent", swatch("silent"), "no heartbeat, or no poll()"],
+    [".look-away", swatch("away"), "a broker was down or unresponsive"], [".look-silent", swatch("silent"), "no heartbeat, or no poll()"],
     [".look-late", swatch("late"), consumer ? "the others wait for it" : "the others wait for it: before it joined again, or for its assignment"],
     [".look-preparing", swatch("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", swatch("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
     [".look-target", swatch("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
@@ -124,7 +124,7 @@ function roundBars(axis, round, row, rounds) {
   const took = duration(computed - round.started_at);
   return [
     computed <= round.started_at ? null : bar(axis, round.started_at, computed, waits ? "target" : "completing", waits ? "waits for the assignment interval" : "target",
-      waits ? `Waits for the assignment interval, ${took}: nobody holds the group up` : `The target assignment is computed, ${took}`),
+      waits ? `Waits for the assignment interval, ${took}: no member delays the group` : `The target assignment is computed, ${took}`),
     skipped ? null : bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
   ];
 }

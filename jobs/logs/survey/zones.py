@@ -329,11 +329,13 @@ def zone_notes(zone: str, cluster: str, logs: Sequence[tuple[str, Dated]]) -> li
             if found == UNCLEAR:
                 said = f"{whose} cannot be compared with the others': their lines are left out until --timezone {option} names the zone"
             elif is_doubt:
-                said = f"check --timezone: beside the other logs, {whose} seem to be of {found} (--timezone {option})"
+                said = f"check --timezone: beside the other logs, {whose} seem to be in {found} (--timezone {option})"
             else:
                 relative = assumed and is_client and all(one.is_relative for _, one, shown in own if shown == found)
-                condition = f", if the brokers' are of {zone}" if relative else ""
-                said = f"{whose} are read as {found}, as lines about the same moments show{condition}: --timezone {option} says so for good"
+                condition = f", if the brokers' are in {zone}" if relative else ""
+                said = (
+                    f"{whose} are read as {found}, as lines about the same moments show{condition}: --timezone {option} makes that explicit"
+                )
             notes.append((said, "" if is_doubt else option))
     clients = [one for _, one in logs if one.is_client and one.moments.span]
     has_brokers = any(not one.is_client and one.moments.span for _, one in logs)

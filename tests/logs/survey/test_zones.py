@@ -15,8 +15,8 @@ from tests.logs.survey.mixing import moved, shuffled
 from tests.logs.survey.test_containers import joined, stabilized
 
 AHEAD = (
-    "the clients' times are read as UTC+09:00, as lines about the same moments show, if the brokers' are of UTC: "
-    "--timezone clients=UTC+09:00 says so for good"
+    "the clients' times are read as UTC+09:00, as lines about the same moments show, if the brokers' are in UTC: "
+    "--timezone clients=UTC+09:00 makes that explicit"
 )
 LEFT_OUT = "the clients' times cannot be compared with the others': their lines are left out until --timezone clients=ZONE names the zone"
 NOTHING = "no line shows in which zone the clients' times are: they are read as the brokers' (UTC); --timezone clients=ZONE names another"
@@ -58,7 +58,7 @@ CLIENT = [joined(20, 1), joined(60_020, 2), joined(120_020, 3)]
 
 
 def brokers_in(zone: str) -> str:
-    return f"the brokers' times are read as {zone}, as lines about the same moments show: --timezone {zone} says so for good"
+    return f"the brokers' times are read as {zone}, as lines about the same moments show: --timezone {zone} makes that explicit"
 
 
 def poll(ms: int) -> bytes:
@@ -66,8 +66,8 @@ def poll(ms: int) -> bytes:
 
 
 IN_ORDER = [20, 60_020, 120_020]
-SEEM_AHEAD = "check --timezone: beside the other logs, the clients' times seem to be of UTC+09:00 (--timezone clients=UTC+09:00)"
-IN_UTC = "the clients' times are read as UTC+00:00, as lines about the same moments show: --timezone clients=UTC+00:00 says so for good"
+SEEM_AHEAD = "check --timezone: beside the other logs, the clients' times seem to be in UTC+09:00 (--timezone clients=UTC+09:00)"
+IN_UTC = "the clients' times are read as UTC+00:00, as lines about the same moments show: --timezone clients=UTC+00:00 makes that explicit"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ EXACT_ONES = [
     b"%%4|%d.000|MAXPOLL|a#consumer-1| [thrd:main]: Application maximum poll interval (1ms) exceeded by 1ms" % (START_MS // 1_000 + second)
     for second in (5, 110)
 ]
-DOUBT = "check --timezone: beside the other logs, the brokers' times seem to be of UTC-03:00 (--timezone UTC-03:00)"
+DOUBT = "check --timezone: beside the other logs, the brokers' times seem to be in UTC-03:00 (--timezone UTC-03:00)"
 
 
 def test_brokers_whose_logs_begin_and_end_hours_apart_from_exact_ones(tmp_path):
@@ -211,7 +211,7 @@ def test_both_of_one_zone_that_was_not_named(tmp_path):
     lay(tmp_path, in_zone(BROKER, -3), in_zone(CLIENT, -3), [*native, *exact])
     times, notes = told(tmp_path)
     assert times == [0, 20, 20, 60_020, 60_020, 120_020] or notes
-    assert notes == ["all times are read as UTC-03:00, as lines about the same moments show: --timezone UTC-03:00 says so for good"]
+    assert notes == ["all times are read as UTC-03:00, as lines about the same moments show: --timezone UTC-03:00 makes that explicit"]
 
 
 def test_a_zone_that_was_found_is_kept(tmp_path):

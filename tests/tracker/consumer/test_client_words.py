@@ -27,7 +27,7 @@ def test_who_left_since_it_was_not_polled_did_not_just_leave(logged, words):
     assert told(rows, "rebalances", "cause", "member_id")[-1] == ("POLL_TIMEOUT", "b-1")
     assert told(rows, "member_sessions", "member_id", "end_kind") == [("b-1", "POLL_TIMEOUT")]
     assert told(rows, "findings", "code", "member_id", "client_id") == [("POLL_TIMEOUT", "b-1", "b")]
-    assert ("8000" in told(rows, "findings", "message")[0][0]) == bool(words)
+    assert ("(8 s)" in told(rows, "findings", "message")[0][0]) == bool(words)
 
 
 def test_words_that_come_late_or_long_before_explain_no_departure():
@@ -51,7 +51,7 @@ def test_a_client_that_says_so_once_more_polls_again(who):
     story = stalls(two().at(20_000), rebalance_timeout_ms=10_000).at(20_010).line(kinds.DEPARTED, "b-1").raised(3).at(21_000).computed(3)
     rows = stalls(story.beat("a-1", 2, 3, ALL).at(26_773), **who).at(40_000).beat("a-1", 3, 3).rows()
     assert told(rows, "findings", "code", "member_id", "occurred_at") == [("POLL_TIMEOUT", "b-1", 20_000)]
-    assert "did not call poll() for about 16.8 s; max.poll.interval.ms is 10000" in told(rows, "findings", "message")[0][0]
+    assert "did not call poll() for about 16.8 s (max.poll.interval.ms is 10 s)" in told(rows, "findings", "message")[0][0]
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_heartbeats_that_went_on_show_that_no_process_stood_still():
     story = two()
     for at_ms in (5_000, 10_000, 15_000, 20_000):
         story.at(at_ms).beat("b-1", 2, 2)
-    for one, at_ms, words in ((story, 20_010, "polling thread) or raise"), (two(), 60_000, "Its heartbeats stopped, too")):
+    for one, at_ms, words in ((story, 20_010, "polling thread), or raise"), (two(), 60_000, "Its heartbeats stopped as well")):
         rows = stalls(one.at(at_ms), rebalance_timeout_ms=10_000).at(at_ms + 10_000).beat("a-1", 2, 2).rows()
         advice = dict(told(rows, "findings", "code", "advice"))["POLL_TIMEOUT"]
         assert words in advice
-        assert ("stood still" in advice) == (at_ms == 60_000)
+        assert ("its whole process" in advice) == (at_ms == 60_000)
 
 
 def test_words_of_an_unknown_client_or_of_one_of_two_are_about_no_member():
@@ -118,7 +118,7 @@ def test_the_same_holds_where_only_the_clients_own_lines_name_it():
 
 
 @pytest.mark.parametrize(
-    ("instance_id", "told_as"), [("", "The client left"), ("i-b", "The client, a static member, stopped its heartbeats")]
+    ("instance_id", "told_as"), [("", "The client left"), ("i-b", "The client, a static member, stopped sending heartbeats")]
 )
 def test_a_static_member_keeps_its_place(instance_id, told_as):
     """It leaves for a while (epoch -2), or falls silent, until it polls again."""

@@ -232,7 +232,7 @@ def test_a_member_that_is_removed_for_its_silence_is_reported_and_so_is_its_retu
     story.at(90_000).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID).at(90_100).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID)
     rows = story.rows()
     assert codes(rows) == [("SESSION_TIMEOUT", "b-1"), ("UNKNOWN_MEMBER", "b-1")]
-    assert "received no heartbeat for 45 s (session timeout of the group)." in told(rows, "findings", "message")[0][0]
+    assert "no heartbeat for 45 s (the group's session timeout)." in told(rows, "findings", "message")[0][0]
     assert "removed the member 29 s before" in told(rows, "findings", "message")[1][0]
 
 

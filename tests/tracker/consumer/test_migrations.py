@@ -179,7 +179,7 @@ def test_a_classic_member_that_fell_silent_in_a_consumer_group_has_its_own_sessi
     story = mixed().at(22_000).heartbeat("a-1", 2).at(32_000).line(kinds.EXPIRED, "a-1").raised(3).computed(3).beat("b-1", 2, 3, HALF)
     code, advice, details = told(story.rows(), "findings", "code", "advice", "details")[0]
     assert (code, json.loads(details)["session_timeout_ms"]) == ("SESSION_TIMEOUT", 10_000)
-    assert "session.timeout.ms, now 10000, above the length of the pause." in advice
+    assert "Raise session.timeout.ms (now 10 s) above the longest pause to tolerate." in advice
     story.at(61_000).beat("b-1", 3, 3)  # a member of the consumer protocol may be silent for longer
     assert len(told(story.rows(), "findings", "code")) == 1
 

@@ -33,7 +33,7 @@ def test_the_missing_epochs_are_said():
     rows = lawful(logged().at(DAY).joins("c", 33))
     assert holes(rows) == [(3, 32, 60_000, DAY - 60_000, 2)]
     (message,) = [row[1] for row in told(rows, "findings", "code", "message")]
-    assert message == "Epochs 3 to 32 are not in these lines: what the group did for 23 h 59 min is not known."
+    assert message == "Epochs 3 to 32 are missing from these lines: what the group did for 23 h 59 min is not known."
     assert told(rows, "rebalances", "generation", "cause", "members_before", "joined", "left")[-1] == (33, "MEMBER_JOINED", None, ["c"], [])
 
 

@@ -45,14 +45,14 @@ def next_day(story: Story, old_generation: int, members: int = 3) -> Story:
 def test_the_missing_generations_are_said_and_how_long_the_hole_is() -> None:
     assert holes(next_day(begun(), 33)) == [(3, 33, 20_000, DAY - 20_000)]  # that to generation 2 was running
     row = next(row for row in table(next_day(begun(), 33).rows(), "findings") if row["code"] == "LINES_MISSING")
-    assert row["message"] == "Generations 3 to 33 are not in these lines: what the group did for 24 h is not known."
+    assert row["message"] == "Generations 3 to 33 are missing from these lines: what the group did for 24 h is not known."
     assert (row["severity"], row["generation"], row["member_id"]) == ("INFO", 1, None)
     assert [line["position"] for line in json.loads(row["evidence"])] == [6, 7]  # the last line before, and the first after
 
 
 def test_one_generation_is_one() -> None:
     (row,) = [row for row in table(next_day(begun(), 3).rows(), "findings") if row["code"] == "LINES_MISSING"]
-    assert row["message"].startswith("Generation 3 is not in these lines")
+    assert row["message"].startswith("Generation 3 is missing from these lines")
 
 
 def test_the_rebalance_that_ended_in_the_hole_has_no_duration() -> None:

@@ -1,0 +1,35 @@
+"""The words by which a finding is called: who did what, and how often."""
+
+import pytest
+
+from coordinator_model.diagnosis.findings import above
+from coordinator_model.diagnosis.titles import TITLES, title
+from jobs.laws import finding_laws
+
+
+def test_every_kind_of_finding_has_a_title_in_words():
+    codes = {text.code for text in finding_laws._TEXTS}
+    assert codes <= TITLES.keys()
+    assert all(code not in title(code, ["g"], ["c"], [{}]) for code in codes)
+
+
+@pytest.mark.parametrize(
+    ("code", "clients", "details", "told"),
+    [
+        ("POLL_TIMEOUT", ["a"], [{}], "a did not poll in time"),
+        ("POLL_TIMEOUT", ["a", "b"], [{}, {}], "a and b did not poll in time"),
+        ("POLL_TIMEOUT", ["a", "b", "c"], [{}] * 7, "3 clients did not poll in time 7 times"),
+        ("SESSION_TIMEOUT", [], [{}], "A client missed the session timeout"),
+        ("REBALANCE_STORM", ["a"], [{"by_culprit": 8, "rebalances": 9}], "a made g rebalance 8 times"),
+        ("REBALANCE_STORM", [], [{"rebalances": 9}], "g rebalanced 9 times"),
+        ("PARTITION_NOT_READ", ["a"], [{"partition": "t-0"}, {"partition": "t-1"}], "Nobody reads t-0 and t-1"),
+        ("SOME_{NEW}_CODE", ["a"], [{}], "SOME_{NEW}_CODE"),
+    ],
+)
+def test_a_title_says_who_did_what_and_how_often(code, clients, details, told):
+    assert title(code, ["g"], clients, details) == told
+
+
+@pytest.mark.parametrize(("ms", "told"), [(9_334, "9.4 s"), (25_000, "25 s"), (59_960, "1 min"), (61_001, "1 min 2 s"), (850, "900 ms")])
+def test_a_value_to_exceed_is_never_shown_too_low(ms, told):
+    assert above(ms) == told
