@@ -20,7 +20,7 @@ TITLES: Final[Mapping[str, str]] = {
     "CLIENT_REFUSED": "The coordinator rejected {who}, which gave up",
     "GROUP_TOO_LARGE": "{group} has more members than its limit allows",
     "COORDINATOR_ERROR": "The coordinator reported a problem with {group}",
-    "COORDINATOR_MOVED": "{group} lost contact with the coordinator",
+    "COORDINATOR_MOVED": "{group} moved to another broker",
     "COORDINATOR_UNREACHABLE": "{who} could not reach the coordinator",
     "ROLLING_RESTART": "{who} restarted one after another",
     "REBALANCE_STORM": "{who} made {group} rebalance {count} times",
@@ -56,6 +56,8 @@ TITLES: Final[Mapping[str, str]] = {
 }
 """By the code of a finding."""
 
+_STAYED: Final = "The coordinator did not answer {group} in time"
+"""COORDINATOR_MOVED of a group that stayed with its broker."""
 _NAMED: Final = 2  # of each kind
 
 
@@ -67,6 +69,8 @@ def title(code: str, groups: Sequence[str], clients: Sequence[str], details: Seq
     text, began = TITLES.get(code, code), sum(row.get("by_culprit") or 0 for row in details)
     if "{count}" in text and not began:
         text, began = "{group} rebalanced {count} times", sum(row.get("rebalances") or 0 for row in details)
+    if any(row.get("from_broker") == row.get("to_broker") is not None for row in details):
+        text = _STAYED
     partitions = [str(row.get("partition") or "") for row in details]
     who, group, partition = _named(clients, "client"), _named(groups, "group"), _named(partitions, "partition")
     told = text.format(who=who, group=group, partition=partition, count=began) if code in TITLES else code

@@ -24,9 +24,7 @@ from schemas.names import REBALANCES
 
 _MARKS: Final = "○●▲"
 _ASCII_MARKS: Final = "oO!"
-_LEGEND: Final = (
-    "{1} rebalance, at its end   {0} one that later lines may correct   {2} finding   STARTUP: of a group that was new or empty"
-)
+_LEGEND: Final = "{1} rebalance, at its end   {0} one that later lines may change   {2} finding   STARTUP: of a group that was new or empty"
 _ORDINARY: Final = frozenset({"STARTUP", "MEMBER_JOINED", "MEMBER_LEFT"})
 _MESSAGE: Final = 400
 _NAMED: Final = 4  # groups in a line

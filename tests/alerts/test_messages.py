@@ -55,8 +55,8 @@ def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
     storm = [replace(ONE, group_id=f"s{n}", occurred_ms=AT - 9_000 + n) for n in range(12)]
     told = content("slack", *storm, *(moved(f"g{n}") for n in range(6)), moved("other", "broker-3"))["attachments"]
     assert [one["title"] for one in told[:2]] == [
-        "6 groups lost contact with the coordinator (broker-2 of prod)  COORDINATOR_MOVED",
-        "other lost contact with the coordinator (broker-3 of prod)  COORDINATOR_MOVED",
+        "6 groups moved to another broker (broker-2 of prod)  COORDINATOR_MOVED",
+        "other moved to another broker (broker-3 of prod)  COORDINATOR_MOVED",
     ]
     assert "*Groups:* `g0`, `g1`, `g2`, `g3` and 2 more" in told[0]["text"]
     assert told[2]["title"] == "c-1 did not poll in time (group s0 of prod)  POLL_TIMEOUT"
@@ -75,7 +75,7 @@ def test_the_broker_is_that_of_the_incident(tmp_path):
     told = past_findings(lake, timedelta(days=36_500))
     assert {(one.code, one.broker) for one in told} == {("COORDINATOR_MOVED", "b3"), ("SESSION_TIMEOUT", "")}
     assert [part["title"] for part in content("slack", *told)["attachments"]] == [
-        "payments lost contact with the coordinator (b3 of c)  COORDINATOR_MOVED",
+        "payments moved to another broker (b3 of c)  COORDINATOR_MOVED",
         "payments-1 missed the session timeout (group other of c)  SESSION_TIMEOUT",
     ]
 

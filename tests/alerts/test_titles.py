@@ -23,6 +23,8 @@ def test_every_kind_of_finding_has_a_title_in_words():
         ("REBALANCE_STORM", ["a"], [{"by_culprit": 8, "rebalances": 9}], "a made g rebalance 8 times"),
         ("REBALANCE_STORM", [], [{"rebalances": 9}], "g rebalanced 9 times"),
         ("PARTITION_NOT_READ", ["a"], [{"partition": "t-0"}, {"partition": "t-1"}], "Nobody reads t-0 and t-1"),
+        ("COORDINATOR_MOVED", [], [{"from_broker": "b1", "to_broker": "b2"}], "g moved to another broker"),
+        ("COORDINATOR_MOVED", [], [{"from_broker": "b1", "to_broker": "b1"}], "The coordinator did not answer g in time"),
         ("SOME_{NEW}_CODE", ["a"], [{}], "SOME_{NEW}_CODE"),
     ],
 )

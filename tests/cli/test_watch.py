@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "jobs.cli", "watch", "--lakehouse"]
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app-1", "members_before": 3, "members_after": 2}
 
-MARKS = "● rebalance, at its end   ○ one that later lines may correct   ▲ finding   STARTUP: of a group that was new or empty"
+MARKS = "● rebalance, at its end   ○ one that later lines may change   ▲ finding   STARTUP: of a group that was new or empty"
 HEADING = f"2026-11-21 UTC   {MARKS}"
 
 
@@ -81,7 +81,7 @@ def test_a_pipe_gets_a_line_for_each_item_and_each_correction(lakehouse):
     assert lines[0] == HEADING
     assert [line.split(maxsplit=2)[1] + re.sub(r" {2,}", "|", line)[10:] for line in lines[1:]] == [
         "○ payments|UNKNOWN|app-1|2.0 s|3 -> 2 members|(may change: its last lines not read yet)",
-        "▲ payments|SESSION_TIMEOUT|app-2|f5c774eb291c|It went silent.",
+        "▲ payments|app-2 missed the session timeout|SESSION_TIMEOUT|f5c774eb291c|It went silent.",
         "○ payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|(may change: no line yet that its assignment was stored)",
         "○ payments|MEMBER_JOINED|-|2.0 s|? -> ? members|(may change: its last lines not read yet)",
     ]
@@ -123,9 +123,9 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
     assert [re.sub(r" {2,}", "|", re.sub(r"\b[rf][0-9a-f]{11}\b", "ID", line)).rstrip() for line in screen(said.getvalue())[1:]] == [
         "00:00:12|● g1|STARTUP|app-1|2.0 s|0 -> 2 members|ID",
         "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|3 -> 2 members|ID|up to 133 records read twice, lag +1,350",
-        "00:00:20|▲ 6 groups|COORDINATOR_MOVED|broker 1|ID|g0, g1, g2, g3 and 2 more",
+        "00:00:20|▲ 6 groups|6 groups moved to another broker (broker 1)|COORDINATOR_MOVED|ID|g0, g1, g2, g3 and 2 more",
         "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|3 -> 2 members|ID|(corrected)",
-        "00:00:20|▲ other|COORDINATOR_MOVED|broker 1|ID|The group moved from broker 1 to broker 2.",
+        "00:00:20|▲ other|other moved to another broker (broker 1)|COORDINATOR_MOVED|ID|The group moved from broker 1 to broker 2.",
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_terminal_keeps_provisional_rows_below_the_final_ones(lakehouse):
     shown = screen(said.getvalue())
     assert [re.sub(r"\br[0-9a-f]{11}$", "ID", re.sub(r" {2,}", "|", line)) for line in shown] == [
         re.sub(r" {2,}", "|", HEADING),
-        "00:00:00|▲ payments|SESSION_TIMEOUT|app-2|f5c774eb291c|It went silent.",
+        "00:00:00|▲ payments|app-2 missed the session timeout|SESSION_TIMEOUT|f5c774eb291c|It went silent.",
         "00:00:07|● payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|ID",
         "00:01:02|● payments|MEMBER_JOINED|-|2.0 s|? -> ? members|ID",
         "… 5 older provisional rebalances",
@@ -225,7 +225,7 @@ def test_it_says_once_why_nothing_comes(tmp_path):
     steps = [lambda: None, lambda: None, made, (lake / "_lock").touch, lambda: None]
     watched(lake, PlainOutput(Console(file=said), complaints.append), *steps)
     assert complaints == [
-        f"waiting for the lakehouse {lake}: `rebalance run` makes it",
+        f"Waiting for the lakehouse {lake}: `rebalance run` creates it.",
         f"No pipeline is writing to {lake}. Start `rebalance run` again.",
     ]
     assert said.getvalue().count("MEMBER_JOINED") == 1

@@ -19,7 +19,7 @@ from jobs.common.text import many, printable
 _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _SENTENCES: Final = 600  # characters of a message or of advice
-_ORDER: Final = "Broker incidents first, then by cost. Unowned partition time: how long partitions had no owner, summed over all of them."
+_ORDER: Final = "Broker incidents first, then by cost. Unowned partition time: time without an owner, summed over partitions."
 _PROOFS: Final = "`rebalance evidence ID` shows the log lines behind a finding; add --entry for the whole entry."
 _PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines behind a finding."
 
