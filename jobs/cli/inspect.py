@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from jobs.cli.output.terminal import NO_GROUPS, partly_read, say, stdout, warn, warn_nothing_understood
+from jobs.cli.output.terminal import NO_GROUPS, partly_read, say, stderr, warn, warn_nothing_understood
 from jobs.cli.piped import as_file
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings, load
 
 _SLICE_LINES = 100_000  # between two words about the progress
+_QUIET_SECONDS = 2.0  # who waits for less need not be told
 
 
 @options.command(
@@ -44,14 +46,18 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
 
 def _inspect(path: Path, name: str, settings: Settings, most: int, form: str, given: list[tuple[str, str]]) -> int:
     from jobs.cli.output.inspect_text import command_line, render, to_json
+    from jobs.cli.output.progress import Progress
     from jobs.logs.files import left_out, left_out_in
     from jobs.logs.slices import SlicerSettings
     from jobs.parsing.inspection import Inspector
+    from jobs.pipeline.run_progress import RunProgress
 
     inspector = Inspector(path, SlicerSettings.of(settings, slice_lines=min(most, _SLICE_LINES)))
-    with stdout().status("") as status:
+    with Progress(stderr()) as progress:
+        began = time.monotonic()
         for lines in inspector.work(most):
-            status.update(f"{lines:,} lines")
+            if time.monotonic() - began >= _QUIET_SECONDS:
+                progress.show(RunProgress("reading", lines=lines))
     result = inspector.result
     if form == "json":
         click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))

@@ -100,6 +100,7 @@ class Cluster:
         self.last_error = ""
         self._connect_seconds = connect_seconds
         self.login_refused = False  # which no further attempt changes
+        self._is_dead = False  # nothing listens at any address
         self._logger = logging.getLogger("rebalance.kafka")  # discards librdkafka's log: its errors become lines of ours
         self._logger.addHandler(logging.NullHandler())
         self._logger.propagate = False
@@ -121,7 +122,7 @@ class Cluster:
                 admin.list_topics(timeout=_STEP_SECONDS)
             except KafkaException as error:  # noqa: PERF203 - each attempt may fail
                 admin.poll(0)  # calls _on_error
-                if self.login_refused or time.monotonic() > until:
+                if self.login_refused or self._is_dead or time.monotonic() > until:
                     raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self.last_error or reason(error)}") from None
             else:
                 return admin
@@ -150,7 +151,9 @@ class Cluster:
         return None if value is None else str(value)
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - it follows an error that says more
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - it follows an error that says more
+            self._is_dead = "Connection refused" in self.last_error
+        else:
             self.last_error = without_secrets(str(error.str()), self._settings)
             self.login_refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
 

@@ -33,7 +33,7 @@ class RunProgress:
         if not self.lines and not self.tracked:
             return self.stage
         parts = [self.stage, f"{self.lines:,} lines" + ("" if self.share is None else f" ({self.share:.0%})")]
-        parts.append(f"{self.slices} slice{'' if self.slices == 1 else 's'}")
+        parts += [f"{self.slices} slice{'' if self.slices == 1 else 's'}"] if self.slices else []
         if self.event_ms is not None:
             parts.append(f"at {instant(self.event_ms)[:19]}")
             parts.append(f"{self.groups} groups")

@@ -34,7 +34,7 @@ def test_the_lines_are_told_in_the_order_of_time(lakehouse):
         ("payments", "pay-1", "is told to join again: “group is already rebalancing”"),
         ("payments", "pay-1", "has joined generation 7"),
         ("payments", "pay-1", "says “Successfully synced group in generation 7”"),
-        ("payments", "pay-1", "learns that it is no member any more (UNKNOWN_MEMBER_ID)"),
+        ("payments", "pay-1", "learns that it is no longer a member (UNKNOWN_MEMBER_ID)"),
         ("payments", "pay-1", "cannot commit"),
     ]
 

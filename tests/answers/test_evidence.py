@@ -91,7 +91,7 @@ def test_a_provisional_row_says_what_it_waits_for(lake, capsys):
     refs = json.dumps([{"source": "coordinator", "origin": ORIGIN, "position": 3}])
     write(lake, provisional("STORAGE", start=3_000, generation=2, evidence=refs), batch=1)
     out = shown(lake, capsys, row_id=id_of(lake, "rebalances")).out
-    assert "COMPLETED after 2.0 s, generation 2\n  Provisional: it waits for STORAGE, which may correct it\n" in out
+    assert "COMPLETED after 2.0 s, generation 2\n  May change: no line yet that its assignment was stored\n" in out
 
 
 def test_rows_of_all_tables_have_their_lines(lake, capsys):

@@ -45,7 +45,7 @@ FIRST_JOINS = (
 )
 SPOKEN = [line(**COORDINATOR), STABLE]
 UNEXPLAINED = "1 line looks like an error, and nothing above explains it"
-BY_CLIENTS = "only application logs speak of it"
+BY_CLIENTS = "only application logs mention it"
 
 
 def client(kind=e.CLIENT_NOTE, at=0, **values):
@@ -67,10 +67,7 @@ CASES = {
     "a commit that failed, beside a broker": ([*SPOKEN, client(reason=COMMIT)], [UNEXPLAINED]),
     "an entry by application logs": ([client(e.CLIENT_JOINED), finding()], [BY_CLIENTS]),
     "a group that rebalances": ([client(e.CLIENT_REJOINS, reason=OVERTAKEN)], [BY_CLIENTS]),
-    "a rebalance that goes on": (
-        [*SPOKEN, transition("PreparingRebalance", 10, 1)],
-        ["its state is PreparingRebalance when the lines end"],
-    ),
+    "a rebalance that goes on": ([*SPOKEN, transition("PreparingRebalance", 10, 1)], ["it is PreparingRebalance when the lines end"]),
     "a line of trouble": ([*SPOKEN, trouble(kind=e.MEMBER_FAILED, **COORDINATOR)], [UNEXPLAINED]),
     "a note of trouble": (
         [*SPOKEN, trouble(kind=e.COORDINATOR_NOTE, reason="Failed to write empty metadata for group payments: x", **COORDINATOR)],
@@ -151,7 +148,7 @@ def test_what_track_has_not_read_is_not_judged(lakehouse):
     alone = read_overview(lakehouse).judgement
     assert alone.healthy == []
     assert {gap.groups for gap in alone.gaps} == {("orders", "payments")}
-    assert "lines since 2026-11-21 00:00:00 UTC were read, and are not tracked yet" in alone.gaps[0].why
+    assert "lines since 2026-11-21 00:00:00 UTC were read but not evaluated yet" in alone.gaps[0].why
     track_is_at(lakehouse, 0)
     behind = read_overview(lakehouse).judgement
     assert (behind.healthy, [gap.groups for gap in behind.gaps]) == ([("c", "orders")], [("payments",)])
@@ -175,7 +172,7 @@ def test_nothing_is_healthy_by_application_logs_alone(lakehouse):
     (gap,) = it.gaps
     assert not it.healthy
     assert gap.groups == ("payments",)
-    assert gap.why.startswith("only application logs speak of it")
+    assert gap.why.startswith("only application logs mention it")
     assert "--describe --state --group 'payments'" in gap.next
 
 

@@ -179,7 +179,7 @@ def test_kept_tables_are_not_continued(capsys, monkeypatch, log, tmp_path):
     lake = tmp_path / "lake"
     explained(capsys, log, "--keep", lake)
     code, _, (said,) = explained(capsys, log, "--keep", lake)
-    assert (code, "there is a lakehouse already; give a new folder" in said) == (exit_codes.UNUSABLE, True)
+    assert (code, "there is already a lakehouse; give a new folder" in said) == (exit_codes.UNUSABLE, True)
     monkeypatch.undo()
     assert entry.main(["run", "--input", str(log), "--lakehouse", str(lake), "--once"]) == exit_codes.UNUSABLE
     assert "was made by `rebalance explain`, which keeps no state to go on from" in capsys.readouterr().err
@@ -205,7 +205,7 @@ def test_several_logs_are_explained_as_the_folder_that_has_no_other(capsys, tmp_
     assert known_inputs(tmp_path / "lake") == [folder]
     broker_2, *_ = json.loads(explained(capsys, *folder.glob("broker-2/*.gz"), "--format", "json")[1])["clusters"]
     assert broker_2["brokers"] == ["broker-2"]
-    assert explained(capsys, logs[0], "-") == (exit_codes.UNUSABLE, "", ["- is standard input: give it alone"])
+    assert explained(capsys, logs[0], "-") == (exit_codes.UNUSABLE, "", ["- is standard input and must be the only path"])
     assert explained(capsys, logs[0], tmp_path / "no")[::2] == (exit_codes.UNUSABLE, [f"no such file or folder: {tmp_path / 'no'}"])
 
 
@@ -220,7 +220,7 @@ def test_an_empty_input(capsys, monkeypatch, tmp_path, pipe):
     piped(monkeypatch, "")
     code, out, said = explained(capsys, "-" if pipe else tmp_path / "empty.log")
     name = "standard input" if pipe else tmp_path / "empty.log"
-    assert (code, out, said) == (exit_codes.UNUSABLE, "", [f"{name} is empty: it has no line to explain"])
+    assert (code, out, said) == (exit_codes.UNUSABLE, "", [f"{name} is empty"])
 
 
 def test_standard_input_that_is_closed(capsys, monkeypatch):
@@ -242,7 +242,11 @@ def test_a_named_pipe_is_read_to_its_end(capsys, tmp_path, log, command):
 
 def test_a_pipe_among_others_is_refused(capsys, tmp_path, log):
     os.mkfifo(tmp_path / "pipe")
-    assert explained(capsys, log, tmp_path / "pipe") == (exit_codes.UNUSABLE, "", [f"{tmp_path / 'pipe'} is a pipe: give it alone"])
+    assert explained(capsys, log, tmp_path / "pipe") == (
+        exit_codes.UNUSABLE,
+        "",
+        [f"{tmp_path / 'pipe'} is a pipe and must be the only path"],
+    )
 
 
 def test_no_line_is_understood(capsys, monkeypatch):
@@ -300,7 +304,7 @@ def test_lines_without_their_times_beside_other_logs(capsys, log):
     app = log.with_name("app.log")
     app.write_text(f"{line}\n" * 3)
     _, _, said = explained(capsys, log, app)
-    lead = "3 of 7 lines that may be about groups (43%) have no date, or no time, so that nothing is explained of them, such as"
+    lead = "3 of 7 lines that may be about groups (43%) have no date or no time, so they were left out, such as"
     assert said[0] == f"{lead} app.log:1, NO_TIMESTAMP: {line}"
 
 
@@ -309,9 +313,7 @@ def test_lines_whose_dates_have_no_year(capsys, log):
     app = log.with_name("app.log")
     app.write_text(f"  Mar 01 00:47:06.807  WARN librdkafka: librdkafka: {line}\n")
     _, _, said = explained(capsys, log, app)
-    assert said[0].startswith(
-        "1 of 5 lines that may be about groups (20%) have a date without its year, so that nothing is explained of them"
-    )
+    assert said[0].startswith("1 of 5 lines that may be about groups (20%) have a date without a year, so they were left out")
     assert "sed -E 's/[A-Z][a-z]{2} +[0-9]+ ([0-9:]{8})/2026-01-31 \\1/' FILE" in said[1]
 
 

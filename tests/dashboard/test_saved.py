@@ -235,7 +235,7 @@ def test_a_page_says_what_could_not_be_judged(lakehouse):
     page = page_of(lakehouse)
     assert "Nothing needs attention" not in page.text
     (gap,) = page.answers["overview"]["gaps"]
-    assert gap["why"].startswith("payments: only application logs speak of it")
+    assert gap["why"].startswith("payments: only application logs mention it")
     assert not page.answers["overview"]["all_clear"]
 
 

@@ -134,7 +134,7 @@ def test_a_half_line_is_told_until_its_end_is_there(tmp_path, name, end, waits):
     path.parent.mkdir(parents=True)
     data = TEXT + line
     path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    told = [f"1 file read but for the last line: its line end is not there yet, and the next run reads it: {path}"]
+    told = [f"1 file read except for the last line: it has no line end yet; the next run reads it: {path}"]
     for _ in range(2):
         s = Spool(tmp_path / "in", tmp_path / "out", settings=SpoolSettings(half_lines=False))
         list(s.slices())

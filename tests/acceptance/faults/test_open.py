@@ -160,7 +160,7 @@ def test_what_is_open_is_told_of_each_group_and_phase(runs):
 def test_a_consumer_group_names_the_member_that_has_not_acknowledged(runs):
     (slow,) = runs.first["entries"][SLOW].gravest["details"]["waited_for"]
     assert slow == "Es2hkLYdRuWnW63UER-m5A"  # as the finding STUCK_RECONCILING of the whole recording
-    assert "The rebalance timeout, max.poll.interval.ms, now " in runs.first["entries"][SLOW].advice[0]
+    assert "The rebalance timeout, max.poll.interval.ms (now " in runs.first["entries"][SLOW].advice[0]
 
 
 def test_nothing_is_open_once_the_log_shows_the_ends_and_nothing_counts_twice(runs):
