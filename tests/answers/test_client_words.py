@@ -31,7 +31,7 @@ def test_the_lines_are_told_in_the_order_of_time(lakehouse):
         client(5, e.CLIENT_COMMIT_REFUSED),
     )
     assert [(one.group_id, one.who, one.says) for one in it] == [
-        ("payments", "pay-1", "is told to join again: “group is already rebalancing”"),
+        ("payments", "pay-1", "is told to rejoin: “group is already rebalancing”"),
         ("payments", "pay-1", "has joined generation 7"),
         ("payments", "pay-1", "says “Successfully synced group in generation 7”"),
         ("payments", "pay-1", "learns that it is no longer a member (UNKNOWN_MEMBER_ID)"),
@@ -57,7 +57,7 @@ def test_a_join_that_is_meant_by_a_departure_is_none(lakehouse):
 
 def test_librdkafka_gives_its_partitions_up_and_need_not_join_again(lakehouse):
     it = said(lakehouse, client(1, e.CLIENT_REJOINS, connection="rdkafka#consumer-1", reason="max.poll.interval.ms exceeded"))
-    assert [one.says for one in it] == ["gives its partitions up: “max.poll.interval.ms exceeded”"]
+    assert [one.says for one in it] == ["gives up its partitions: “max.poll.interval.ms exceeded”"]
 
 
 def test_where_a_broker_speaks_its_findings_say_it(lakehouse):

@@ -80,7 +80,7 @@ def test_a_report_names_cause_culprit_and_duration(lakehouse):
         r"00:00:01\.000 +1 +MEMBER_JOINED +app-1@10\.0\.0\.7 d5592b52 +2\.0 s +0 ms +2\.0 s +1 min 20 s +- +1 > 3 +COMPLETED\n", shown
     )
     assert re.search(r"d5592b52 +2\.0 s +0 ms +2\.0 s +1 min 20 s +- +1 > 3 +COMPLETED\n", text(lakehouse, terminal=160))
-    assert re.search(r" 1\. ERROR +SESSION_TIMEOUT  payments  00:00:05 \(id f[0-9a-f]{11}\)\n", shown)
+    assert re.search(r"SESSION_TIMEOUT  payments  00:00:05 \(id f[0-9a-f]{11}\)\n", shown)
     assert "Who     app-1" in shown
     assert "Advice  Look at it." in shown
     assert shown.index("What needs attention") < shown.index("Groups (1)") < shown.index("Rebalances (1)")
