@@ -18,7 +18,7 @@ class Text(NamedTuple):
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed the member: it received no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop} "
     "To survive a pause, the member needs session.timeout.ms{current} above the length of the pause.",
@@ -32,7 +32,7 @@ WAITED_FOR_A_BROKER: Final = "A broker had just been lost or replaced, so its as
 SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed a member: it received no heartbeat within the session timeout, as the thread of the line shows. The line does "
     "not name the member.",
     "Find out which process, or its network, stopped then (crash, SIGKILL, long pause of the JVM or the container, CPU limit): its own log "
@@ -55,14 +55,14 @@ ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before
 """These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "{departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
 )
 POLL_TIMEOUT_OF_PAUSED: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The client left the group because the application did not call poll() within its limit{limit}. Its process, or its network, had "
     "stood still: the coordinator had heard nothing of it for {silence}.",
     "{pause}",
@@ -71,11 +71,11 @@ UNLESS_PAUSED: Final = (
     " If its whole process stood still for as long, find out what stopped it instead (a pause of the JVM or the container)."
 )
 SYNC_TIMEOUT: Final = Text(
-    "SYNC_TIMEOUT", "ERROR", "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
+    "SYNC_TIMEOUT", "WARNING", "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
 )
 SYNC_TIMEOUT_OF_OLD_ID: Final = Text(
     "SYNC_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "No SyncGroup with this id of the static member came within the rebalance timeout{limit}. The member was back under another id by "
     "then, but the coordinator still waited for this one: all had to join again.",
     "Find out what delayed the member before (a stalled poll loop, a paused process, a restart): it must join and synchronise within "
@@ -173,7 +173,7 @@ FENCED_BY_ITSELF: Final = FENCED_INSTANCE._replace(
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The member tried to commit offsets with generation {sent_generation}{after}. The coordinator refused that, and the next owner may "
     "process the same records again.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
@@ -223,7 +223,7 @@ IDLE_MEMBERS: Final = Text(
 ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "{departure} because the application did not call poll() for about {gap}; max.poll.interval.ms is {limit_ms}.",
     "Raise max.poll.interval.ms above {gap_ms}, or make the work between two polls shorter: move slow calls off the polling thread, or, if "
     "the time grows with the number of records, set max.poll.records below {share} % of its present value.",
@@ -277,7 +277,7 @@ SKEW_OF_OTHERS: Final = (
 )
 LATE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The coordinator refused a commit of the member with generation {sent_generation}: a rebalance had begun {generation}. The owner of "
     "those partitions may process the same records again.",
     "The member is still in the group: {how}. {act}",

@@ -44,7 +44,7 @@ _ASK_THE_BROKER: Final = " The log of the group's coordinator tells which (docs/
 
 NO_HEARTBEAT_RESPONSE: Final = Text(
     "NO_HEARTBEAT_RESPONSE",
-    "ERROR",
+    "WARNING",
     "The client received no answer of the group's coordinator for {silence} its session timeout{then}.",
     "Find out what kept the answers from it: a pause of the process or its container, the network, or a broker in trouble."
     + _ASK_THE_BROKER
@@ -52,21 +52,21 @@ NO_HEARTBEAT_RESPONSE: Final = Text(
 )
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "{departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter ({records}move slow calls off the polling thread) or raise {poll}{current} above the longest "
     "processing time." + catalogue.UNLESS_PAUSED,
 )
 POLL_TIMEOUT_OF_WORKER: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The worker of Connect left the group because it did not take part in it within its rebalance.timeout.ms.",
     "Its line names what it did last: most often the start or stop of a connector, or reading the config topic. Make that shorter, or "
     "raise {poll}.",
 )
 POLL_TIMEOUT_OF_PROGRAM: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The client left the group because the thread of {program} that takes part in it stood still for longer than its limit{limit}.",
     "No application polls there: find out what that thread waited for (a thread dump while it stands still; of Schema Registry, reading "
     "_schemas). Restart the process if it does not come back, and raise {poll}{current} only if the work has to take as long.",
@@ -108,7 +108,7 @@ FENCED_MEMBER_EPOCH: Final = Text(
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The client could not commit offsets{times}: it was no member of the group any more, or the group had rebalanced without it. Another "
     "member may process the same records again.",
     "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,

@@ -15,7 +15,7 @@ _SESSION_SETTING: Final = (
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed the member: it received no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network then (crash, SIGKILL, long pause of the JVM or the container, CPU limit). {stop}"
     "To survive a pause, the member needs a session timeout above the length of the pause: set {type}.session.timeout.ms of the group "
@@ -23,7 +23,7 @@ SESSION_TIMEOUT: Final = Text(
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed the member because it did not give partitions up within its rebalance timeout{limit}.",
     "{remedy}",
 )
@@ -101,7 +101,7 @@ STATIC_MEMBER_GONE: Final = Text(
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The member tried to commit offsets{after} (epoch {sent_epoch}). The coordinator refused that, and the next owner may process the same "
     "records again.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",

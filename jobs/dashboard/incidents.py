@@ -39,9 +39,10 @@ class Incidents:
         return min((entry.severity for entry in self.about(key)), key=SEVERITIES.index, default="")
 
     def marked(self, key: Key) -> list[Row]:
-        """The findings that the lane of a group shows. What a broker did is a band through all lanes."""
+        """The findings that the lane of a group shows, as grave as their entries. What a broker did is a band through all lanes."""
         own = [entry for entry in self.about(key) if entry.incident is None]
-        return [row for entry in own for row in (*entry.findings, *entry.followed_by) if key_of(row) == key]
+        found = [(entry, row) for entry in own for row in (*entry.findings, *entry.followed_by) if key_of(row) == key]
+        return [row | {"severity": entry.severity} for entry, row in found]
 
     def _place(self, key: Key) -> int:
         own = [number for number, entry in self._of[key] if entry.incident is None]

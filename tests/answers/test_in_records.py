@@ -82,6 +82,14 @@ def test_of_several_rebalances_that_is_told_which_is_known(lakehouse):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("reread", "severity"), [(999, "WARNING"), (1_000, "ERROR")])
+def test_an_entry_is_an_error_if_many_records_were_read_twice_for_certain(told, reread, severity):
+    first = rebalanced(10, **EXPIRED)
+    (entry,), _ = told(found("SESSION_TIMEOUT", 10, severity="WARNING"), first, stopped("orders-0", first, reread_min=reread))
+    assert entry["severity"] == severity
+
+
+@pytest.mark.slow
 def test_columns_that_no_rebalance_fills_are_left_out(lakehouse):
     two_rebalances(lakehouse, ("orders-0", {"reread_min": 0, "reread_max": 3}))
     assert re.search(r"Unowned +Read twice +Moved", text(lakehouse))
