@@ -52,23 +52,6 @@ def test_what_cost_most_comes_first_and_what_cost_next_to_nothing_by_severity(to
     assert heads == ["WARNING", "ERROR", "ERROR", "ERROR", "ERROR", "WARNING", "INFO"]
 
 
-@pytest.mark.parametrize(
-    ("total", "lost", "others", "severity"),
-    [
-        (29_000, 90_000, [], "WARNING"),
-        (31_000, 90_000, [], "ERROR"),
-        (31_000, 0, [], "WARNING"),  # cooperative: its partitions had owners all the time
-        (31_000, 90_000, [2_000, 20_000, 18_000], "WARNING"),  # its rebalances usually take as long
-        (31_000, 90_000, [2_000, 20_000, 3_000], "ERROR"),
-    ],
-)
-def test_a_member_that_was_removed_is_an_error_if_its_group_stood_still_for_long(told, total, lost, others, severity):
-    expired = found("SESSION_TIMEOUT", 10, severity="WARNING")
-    usual = [rebalanced(100 + 50 * place, total=one) for place, one in enumerate(others)]
-    (entry,), _ = told(expired, rebalanced(10, total=total, lost=lost, **EXPIRED), *usual)
-    assert entry["severity"] == severity
-
-
 def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest(told):
     entries, shown = told(
         found("POLL_TIMEOUT", 10, poll_gap_ms=9_000),
