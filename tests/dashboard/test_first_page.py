@@ -92,7 +92,7 @@ def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
 def test_a_saved_report_needs_no_scripts_and_holds_no_other(reader, recorded):
     its = reader(recorded.page.as_uri(), java_script_enabled=False)
     its.page.goto(its.url)
-    assert its.page.inner_text("main").startswith("What needs attention (9 errors, 2 warnings)")
+    assert its.page.inner_text("main").startswith("What needs attention (3 errors, 8 warnings)")
 
 
 def test_a_click_opens_the_group_and_its_time(reader, recorded):
