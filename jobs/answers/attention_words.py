@@ -271,7 +271,7 @@ def cost_of(entry: AttentionEntry) -> str:
 
 
 def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
-    """When a broker was in trouble, and what that is called: a band through all lanes. None: the entry is about no broker."""
+    """When a broker was in trouble, and what that is called: a lane of its own, and a band in those of its groups. None: the entry is about no broker."""
     incident = entry.incident
     if incident is None:
         return None
@@ -279,7 +279,7 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     undated = incident["cause"] == CRASHED and incident["back_at"] is None and hit_by_it
     away = "{} had crashed" if undated else "{} away"
     text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
-    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text}
+    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text, "broker": incident["broker"]}
 
 
 def headline(entry: AttentionEntry) -> str:
