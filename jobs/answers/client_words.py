@@ -113,8 +113,8 @@ def _says(row: Row) -> str:
     why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
     state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
     says = _SAYS[kind]
-    if kind == e.CLIENT_REJOINS and "#" in (row["connection"] or ""):
-        says = "gives its partitions up"  # as it begins to, librdkafka says "Group is rebalancing", also where it joins no more
+    if kind == e.CLIENT_REJOINS and ("#" in (row["connection"] or "") or row["connection"] == "sarama"):
+        says = "gives its partitions up"  # as they begin to, librdkafka says "Group is rebalancing", and sarama why: both may join no more
     elif kind == e.CLIENT_REJOINS and CALLS.search(row["reason"] or ""):
         says = "is told to join again"
     return says + joins + state + (f": “{why}”" if why else "")

@@ -60,6 +60,11 @@ def test_librdkafka_gives_its_partitions_up_and_need_not_join_again(lakehouse):
     assert [one.says for one in it] == ["gives its partitions up: “max.poll.interval.ms exceeded”"]
 
 
+def test_sarama_gives_its_partitions_up_and_need_not_join_again(lakehouse):
+    it = said(lakehouse, client(1, e.CLIENT_REJOINS, client_id=None, connection="sarama", reason="partitions changed"))
+    assert [one.says for one in it] == ["gives its partitions up: “partitions changed”"]
+
+
 def test_where_a_broker_speaks_its_findings_say_it(lakehouse):
     assert said(lakehouse, line(source=e.COORDINATOR_SOURCE), client(1, e.CLIENT_JOINED), transition("Stable", 0, 1)) == []
 

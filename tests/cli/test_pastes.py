@@ -129,6 +129,7 @@ JOINED = (
     "2025-03-01 10:00:0{},000 INFO [Consumer instanceId=i1, clientId=c1, groupId=g1] Successfully joined group with generation "
     "Generation{{generationId={}, memberId='i1-{}1111111-1111-1111-1111-111111111111', protocol='range'}}\n"
 )
+NOT_KNOWN = "kafka server: The provided member is not known in the current generation"
 CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member i1-1 with this groupInstanceId."
 
 
@@ -143,6 +144,10 @@ CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member 
         (BROKER.format(1, 0, ": Member m-custom in group g1 has failed, removing it from the group"), "Who m-custom"),
         (JOINED.format(1, 5, 1) + JOINED.format(9, 5, 2), "generation 5 under a new member id: it came back without a rebalance"),
         (JOINED.format(1, 5, 1) + JOINED.format(9, 6, 2), "c1=i1 has joined generation 6 Not judged"),
+        (
+            f"[sarama] 2025/03/01 10:00:01 consumergroup/g1: lost ownership of map[orders:[0 1]] due to {NOT_KNOWN}\n",
+            "sarama learns that it is no member any more (UNKNOWN_MEMBER_ID): “lost ownership of its partitions”",
+        ),
         (JOINED.format(1, 1, 1), "has joined generation 1, the first of the group"),
     ],
 )
