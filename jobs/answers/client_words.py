@@ -31,6 +31,9 @@ _SAYS: Final[Mapping[str, str]] = {
 }
 _LIBRARIES: Final = frozenset({"franz-go", "sarama", "kafka-go", "kafkajs"})
 """Those that a sentence shows. Java's first releases, kafka-python and aiokafka share theirs."""
+_MEMBER: Final = frozenset({"RECONCILING", "ACKNOWLEDGING", "STABLE"})
+"""States of a client that has its epoch from the coordinator (MemberState.java)."""
+_STREAMS: Final = "StreamThread"  # may be of the streams protocol
 _SENT: Final = re.compile(r"Generation\{generationId=(-?\d+), memberId='.*?', protocol='.*?'\}")
 
 
@@ -58,6 +61,7 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
     told: list[Said] = []
     rows = [row for row in rows if key_of(row) in alone]
     sharing = {name for name, places in _places(rows).items() if len(places - {""}) > 1}
+    classic: dict[Key, str] = {}  # who joined last by the classic protocol: Java's clients and librdkafka alone say it so
     joined: dict[tuple[Key, str], Row] = {}  # by group.instance.id: as what it joined last
     place = 0
     for row in rows:
@@ -71,6 +75,10 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
             joined[key_of(row), row["instance_id"]] = row
             if before is not None and before["generation"] == row["generation"] and before["member_id"] != row["member_id"]:
                 one = one._replace(says=f"{one.says} under a new member id: it came back without a rebalance")
+        if row["kind"] == e.CLIENT_JOINED and (not row["connection"] or "#" in row["connection"]):
+            classic[key_of(row)] = one.who
+        elif row["kind"] == e.CLIENT_STATE and row["state"] in _MEMBER and _STREAMS not in one.who and (by := classic.pop(key_of(row), "")):
+            one = one._replace(says=f"{one.says}: the group is one of the consumer protocol now, and {by} had joined it by the classic one")
         last = told[-1] if told else None
         if last is not None and not left_out and (*key_of(row), one.who, one.says) == (last.cluster, last.group_id, last.who, last.says):
             told[-1] = last._replace(times=last.times + 1, until=one.until, apart=(*dict.fromkeys((*last.apart, *one.apart)),))
