@@ -157,7 +157,8 @@ def test_streams_of_a_document_are_logs_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize(("shape", "more", "said"), [
-    ("Elasticsearch, _search", {}, "100 of 10,000 entries are in it"),
+    ("Elasticsearch, _search", {}, "100 of 10,000 or more entries are in it"),
+    ("Loki, query_range", {}, "more may follow its 100 entries, exactly a page"),
     ("Elasticsearch, _search", {"timed_out": True, "hits": {"total": 100}}, "timed_out says so"),
     ("CloudWatch, filter-log-events", {"nextToken": "x"}, "another page follows it"),
     ("CloudWatch, get-query-results", {"statistics": {"recordsMatched": 53_211.0}}, "100 of 53,211 entries are in it"),
