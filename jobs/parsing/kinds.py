@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, FETCH, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.logs.faults import as_written
+from jobs.logs.faults import shown
 from jobs.logs.record_judge import holds_records
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
 from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
@@ -59,8 +59,8 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
             rows.append(refused(source, fault, text))
         else:
             rows.append(row_of(source, text or "", times[place], context, around))
-        if around is not None and rows[-1].get("verdict") == QUARANTINE:
-            rows[-1]["raw"] = as_written(text or "", around)[:RAW_CHARACTERS]
+        if text and rows[-1].get("verdict") == QUARANTINE:
+            rows[-1]["raw"] = shown(text, around)[:RAW_CHARACTERS]
     pieces = [parsed_batch(_taken(lines, others), rows)]
     if bundles:
         pieces += map(heartbeats.of_bundle, _taken(lines, bundles).to_pylist())
