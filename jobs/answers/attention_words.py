@@ -205,8 +205,14 @@ class AttentionWords:
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""
-        times = f" ({one.times} times, until {self.time(one.until)})" if one.times > 1 else ""
-        return f"{self.time(one.occurred_at)}  {one.who} {one.says}{times}"
+        by = some(one.apart, _NAMED)
+        more = [
+            f"{one.times} times",
+            *([f"from {by}"] if by else []),
+            *([f"until {self.time(one.until)}"] if one.until > one.occurred_at else []),
+        ]
+        times = f" ({', '.join(more)})" if one.times > 1 else ""
+        return f"{self.time(one.occurred_at)}  {one.who}{f' ({by})' if by and not times else ''} {one.says}{times}"
 
     def gap(self, gap: Gap) -> str:
         """What could not be judged, and why."""

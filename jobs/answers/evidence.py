@@ -29,6 +29,7 @@ from jobs.common.places import own_query
 from jobs.common.stores import Place, is_store
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.envelopes import unwrapped
+from jobs.logs.faults import shown
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
@@ -109,7 +110,7 @@ def prove_rows(lakehouse: Place | QuestionReader, rows: Sequence[Row], inputs: S
         lines = []
         for source, origin, position in refs:
             file, text = places.get((origin, position), (None, None))
-            lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
+            lines.append(Line(source, origin, position, file, None if text is None else shown(text.decode("utf-8", "replace"), None)))
         proofs.append(ProvenRow(row["id"], row, lines, rounds_of(reader, row) if "group_protocol" in row else ()))
     return proofs
 
