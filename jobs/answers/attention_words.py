@@ -277,7 +277,7 @@ def cost_of(entry: AttentionEntry) -> str:
 
 
 def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
-    """When a broker was in trouble, and what that is called: a lane of its own, and a band in those of its groups. None: the entry is about no broker."""
+    """When a broker was in trouble, and what that is called; None: the entry is about no broker. A lane shows it, and a band its groups."""
     incident = entry.incident
     if incident is None:
         return None

@@ -128,7 +128,7 @@ EXCERPTS = st.builds(
 )
 
 
-CASES = 12 if settings.default.max_examples < 100 else settings.default.max_examples
+CASES = 12 if settings.default.max_examples < 100 else 400
 """Each takes a second."""
 
 
