@@ -49,9 +49,10 @@ def incidents(reader: QuestionReader) -> list[Row]:
 
 
 def _is_in(crash: Row, rows: Iterable[Row]) -> bool:
-    """Whether an incident of that broker and time tells of it."""
+    """Whether an incident of that broker and time tells of it. Not one that held groups up before: then both happened."""
     return any(
         (row["cluster"], row["broker"]) == (crash["cluster"], crash["broker"])
+        and row["cause"] != HELD_UP
         and row["began_at"] - _SPAN <= crash["occurred_at"] <= max(row["last_at"], row["back_at"] or row["last_at"]) + _SPAN
         for row in rows
     )
