@@ -18,7 +18,7 @@ class Text(NamedTuple):
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed the member: no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop} "
     "Raise session.timeout.ms{current} above the longest pause to tolerate.",
@@ -32,7 +32,7 @@ WAITED_FOR_A_BROKER: Final = "A broker had just been lost or replaced, so its as
 SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
 SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
     "SESSION_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed a member: no heartbeat within the session timeout, as the thread of the line shows. The line does not name "
     "the member.",
     "Find out which process, or its network, stopped (crash, SIGKILL, long JVM or container pause, CPU limit): its own log has a gap, or "
@@ -54,25 +54,25 @@ ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before
 """These follow the message of SESSION_TIMEOUT. A session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "{departure}: the application did not call poll() within max.poll.interval.ms{limit}.",
     "Shorten the work between two polls (lower max.poll.records, move slow calls off the polling thread), or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
 )
 POLL_TIMEOUT_OF_PAUSED: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The client left the group: the application did not call poll() within max.poll.interval.ms{limit}. Its process, or its network, had "
     "stopped: the coordinator had received nothing from it for {silence}.",
     "{pause}",
 )
 UNLESS_PAUSED: Final = " If the whole process paused for that long, find out why instead (a JVM or container pause)."
 SYNC_TIMEOUT: Final = Text(
-    "SYNC_TIMEOUT", "ERROR", "The {role} joined, but sent no SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
+    "SYNC_TIMEOUT", "WARNING", "The {role} joined, but sent no SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
 )
 SYNC_TIMEOUT_OF_OLD_ID: Final = Text(
     "SYNC_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The static member sent no SyncGroup with this id within the rebalance timeout{limit}. It was back under another id by then, but the "
     "coordinator still waited for this one: all members had to join again.",
     "Find out what had delayed the member (a stalled poll loop, a paused process, a restart). It must join and sync within "
@@ -168,7 +168,7 @@ FENCED_BY_ITSELF: Final = FENCED_INSTANCE._replace(
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The member tried to commit offsets with generation {sent_generation}{after}. The coordinator refused the commit, and the next owner "
     "may process the same records again.",
     "The application kept working after it had lost its partitions. {act} {remedy}",
@@ -218,7 +218,7 @@ IDLE_MEMBERS: Final = Text(
 ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "{departure}: the application did not call poll() for about {gap} (max.poll.interval.ms is {limit}).",
     "Raise max.poll.interval.ms{current} above {least}, or shorten the work between two polls: move slow calls off the polling thread, or, "
     "if the time grows with the number of records, set max.poll.records below {share} % of its present value.",
@@ -270,7 +270,7 @@ SKEW_OF_OTHERS: Final = (
 )
 LATE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The coordinator refused the member's commit with generation {sent_generation}: a rebalance had begun {generation}. The owner of "
     "those partitions may process the same records again.",
     "The member is still in the group: {how}. {act}",

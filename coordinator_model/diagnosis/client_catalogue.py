@@ -44,7 +44,7 @@ _ASK_THE_BROKER: Final = " The log of the group's coordinator shows which (docs/
 
 NO_HEARTBEAT_RESPONSE: Final = Text(
     "NO_HEARTBEAT_RESPONSE",
-    "ERROR",
+    "WARNING",
     "The client got no answer from the group's coordinator for {silence} its session timeout{then}.",
     "Find out what kept the answers away: a process or container pause, the network, or a broker in trouble."
     + _ASK_THE_BROKER
@@ -52,21 +52,21 @@ NO_HEARTBEAT_RESPONSE: Final = Text(
 )
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "{departure}: the application did not call poll() within {of_poll}.",
     "Shorten the work between two polls ({records}move slow calls off the polling thread), or raise {poll}{current} above the longest "
     "processing time." + catalogue.UNLESS_PAUSED,
 )
 POLL_TIMEOUT_OF_WORKER: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The Connect worker left the group: it took no part in it within its rebalance.timeout.ms.",
     "Its line names what it did last: most often starting or stopping a connector, or reading the config topic. Shorten that, or raise "
     "{poll}.",
 )
 POLL_TIMEOUT_OF_PROGRAM: Final = Text(
     "POLL_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The client left the group: the {program} thread that takes part in it was stuck for longer than its limit{limit}.",
     "No application polls there: find out what that thread waited for (take a thread dump while it is stuck; in Schema Registry, reading "
     "_schemas). Restart the process if it does not come back, and raise {poll}{current} only if the work really takes that long.",
@@ -108,7 +108,7 @@ FENCED_MEMBER_EPOCH: Final = Text(
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The client could not commit offsets{times}: it was no longer a member of the group, or the group had rebalanced without it. Another "
     "member may process the same records again.",
     "The application kept working after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,

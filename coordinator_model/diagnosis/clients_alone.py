@@ -150,6 +150,7 @@ def _note_trouble(said: Said, code: str, event: Event) -> None:
         limit_ms=max(one.limit_ms, event.rebalance_timeout_ms, event.session_timeout_ms),
         generation=max(one.generation, event.generation),
         where=one.where or where,
+        place=one.place or event.client_host,
         called_ms=one.called_ms if call is None else call.at_ms,
         signs=[*one.signs, *([] if call is None else call.signs), ref(event)][:MAX_EVIDENCE],
     )
@@ -171,6 +172,8 @@ def _where(event: Event) -> str:
 
 def _is_of(one: Trouble, event: Event) -> bool:
     """Whether a line is of the client of a trouble. Some lines of a library have the name of their client, others have not."""
+    if one.place and event.client_host and one.place != event.client_host:
+        return False  # processes may share a client id
     both_named = one.client_id and event.client_id
     return one.client_id == event.client_id if both_named else one.settings == _settings(event)
 
@@ -201,7 +204,7 @@ def _note_state(said: Said, event: Event) -> None:
 
 def _note_round(g: Emitter, said: Said, event: Event) -> None:
     """A client joined a generation, or did not get its assignment because the next rebalance had begun."""
-    rounds, name = said.rounds, _name(event)
+    rounds, name = said.rounds, f"{_name(event)}\0{event.client_host}"  # processes may share a client id
     if rounds is not None and (event.at_ms > rounds.last_ms + QUIET_MS or event.at_ms > rounds.first_ms + LONGEST_MS):
         _judge_rounds(g, said)
         rounds = None
@@ -323,8 +326,9 @@ def _judge_rounds(g: Emitter, said: Said) -> None:
     failed = max(rounds.failed.values(), default=0)
     if count < REPLACED_AT_LEAST and failed < STORM_AT_LEAST:
         return
-    names, span_ms = sorted(rounds.clients), rounds.last_ms - rounds.first_ms
-    member_id, client_id, settings = rounds.clients[names[0]]
+    own, span_ms = sorted(rounds.clients), rounds.last_ms - rounds.first_ms
+    member_id, client_id, settings = rounds.clients[own[0]]
+    names = [name.partition("\0")[0] for name in own]
     words = {
         "who": f"The client {names[0]}" if len(names) == 1 else f"{len(names)} clients",
         "span": seconds(span_ms),

@@ -15,14 +15,14 @@ _SESSION_SETTING: Final = (
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed the member: no heartbeat {silence}{limit}.{since}",
     "Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop}"
     "Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING,
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
-    "ERROR",
+    "WARNING",
     "The coordinator removed the member: it did not give up partitions within its rebalance timeout{limit}.",
     "{remedy}",
 )
@@ -101,7 +101,7 @@ STATIC_MEMBER_GONE: Final = Text(
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
-    "ERROR",
+    "WARNING",
     "The member tried to commit offsets{after} (epoch {sent_epoch}). The coordinator refused the commit, and the next owner may process "
     "the same records again.",
     "The application kept working after it had lost its partitions. {act} {remedy}",

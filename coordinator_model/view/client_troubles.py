@@ -32,6 +32,7 @@ class Trouble(Struct, array_like=True):
     where: str = ""  # the coordinator that it could not reach, as its lines name it
     ended_ms: int = -1  # when the coordinator answered again, or it joined
     called_ms: int = -1  # since when it had been told that the group rebalances, and had not joined
+    place: str = ""  # the container, the host or the process, where its line names one
 
     def changed(self, **fields: Any) -> Trouble:
         """A copy with other values in some fields."""

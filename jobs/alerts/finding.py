@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from coordinator_model.diagnosis.titles import title
 from coordinator_model.view.outcomes import OPEN
-from jobs.answers.incidents.rows import by_finding
+from jobs.answers.incidents.rows import by_finding, findings_of
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.stores import Place
@@ -52,7 +52,7 @@ class Finding:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Finding:
-        """A row of `findings`; of a provisional row, what is said of a rebalance that exceeds its rebalance timeout, or has ended since.
+        """A row of `findings`; an incident as one; of a provisional row, what is said of a rebalance that is too long, or has ended since.
 
         Times may be aware, or in UTC without a zone.
         """
@@ -61,12 +61,14 @@ class Finding:
         if "outcome" in row:
             known = (row["cluster"], row["group_id"], epoch_ms(row["started_at"]), None, row["generation"])
             said, own = as_finding(row) | {AT_END: row[AT_END]}, {"row_id": "r" + _digest(known), "open": row["outcome"] == OPEN}
-        at = row["ended_at"] if own else row["occurred_at"]
+        elif "incident" in row:
+            said, own = row | {AT_END: False}, {"row_id": row["id"], "broker": row["culprit_broker"]}
+        at = row["ended_at" if "outcome" in row else "occurred_at"]
         return cls(occurred_ms=epoch_ms(at), **{name: said[name] for name in COLUMNS}, **own)
 
     @property
     def id(self) -> str:
-        """The id by which `rebalance evidence` finds the row: sql/views/findings_with_id.sql, or rebalances_with_id.sql."""
+        """The id by which `rebalance evidence` finds the row: the incident's, or that of findings_with_id.sql or rebalances_with_id.sql."""
         known = (self.cluster, self.group_id, self.occurred_ms, self.code, self.member_id, self.generation)
         return self.row_id or "f" + _digest(known)
 
@@ -74,9 +76,9 @@ class Finding:
     def key(self) -> str:
         """What a receiver can tell a repetition by: the id, and a hash of what tells rows of one id apart.
 
-        A row never changes once it is written, so its key does not either.
+        A row never changes once it is written, so its key does not either. What an incident says may change; its groups share its id.
         """
-        rest = "|".join((self.client_id or "", self.client_host or "", self.message))
+        rest = "|".join((self.client_id or "", self.client_host or "", self.group_id if self._is_incident else self.message))
         return f"{self.id}-{hashlib.sha256(rest.encode()).hexdigest()[:8]}"
 
     def link(self, dashboard_url: str) -> str:
@@ -84,7 +86,7 @@ class Finding:
         if not dashboard_url:
             return ""
         page, place = "rebalance", f"id={self.row_id}"
-        if not self.row_id:
+        if not self.row_id or self._is_incident:
             first_ms, last_ms = max(self.occurred_ms - _AROUND_MS, 0), self.occurred_ms + _AROUND_MS
             page, place = "group", f"from={first_ms}&to={last_ms}&tab=findings&finding={self.id}"
         group = urlencode({"cluster": self.cluster, "group": self.group_id}, errors="replace")
@@ -94,6 +96,10 @@ class Finding:
     def title(self) -> str:
         """Who did what."""
         return title_of([self])
+
+    @property
+    def _is_incident(self) -> bool:
+        return self.row_id.startswith("i")
 
     @property
     def gravity(self) -> int:
@@ -110,6 +116,16 @@ def title_of(findings: Sequence[Finding]) -> str:
     clients = [printable(one.client_id or one.client_host or "", 40) for one in findings]
     groups = [printable(one.group_id, 60) for one in findings]
     return title(findings[0].code, groups, [*filter(None, clients)], [json.loads(one.details) for one in findings])
+
+
+def of_incidents(lakehouse: Place) -> list[Finding]:
+    """The incidents of which no finding tells, in the order of time, for each group that they touched."""
+    try:
+        rows = table_rows(lakehouse / INCIDENTS)
+    except (DeltaError, duckdb.Error, OSError):  # as in with_brokers
+        return []
+    found = findings_of({**row, "began_at": with_zone(row["began_at"])} for row in rows)
+    return sorted(map(Finding.of, found), key=lambda one: (one.occurred_ms, one.key))
 
 
 def with_brokers(lakehouse: Place, findings: Sequence[Finding]) -> list[Finding]:

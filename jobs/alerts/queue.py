@@ -19,7 +19,7 @@ import msgspec
 import pyarrow.parquet as pq
 from deltalake.exceptions import TableNotFoundError
 
-from jobs.alerts.finding import COLUMNS, Finding, wanted_by, with_brokers
+from jobs.alerts.finding import COLUMNS, Finding, of_incidents, wanted_by, with_brokers
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
@@ -188,6 +188,6 @@ def past_findings(lakehouse: Place, since: timedelta) -> list[Finding]:
         rows = table_rows(lakehouse / FINDINGS, [*COLUMNS, "occurred_at"])
     except TableNotFoundError:
         raise LakehouseError(f"no findings at {lakehouse}: no lakehouse of `rebalance run`") from None
-    found = sorted(map(Finding.of, rows), key=lambda finding: (finding.occurred_ms, finding.key))
+    found = sorted([*map(Finding.of, rows), *of_incidents(lakehouse)], key=lambda finding: (finding.occurred_ms, finding.key))
     first_ms = found[-1].occurred_ms - milliseconds(since) if found else 0
     return with_brokers(lakehouse, [finding for finding in found if finding.occurred_ms >= first_ms])

@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from jobs.alerts.finding import Finding, with_brokers
+from jobs.alerts.incident_queue import IncidentQueue
 from jobs.alerts.messages import message
 from jobs.alerts.posting import Outcome, Webhook
 from jobs.alerts.queue import Queue
@@ -66,7 +67,10 @@ class Sender:
         self.left_out = Counter(old=0, refused=0)
         self._lakehouse, self._alerts, self._warn, self._pauses = house.folder, alerts, warn, pauses
         tables = ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
-        self._queues = [Queue(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes in tables]
+        self._queues: list[Queue | IncidentQueue] = [
+            *(Queue(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes in tables),
+            IncidentQueue(house.folder, house.incident_alerts, receiver, alerts.max_age_ms),
+        ]
         self._webhook = Webhook(receiver)
         self._webhook.address()
         self._not_before = 0.0
@@ -125,7 +129,7 @@ class Sender:
         if was_empty and self.waiting and not self._failures:
             self._not_before = time.monotonic() + self._pauses.gather
 
-    def _send(self, queue: Queue) -> None:
+    def _send(self, queue: Queue | IncidentQueue) -> None:
         if not (batch := queue.take(self._most)):
             return
         findings = with_brokers(self._lakehouse, [finding for _, finding in batch])
@@ -198,7 +202,8 @@ def alerting(house: Lakehouse, settings: AlertSettings, warn: Callable[[str], No
     with ExitStack() as stack:
         if senders:
             try:
-                house.open_alerts.mkdir(parents=True, exist_ok=True)
+                for notes in (house.open_alerts, house.incident_alerts):
+                    notes.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UserError(f"cannot write to the lakehouse {house.folder}: {error.strerror}") from None
         for name in [receiver.name for receiver in settings.receivers]:

@@ -23,6 +23,7 @@ from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records
 from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, known_sum, span_of
+from jobs.answers.incidents.figures import FIGURES
 from jobs.answers.incidents.refusals import Refusals, refusals_in
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
@@ -43,31 +44,6 @@ _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code, _STUCK)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
-FIGURES: Final = {
-    catalogue.SESSION_TIMEOUT.code: "silent_ms",
-    _UNANSWERED: "silent_ms",
-    catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
-    catalogue.SLOW_JOINER.code: "join_ms",
-    _STUCK: "waited_ms",
-    catalogue.GROUP_TOO_LARGE.code: "wanted",
-    catalogue.HEARTBEAT_NEAR_MISS.code: "silent_ms",
-    catalogue.UNKNOWN_MEMBER.code: "silent_ms",
-    catalogue.ZOMBIE_COMMIT.code: "silent_ms",
-    catalogue.IDLE_MEMBERS.code: "members",
-    catalogue.REBALANCE_STORM.code: "total_ms",
-    catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
-    catalogue.ROLLING_RESTART.code: "total_ms",
-    offset_catalogue.PARTITION_NOT_READ.code: "came",
-    offset_catalogue.COMMITS_STOPPED.code: "came",
-    offset_catalogue.OPEN_TRANSACTION.code: "came",
-    offset_catalogue.OFFSET_RESET.code: "skipped_max",
-    offset_catalogue.OFFSET_REWOUND.code: "reread",
-    offset_catalogue.OFFSET_SET_FORWARD.code: "skipped",
-    offset_catalogue.READ_AGAIN.code: "reread_max",
-    offset_catalogue.NOTHING_COMMITTED.code: "reread_max",
-    offset_catalogue.COMMIT_BEHIND.code: "reread_max",
-}
-"""The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
 
@@ -82,6 +58,7 @@ class AttentionEntry:
     bill: Bill = field(default_factory=Bill)
     records: Records = field(default_factory=Records)
     refused: Refusals | None = None
+    is_grave: bool = False  # what its rebalances cost makes it an error, whatever its findings are
     rebalanced: tuple[datetime, datetime] | None = None  # from the start of the first of its rebalances to the end of the last
 
     @property
@@ -125,9 +102,11 @@ class AttentionEntry:
 
     @property
     def severity(self) -> str:
-        """The gravest of all its findings."""
-        own = [self.incident["severity"]] if self.incident else []
-        return str(min((*own, *(row["severity"] for row in self._all)), key=_rank))
+        """The gravest of its findings. ERROR where its cost makes it one; none any more once all that were refused were let in."""
+        own = [row["severity"] for row in (*filter(None, [self.incident]), *self._all)]
+        is_let_in = self.refused is not None and self.refused.pending_at is None and not self.incident
+        severities = own if not is_let_in else [max(one, SEVERITIES[1], key=_rank) for one in own]
+        return str(min([SEVERITIES[0]] if self.is_grave else severities, key=_rank))
 
     @property
     def groups(self) -> list[str]:
@@ -233,6 +212,7 @@ def attention(
     for entry in entries:
         found = _rebalances(entry, times)
         entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
+        entry.is_grave = times.is_grave(found, entry.records)
         ids = entry.ids
         entry.refused = refusals_in([row for one, row in asked if one in ids])
     return sorted(entries, key=_order)

@@ -205,8 +205,14 @@ class AttentionWords:
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""
-        times = f" ({one.times} times, until {self.time(one.until)})" if one.times > 1 else ""
-        return f"{self.time(one.occurred_at)}  {one.who} {one.says}{times}"
+        by = some(one.apart, _NAMED)
+        more = [
+            f"{one.times} times",
+            *([f"from {by}"] if by else []),
+            *([f"until {self.time(one.until)}"] if one.until > one.occurred_at else []),
+        ]
+        times = f" ({', '.join(more)})" if one.times > 1 else ""
+        return f"{self.time(one.occurred_at)}  {one.who}{f' ({by})' if by and not times else ''} {one.says}{times}"
 
     def gap(self, gap: Gap) -> str:
         """What could not be judged, and why."""
@@ -271,7 +277,7 @@ def cost_of(entry: AttentionEntry) -> str:
 
 
 def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
-    """When a broker was in trouble, and what that is called: a band through all lanes. None: the entry is about no broker."""
+    """When a broker was in trouble, and what that is called; None: the entry is about no broker. A lane shows it, and a band its groups."""
     incident = entry.incident
     if incident is None:
         return None
@@ -279,7 +285,7 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     undated = incident["cause"] == CRASHED and incident["back_at"] is None and hit_by_it
     away = "{} had crashed" if undated else "{} down"
     text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
-    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text}
+    return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text, "broker": incident["broker"]}
 
 
 def title(entry: AttentionEntry) -> str:

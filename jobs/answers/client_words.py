@@ -12,9 +12,10 @@ from coordinator_model.diagnosis.clients_alone import CALLS
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.judgement import Judgement
 from jobs.common.places import own_query
-from jobs.common.text import printable, who
+from jobs.common.text import printable, short_member, who
 
 _SENTENCE: Final = 200  # characters of a client's words
+_PLACE: Final = 60
 _SAYS: Final[Mapping[str, str]] = {
     e.CLIENT_JOINED: "has joined",
     e.CLIENT_REJOINS: "rejoins",
@@ -30,6 +31,9 @@ _SAYS: Final[Mapping[str, str]] = {
 }
 _LIBRARIES: Final = frozenset({"franz-go", "sarama", "kafka-go", "kafkajs"})
 """Those that a sentence shows. Java's first releases, kafka-python and aiokafka share theirs."""
+_MEMBER: Final = frozenset({"RECONCILING", "ACKNOWLEDGING", "STABLE"})
+"""States of a client that has its epoch from the coordinator (MemberState.java)."""
+_STREAMS: Final = "StreamThread"  # may be of the streams protocol
 _SENT: Final = re.compile(r"Generation\{generationId=(-?\d+), memberId='.*?', protocol='.*?'\}")
 
 
@@ -43,6 +47,7 @@ class Said(NamedTuple):
     says: str
     times: int
     until: datetime  # when it said so last
+    apart: tuple[str, ...]  # which of several that share its name, in the order of time; empty if no others do
     left_out: int  # lines of the group before this one that are not told
 
 
@@ -54,25 +59,46 @@ def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Jud
 
 def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
     told: list[Said] = []
+    rows = [row for row in rows if key_of(row) in alone]
+    sharing = {name for name, places in _places(rows).items() if len(places - {""}) > 1}
+    classic: dict[Key, str] = {}  # who joined last by the classic protocol: Java's clients and librdkafka alone say it so
     joined: dict[tuple[Key, str], Row] = {}  # by group.instance.id: as what it joined last
     place = 0
     for row in rows:
-        if key_of(row) not in alone:
-            continue
         left_out = max(row["place"] - place - 1, 0) if row["place"] > 1 else 0
         place = row["place"]
-        one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, row["occurred_at"], left_out)
+        one = Said(*key_of(row), row["occurred_at"], _who(row), _says(row), 1, row["occurred_at"], (), left_out)
+        if (*key_of(row), one.who) in sharing and (place_of := _place(row)):
+            one = one._replace(apart=(place_of,))
         if row["kind"] == e.CLIENT_JOINED and row["instance_id"] and row["member_id"]:
             before = joined.get((key_of(row), row["instance_id"]))
             joined[key_of(row), row["instance_id"]] = row
             if before is not None and before["generation"] == row["generation"] and before["member_id"] != row["member_id"]:
                 one = one._replace(says=f"{one.says} under a new member id: it came back without a rebalance")
+        if row["kind"] == e.CLIENT_JOINED and (not row["connection"] or "#" in row["connection"]):
+            classic[key_of(row)] = one.who
+        elif row["kind"] == e.CLIENT_STATE and row["state"] in _MEMBER and _STREAMS not in one.who and (by := classic.pop(key_of(row), "")):
+            one = one._replace(says=f"{one.says}: the group is one of the consumer protocol now, and {by} had joined it by the classic one")
         last = told[-1] if told else None
         if last is not None and not left_out and (*key_of(row), one.who, one.says) == (last.cluster, last.group_id, last.who, last.says):
-            told[-1] = last._replace(times=last.times + 1, until=one.until)
+            told[-1] = last._replace(times=last.times + 1, until=one.until, apart=(*dict.fromkeys((*last.apart, *one.apart)),))
         else:
             told.append(one)
     return told
+
+
+def _places(rows: Iterable[Row]) -> dict[tuple[str, str, str], set[str]]:
+    """By client, which several of them its lines tell apart."""
+    places: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        places.setdefault((*key_of(row), _who(row)), set()).add(_place(row))
+    return places
+
+
+def _place(row: Row) -> str:
+    """Which of several clients of one name says something: by its host or process, else its member id, else the excerpt it stands in."""
+    member = "" if row["instance_id"] else short_member(row["member_id"])  # a static one keeps its name when it gets another id
+    return printable(row["client_host"], _PLACE) or member or (f"excerpt {row['excerpt']}" if row["excerpts"] > 1 else "")
 
 
 def _who(row: Row) -> str:
@@ -95,8 +121,8 @@ def _says(row: Row) -> str:
     why = printable((row["reason"] or "").partition(". This means ")[0], _SENTENCE)
     state = f" ({row['state']})" if kind == e.CLIENT_PUT_OUT else ""
     says = _SAYS[kind]
-    if kind == e.CLIENT_REJOINS and "#" in (row["connection"] or ""):
-        says = "gives up its partitions"  # as it begins to, librdkafka says "Group is rebalancing", also where it joins no more
+    if kind == e.CLIENT_REJOINS and ("#" in (row["connection"] or "") or row["connection"] == "sarama"):
+        says = "gives up its partitions"  # as they begin to, librdkafka says "Group is rebalancing", and sarama why: both may join no more
     elif kind == e.CLIENT_REJOINS and CALLS.search(row["reason"] or ""):
         says = "is told to rejoin"
     return says + joins + state + (f": “{why}”" if why else "")

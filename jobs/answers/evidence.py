@@ -22,6 +22,7 @@ from jobs.answers.as_json import as_json
 from jobs.answers.attention import attention
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import RebalanceTimes
+from jobs.answers.incidents.rows import findings_of
 from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
@@ -29,6 +30,7 @@ from jobs.common.places import own_query
 from jobs.common.stores import Place, is_store
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.envelopes import unwrapped
+from jobs.logs.faults import shown
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
@@ -82,8 +84,8 @@ class ProvenRow:
 def prove(lakehouse: Place, row_id: str, inputs: Sequence[Path], *, entry: bool = False) -> list[ProvenRow]:
     """The rows of an id, which may be shortened, with their lines. `inputs`: where logs were read from.
 
-    Rows with the same content have the same id. `entry`: all findings of the report's entry that a finding belongs to, in the order of
-    time. EvidenceError: no row has the id, the short id is ambiguous, or there are no logs.
+    Rows with the same content have the same id. `entry`: all of the report's entry that a finding or an incident belongs to, in the order
+    of time. EvidenceError: no row has the id, the short id is ambiguous, or there are no logs.
     """
     reader = QuestionReader(lakehouse)
     rows = _rows(reader, row_id)
@@ -109,7 +111,7 @@ def prove_rows(lakehouse: Place | QuestionReader, rows: Sequence[Row], inputs: S
         lines = []
         for source, origin, position in refs:
             file, text = places.get((origin, position), (None, None))
-            lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
+            lines.append(Line(source, origin, position, file, None if text is None else shown(text.decode("utf-8", "replace"), None)))
         proofs.append(ProvenRow(row["id"], row, lines, rounds_of(reader, row) if "group_protocol" in row else ()))
     return proofs
 
@@ -120,11 +122,13 @@ def others_of_entry(lakehouse: Place, proven: ProvenRow) -> int:
 
 
 def _rows_of_entry(reader: QuestionReader, row: Row) -> list[Row]:
-    if row["id"][0] != "f":
-        raise EvidenceError(f"{row['id']} is no finding: entries of the report consist of findings")
-    findings = read_findings(reader, Scope(cluster=row["cluster"]))
-    ids = next(entry.ids for entry in attention(findings, RebalanceTimes(()), incidents=read_incidents(reader)) if row["id"] in entry.ids)
-    return [found for found in findings if found["id"] in ids]
+    if row["id"][0] not in "fi":
+        raise EvidenceError(f"{row['id']} is neither a finding nor an incident: entries of the report consist of these")
+    findings, incidents = read_findings(reader, Scope(cluster=row["cluster"])), read_incidents(reader)
+    entries = attention([*findings, *findings_of(incidents)], RebalanceTimes(()), incidents=incidents)
+    one = next(iter(row.get("findings") or ()), row["id"])
+    ids = next(entry.ids for entry in entries if one in entry.ids)
+    return [found for found in (*incidents, *findings) if found["cluster"] == row["cluster"] and found["id"] in ids]
 
 
 def places_of(

@@ -7,7 +7,7 @@ that was seen. Only files that are new or were written lately are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -20,6 +20,8 @@ from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.in_records import Records, RecordsOf
+from jobs.answers.incidents.rows import EVERYTHING, findings_of
+from jobs.answers.report import read_incidents
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.places import own_query
 from jobs.common.stores import Place
@@ -78,7 +80,7 @@ class NewsItem:
     def key(self) -> _Key:
         """What the rebalance or finding is known by, whatever else of it is corrected. A group has one rebalance that is open."""
         if self.table == FINDINGS:
-            return (self.row["id"],)
+            return self.row["id"], self.row["group_id"]  # all groups of an incident of which no finding tells have its id
         if self.goes_on:
             return self.open_key
         row = self.row  # as in sql/views/rebalances_waiting.sql
@@ -136,6 +138,7 @@ class News:
         self._batches: dict[str, int] = {}  # the newest micro-batch that was seen of each table
         self._told: dict[_Key, NewsItem] = {}  # what was told last is the last
         self._forgotten: datetime | None = None  # what is not younger is not told when tables are made anew
+        self._incidents: set[str] = set()  # those that were seen of which no finding tells
         self._failed = self._waited = 0
 
     def take(self) -> list[NewsItem]:
@@ -174,12 +177,14 @@ class News:
         values = self._scope | known | {"since": self._since or EPOCH, "after": after, "limit": limit}
         queries = ((REBALANCES, own_query("new_rebalances")), (FINDINGS, own_query("new_findings")))
         found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
+        found += [NewsItem(FINDINGS, row) for row in self._incidents_in(reader, values)]
         found.sort(key=lambda item: item.at)
         unknown = [item for item in found if item.row.get("code") == COORDINATOR_MOVED.code and not item.row["culprit_broker"]]
         self._waited = self._waited + 1 if unknown else 0
         if 0 < self._waited <= _TRIALS:
             return None
         self._files = reader.files
+        self._incidents |= {item.row["id"] for item in found if item.row["id"] == item.row.get("incident")}
         self._batches = {name: max(batch, known[name]) for name, batch in reader.ask(_BATCHES, {}).rows}
         if is_first:
             self._forgotten = EPOCH
@@ -188,6 +193,12 @@ class News:
                 self._forgotten = found[0].at - timedelta(microseconds=1)
             found = self._with_records(reader, found)
         return [told for item in found if (told := self._remembered(item, is_new=item.row["batch_id"] > known[item.source])) is not None]
+
+    def _incidents_in(self, reader: QuestionReader, values: Mapping[str, Any]) -> Iterator[Row]:
+        """The incidents of which no finding tells: new if they were not seen, since their table is written as a whole."""
+        for row in findings_of(read_incidents(reader), {**EVERYTHING, **values}):
+            if row["occurred_at"] > values["after"]:
+                yield row | {"batch_id": -1 if row["id"] in self._incidents else _NO_LIMIT}
 
     def _with_records(self, reader: QuestionReader, items: list[NewsItem]) -> list[NewsItem]:
         """Rebalances with what they cost in records."""

@@ -27,21 +27,22 @@ class Incidents:
 
     @property
     def groups(self) -> list[Key]:
-        """The groups that they have to do with: by its own gravest incident, then by what a broker did to it."""
-        return sorted(self._of, key=lambda key: (self._place(key), key))
+        """The groups that they have to do with: those of the first entry, then by its own gravest incident, then by what a broker did."""
+        return sorted(self._of, key=lambda key: (self._of[key][0][0] != 1, self._place(key), key))
 
     def about(self, key: Key) -> list[AttentionEntry]:
         """Those that a group has to do with."""
         return [entry for _, entry in self._of.get(key, [])]
 
     def severity(self, key: Key) -> str:
-        """The gravest of those; empty if there are none."""
-        return min((entry.severity for entry in self.about(key)), key=SEVERITIES.index, default="")
+        """The gravest of its own; empty if there are none. What a broker did stands in the lane of the broker."""
+        return min((entry.severity for entry in self.about(key) if entry.incident is None), key=SEVERITIES.index, default="")
 
     def marked(self, key: Key) -> list[Row]:
-        """The findings that the lane of a group shows. What a broker did is a band through all lanes."""
+        """The findings that the lane of a group shows, as grave as their entries. What a broker did is a band."""
         own = [entry for entry in self.about(key) if entry.incident is None]
-        return [row for entry in own for row in (*entry.findings, *entry.followed_by) if key_of(row) == key]
+        found = [(entry, row) for entry in own for row in (*entry.findings, *entry.followed_by) if key_of(row) == key]
+        return [row | {"severity": entry.severity} for entry, row in found]
 
     def _place(self, key: Key) -> int:
         own = [number for number, entry in self._of[key] if entry.incident is None]

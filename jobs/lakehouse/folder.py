@@ -54,6 +54,7 @@ class Lakehouse:
         self.replay = checkpoints / "replay.json"  # there while `rebalance replay` makes the lakehouse: its source, and how far the swap is
         self.alerts = checkpoints / "alerts"  # how far the alerts of each receiver are: NAME.json, and NAME.lock
         self.open_alerts = self.alerts / "open"  # the same of alerts about open rebalances
+        self.incident_alerts = self.alerts / "incidents"  # the incidents without a finding that need not be sent any more
         self.given = local / "_input"  # what came on standard input (`rebalance explain --keep`)
         self.captured = local / "_captured"  # what was read from clusters (--offsets-from)
         self.spool = folder / "_spool"  # slices of the input that wait for ingest

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from contextlib import suppress
 from typing import Final
 
 TOO_LONG: Final = "TOO_LONG"  # longer than LineLimits.line_bytes; the text is its beginning
@@ -17,6 +20,8 @@ MAX_FAULTY_TEXT: Final = 4096  # characters kept of a faulty line
 
 _CONTROL: Final = bytes(c for c in range(32) if c != 9) + b"\x7f"
 _CONTROL_TEXT: Final = {c: f"\\x{c:02x}" for c in _CONTROL}
+_ENTRY: Final = re.compile(r'\{"timestamp":"[^"]{19,30}","[\w@]{1,30}":"((?:[^"\\]|\\.)*)')
+"""How documents.py begins the line that it makes of an entry."""
 _ODD: Final = _CONTROL.replace(b"\n", b"")
 
 
@@ -46,6 +51,14 @@ def as_written(line: str, around: str | None) -> str:
     """A line as it stands in its file, by what `around` says; the line itself if nothing does."""
     before, found, after = (around or "\0").partition("\0")
     return before + line + after if found else before
+
+
+def shown(line: str, around: str | None) -> str:
+    """A line as people are shown it: as it stands in its file; of an entry of a document the text, since no file has the entry so."""
+    written = as_written(line, around)
+    with suppress(ValueError):
+        return written if (entry := _ENTRY.match(written)) is None else str(json.loads(f'"{entry[1]}"', strict=False))
+    return written
 
 
 def faulty_text(line: bytes) -> bytes:

@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import CLIENT_NOTE, CLIENT_SOURCE, CONNECT
 from jobs.common.trouble import tells_of_trouble
+from jobs.logs.faults import as_written
+from jobs.logs.survey.containers import container_of
 from jobs.parsing.rows import EVENT, Refusal, damage, int32, refused, skipped
 from jobs.sentences.client import CLIENTS, PREFIX, PROGRAM, read_of
 from jobs.sentences.language import LONG_WORD
@@ -35,6 +37,10 @@ _OTHER: Final = re.compile(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)
 _WHOLE: Final = re.compile(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
 _PROGRAMS: Final = {"": None, "Consumer": None, "Worker": CONNECT}
 _NOTHING: Final = frozenset({"", "null"})
+_HOST: Final = re.compile(r'"host(?:_?name|\.name)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
+_PROCESS: Final = re.compile(r"(?:\[Nest\] +|\bpid\W{1,4}|(?:^| )[\w./@+-]{1,64}\[)(\d{1,10})\b| (\d{1,10}) --- ")
+"""Of NestJS, JSON and others, syslog; of Spring Boot."""
+_HEAD: Final = 512  # characters of a line in which its process stands
 
 
 class _Parts(NamedTuple):
@@ -48,8 +54,11 @@ class _Parts(NamedTuple):
     software: str | None = None
 
 
-def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
-    """The columns of PARSED that a line decides. `at_us`: its time, epoch µs. `context`: the group that other lines name."""
+def row(text: str, at_us: int | None, context: str | None, around: str | None = None) -> dict[str, Any]:
+    """The columns of PARSED that a line decides. `at_us`: its time, epoch µs. `context`: the group that other lines name.
+
+    `around`: as in raw_lines.
+    """
     if len(text) > _MAX_LENGTH or (len(text) > _MAX_WORDS and len(LONG_WORD.sub("", text)) > _MAX_WORDS):
         return refused(CLIENT_SOURCE, Refusal.TOO_LONG, text)
     parts = _parts(text)
@@ -70,6 +79,7 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         "received_at": at_us and max(at_us - 1_000 * max(int32(fields.get("exceeded")) or 0, 0), 0),
         "group_id": group,
         "client_id": parts.client or fields.get("client"),
+        "client_host": None if around is None else _place_in(as_written(text, around)),
         "instance_id": parts.instance or fields.get("instance"),
         "software": parts.software,
         "connection": parts.name,
@@ -92,6 +102,13 @@ def _parts(text: str) -> _Parts:
     found = _JAVA.match(text) if fits else None
     kind, instance, client, group, sentence = ("", "", "", "", "") if found is None else found.groups("")
     return _Parts(_known(instance), _known(client), _known(group), None, sentence.rstrip(), _PROGRAMS.get(kind, kind))
+
+
+def _place_in(written: str) -> str | None:
+    """Which of several processes wrote a line, by the container, the host and the process that it names; None if it names none."""
+    host, process = _HOST.search(written, 0, _HEAD), _PROCESS.search(written, 0, _HEAD)
+    place = container_of(written[:_HEAD].encode()) or ("" if host is None else host[1])
+    return " ".join(filter(None, (place, process and f"process {process[process.lastindex or 0]}"))) or None
 
 
 def _known(name: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.answers.coverage import BROKER_SOURCES, missing
-from jobs.logs.faults import as_written
+from jobs.logs.faults import shown
 from jobs.logs.fetches.rows import Fetches
 from jobs.logs.files import LogFile, discover
 from jobs.logs.mark import KeptLines
@@ -188,8 +188,8 @@ class Inspector(SurveyedSlicer):
             log.unknown[unknown] += 1
             self._sampled[unknown] += 1
             if self._sampled[unknown] <= _SAMPLES:
-                shown = as_written(text, kept.around.get(index, b"").decode())
-                self.result.samples.append(Sample(unknown, stream.origin, kept.positions[index], shown[:_SAMPLE_CHARACTERS]))
+                told = shown(text, kept.around.get(index, b"").decode())
+                self.result.samples.append(Sample(unknown, stream.origin, kept.positions[index], told[:_SAMPLE_CHARACTERS]))
 
 
 class Recognised(NamedTuple):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, FETCH, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.logs.faults import as_written
+from jobs.logs.faults import shown
 from jobs.logs.record_judge import holds_records
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
 from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
@@ -58,9 +58,9 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
         elif fault is not None:
             rows.append(refused(source, fault, text))
         else:
-            rows.append(row_of(source, text or "", times[place], context))
-        if around is not None and rows[-1].get("verdict") == QUARANTINE:
-            rows[-1]["raw"] = as_written(text or "", around)[:RAW_CHARACTERS]
+            rows.append(row_of(source, text or "", times[place], context, around))
+        if text and rows[-1].get("verdict") == QUARANTINE:
+            rows[-1]["raw"] = shown(text, around)[:RAW_CHARACTERS]
     pieces = [parsed_batch(_taken(lines, others), rows)]
     if bundles:
         pieces += map(heartbeats.of_bundle, _taken(lines, bundles).to_pylist())
@@ -71,9 +71,9 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches(pieces)
 
 
-def row_of(source: str, text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
-    """The columns of PARSED that a line decides. `context`: what other lines of a client's log say about it."""
-    return client_log.row(text, at_us, context) if source == CLIENT_SOURCE else _PARSERS[source](text, at_us)
+def row_of(source: str, text: str, at_us: int | None, context: str | None, around: str | None = None) -> dict[str, Any]:
+    """The columns of PARSED that a line decides. `context`: what other lines of a client's log say about it. `around`: as in raw_lines."""
+    return client_log.row(text, at_us, context, around) if source == CLIENT_SOURCE else _PARSERS[source](text, at_us)
 
 
 def source_of(broker: str, text: str) -> str:

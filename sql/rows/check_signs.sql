@@ -1,6 +1,6 @@
 WITH silent AS (
     SELECT id, cluster, group_id, member_id, occurred_at, evidence ->> '$[0].origin' AS origin
-    FROM findings_with_id WHERE code = 'SESSION_TIMEOUT' AND severity = 'ERROR'
+    FROM findings_with_id WHERE code = 'SESSION_TIMEOUT'
 ),
 brokers AS (SELECT DISTINCT cluster, origin, broker FROM group_events)
 SELECT s.id, s.cluster, s.group_id, s.member_id, e.received_at, e.last_at

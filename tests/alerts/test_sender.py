@@ -26,7 +26,7 @@ from jobs.lakehouse.folder import Lakehouse, check_layout
 from tests.alerts.webhooks import QUICK, SECRET, finding, found, hook, now_ms, secret_file
 from tests.effort import long
 from tests.health.metrics_text import read_metrics
-from tests.lakehouse.rows import empty_lakehouse, new_lakehouse, open_rebalance
+from tests.lakehouse.rows import empty_lakehouse, line, new_lakehouse, open_rebalance, write
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.slow
@@ -259,6 +259,29 @@ def test_a_chat_hears_which_broker_was_lost_not_which_one_stood_in(lake, receive
     with sending(lake, received, said, format="slack"):
         wait_until(lambda: received.taken)
     assert [part["title"] for part in received.taken[0]["attachments"]] == ["COORDINATOR_MOVED of b3: 3 groups (c)"]
+
+
+def crashed(lake, *groups, ago_ms):
+    """The log of one broker, which served these groups and finds out that it had crashed."""
+    at = now_ms() - ago_ms
+    theirs = [line(group, occurred_at=at - 1, source="coordinator") for group in groups]
+    write(lake, *theirs, line(None, occurred_at=at, kind="BROKER_UNCLEAN", source="broker"), app=groups[0])
+
+
+def test_a_crash_of_which_no_finding_tells_is_posted_once(lake, received, said):
+    crashed(lake, "before", "too", ago_ms=900_000)
+    for groups in (["a", "b"], []):
+        with sending(lake, received, said, format="slack"):
+            if groups:
+                crashed(lake, *groups, ago_ms=1)
+    crashed(lake, "old", "ancient", ago_ms=7_200_000)
+    with sending(lake, received, said, format="slack") as alerts:
+        wait_until(lambda: alerts.senders[0].left_out["old"])
+    (message,) = received.taken
+    (part,) = message["attachments"]
+    (row,) = QuestionReader(lake).ask("SELECT * FROM incidents WHERE list_contains(groups, 'a')", {}).by_name()
+    assert (part["title"], part["footer"]) == ("BROKER_CRASHED of b1: 2 groups (c)", f"rebalance evidence {row['id']}")
+    assert part["text"].startswith(row["message"])
 
 
 def test_settings_may_change_while_a_message_waits(lake, received, said):

@@ -392,4 +392,5 @@ def test_a_client_that_may_not_join_is_told_how_often_it_asked(told):
     assert [(entry["code"], entry["refused"]["requests"]) for entry in entries] == [("GROUP_TOO_LARGE", 4), ("INVALID_SESSION_TIMEOUT", 1)]
     assert "Refused 4 joins, the last at 00:11:40\n" in shown
     assert [entry["refused"]["pending_at"] for entry in entries] == ["2026-11-21T00:00:11.000Z", None]  # app-2 was not let in
+    assert [entry["severity"] for entry in entries] == ["ERROR", "WARNING"]
     assert "Refused 1 join, the last at 00:00:21; later ones were accepted" in shown

@@ -5,10 +5,13 @@ import pytest
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.attention_words import AttentionWords, trouble
+from jobs.answers.news import News
+from jobs.answers.news_text import NewsText
 from jobs.answers.report import Scope, read_report
+from jobs.pipeline.tracking.incident_table import IncidentTable
 from tests.answers.asking import asked, reader_of
 from tests.answers.test_attention import found, logged, moved, rebalanced
-from tests.lakehouse.rows import DAY, MEMBER, line, transition, write
+from tests.lakehouse.rows import DAY, MEMBER, finding, line, transition, write
 
 
 def test_what_a_broker_did_stands_before_what_cost_more(told):
@@ -39,6 +42,14 @@ def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_
     assert row["message"].endswith("no clean shutdown. It had coordinated 2 groups.")
     assert [one["id"] for one in asked(lakehouse, "incidents", group="b")] == [row["id"]]
     assert [len(read_report(lakehouse, Scope(group=group)).attention) for group in "ac"] == [1, 0]
+    news = News(lakehouse)
+    _, text = NewsText(wide=True).lines(items := news.take())
+    assert {(item.row["group_id"], item.row["message"]) for item in items} == {(group, row["message"]) for group in "ab"}
+    assert f"00:01:47  ▲ 2 groups             BROKER_CRASHED           broker 1              {row['id']}  a, b" in text.plain
+    write(lakehouse, finding(group_id="c", occurred_at=DAY + 200_000), batch=1)
+    IncidentTable(lakehouse).refresh()
+    assert [item.row["group_id"] for item in news.take()] == ["c"]
+    assert [len(News(lakehouse, group=group).take()) for group in "ac"] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +146,7 @@ def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_a
     there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
     lines = [logged("BROKER_UNCLEAN", unclean_at, node=None), logged("BROKER_STARTED", unclean_at + 2)]
     (entry, *others), shown = told(moved(100, "a", "broker-1", "broker-1", members_lost=["m"]), there, *lines)
-    assert [one["code"] for one in others] == ["BROKER_CRASHED"] * (unclean_at == 30)
+    assert [one["code"] for one in others] == ["BROKER_CRASHED"] * (unclean_at != 60)  # of which that entry does not tell
     assert (entry["code"], entry["message"].partition(" 1 member missed")[0]) == (cause, said)
     assert (entry["incident"]["began_at"], entry["incident"]["back_at"]) == ("2026-11-21T00:01:40.000Z", None)
     assert "away" not in shown

@@ -39,6 +39,14 @@ def test_the_lines_are_told_in_the_order_of_time(lakehouse):
     ]
 
 
+def test_a_group_that_goes_over_to_the_consumer_protocol(lakehouse):
+    states = [client(at, e.CLIENT_STATE, generation=at - 2, state=state, reason="x") for at, state in ((2, "JOINING"), (9, "RECONCILING"))]
+    it = said(lakehouse, client(1, e.CLIENT_JOINED, generation=6, client_id="pay-2"), *states, client(10, e.CLIENT_STATE, state="STABLE"))
+    assert [one.says.partition(": ")[2] for one in it] == [
+        "", "", "the group is one of the consumer protocol now, and pay-2 had joined it by the classic one", ""
+    ]  # fmt: skip
+
+
 def test_words_that_repeat_are_counted_and_long_logs_have_ends(lakehouse):
     it = said(lakehouse, *(client(second, e.CLIENT_NOTE, reason=f"line {max(second, 3)}") for second in range(20)))
     assert [(one.says, one.times, one.left_out) for one in it[:2]] == [("says “line 3”", 4, 0), ("says “line 4”", 1, 0)]
@@ -58,6 +66,11 @@ def test_a_join_that_is_meant_by_a_departure_is_none(lakehouse):
 def test_librdkafka_gives_its_partitions_up_and_need_not_join_again(lakehouse):
     it = said(lakehouse, client(1, e.CLIENT_REJOINS, connection="rdkafka#consumer-1", reason="max.poll.interval.ms exceeded"))
     assert [one.says for one in it] == ["gives up its partitions: “max.poll.interval.ms exceeded”"]
+
+
+def test_sarama_gives_its_partitions_up_and_need_not_join_again(lakehouse):
+    it = said(lakehouse, client(1, e.CLIENT_REJOINS, client_id=None, connection="sarama", reason="partitions changed"))
+    assert [one.says for one in it] == ["gives its partitions up: “partitions changed”"]
 
 
 def test_where_a_broker_speaks_its_findings_say_it(lakehouse):

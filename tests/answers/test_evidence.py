@@ -240,4 +240,14 @@ def test_all_findings_of_an_entry_are_shown(lake, capsys):
     assert LINES[8] in out
     assert "c/other" not in out
     assert "more finding" not in out
-    assert "is no finding" in shown(lake, capsys, "--entry", row_id=id_of(lake, "rebalances"), code=2).err
+    assert "neither a finding nor an incident" in shown(lake, capsys, "--entry", row_id=id_of(lake, "rebalances"), code=2).err
+
+
+def test_the_entry_of_a_crash_that_no_finding_tells_is_the_line_about_it(lake, capsys):
+    at = {"origin": ORIGIN, "position": 10}
+    write(lake, line(at=1, source="coordinator"), line(None, 9_009, kind="BROKER_UNCLEAN", source="broker", **at), batch=1)
+    crash = id_of(lake, "incidents")
+    out = shown(lake, capsys, "--entry", row_id=crash).out
+    assert out.startswith(f"{crash}  WARNING BROKER_CRASHED")
+    assert LINES[9] in out
+    assert LINES[2] not in out

@@ -1,4 +1,4 @@
-"""What rebalances cost in records: in the words and the tables of the report, and in its JSON."""
+"""What rebalances cost in records, and when that makes an entry an error: in the words and the tables of the report, and in its JSON."""
 
 import io
 import json
@@ -79,6 +79,32 @@ def test_of_several_rebalances_that_is_told_which_is_known(lakehouse):
     assert "40.0 s of unowned partition time (sum), 1 to 10 records read twice in 1 of 2 rebalances, lag +14 Advice" in said
     assert re.search(r"1 to 10 \+11 ", said), "nobody read the other partition at all"
     assert "4 or more +3 " in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("total", "lost", "others", "severity"),
+    [
+        (29_000, 90_000, [], "WARNING"),
+        (31_000, 90_000, [], "ERROR"),
+        (31_000, 0, [], "WARNING"),  # cooperative: its partitions had owners all the time
+        (31_000, 90_000, [2_000, 20_000, 18_000], "WARNING"),  # its rebalances usually take as long
+        (31_000, 90_000, [2_000, 20_000, 3_000], "ERROR"),
+    ],
+)
+def test_a_member_that_was_removed_is_an_error_if_its_group_stood_still_for_long(told, total, lost, others, severity):
+    expired = found("SESSION_TIMEOUT", 10, severity="WARNING")
+    usual = [rebalanced(100 + 50 * place, total=one) for place, one in enumerate(others)]
+    (entry,), _ = told(expired, rebalanced(10, total=total, lost=lost, **EXPIRED), *usual)
+    assert entry["severity"] == severity
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("reread", "severity"), [(999, "WARNING"), (1_000, "ERROR")])
+def test_an_entry_is_an_error_if_many_records_were_read_twice_for_certain(told, reread, severity):
+    first = rebalanced(10, **EXPIRED)
+    (entry,), _ = told(found("SESSION_TIMEOUT", 10, severity="WARNING"), first, stopped("orders-0", first, reread_min=reread))
+    assert entry["severity"] == severity
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def explained(capsys, *arguments):
 def test_an_excerpt_is_explained(capsys, log):
     code, out, said = explained(capsys, log)
     assert code == exit_codes.DONE
-    assert "ERROR    a missed the session timeout\n             SESSION_TIMEOUT  payments" in out
+    assert "WARNING  a missed the session timeout\n             SESSION_TIMEOUT  payments" in out
     assert "With --keep DIR: `rebalance evidence ID --lakehouse DIR`" in out
     assert "Missing: no request log of broker-1" in out
     assert said == ["pasted.log is a log of broker-1, by its lines"]
@@ -111,7 +111,7 @@ def test_the_readme_shows_what_is_said(capsys, monkeypatch):
 
 
 def test_json_is_alone_on_standard_output(capsys, log):
-    code, out, _ = explained(capsys, log, "--format", "json", "--fail-on", "error")
+    code, out, _ = explained(capsys, log, "--format", "json", "--fail-on", "warning")
     assert code == exit_codes.NEEDS_ATTENTION
     told = json.loads(out)
     assert [entry["code"] for entry in told["attention"]] == ["SESSION_TIMEOUT"]

@@ -129,6 +129,7 @@ JOINED = (
     "2025-03-01 10:00:0{},000 INFO [Consumer instanceId=i1, clientId=c1, groupId=g1] Successfully joined group with generation "
     "Generation{{generationId={}, memberId='i1-{}1111111-1111-1111-1111-111111111111', protocol='range'}}\n"
 )
+NOT_KNOWN = "kafka server: The provided member is not known in the current generation"
 CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member i1-1 with this groupInstanceId."
 
 
@@ -143,6 +144,10 @@ CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member 
         (BROKER.format(1, 0, ": Member m-custom in group g1 has failed, removing it from the group"), "Who m-custom"),
         (JOINED.format(1, 5, 1) + JOINED.format(9, 5, 2), "generation 5 under a new member id: it came back without a rebalance"),
         (JOINED.format(1, 5, 1) + JOINED.format(9, 6, 2), "c1=i1 has joined generation 6 Not judged"),
+        (
+            f"[sarama] 2025/03/01 10:00:01 consumergroup/g1: lost ownership of map[orders:[0 1]] due to {NOT_KNOWN}\n",
+            "sarama learns that it is no member any more (UNKNOWN_MEMBER_ID): “lost ownership of its partitions”",
+        ),
         (JOINED.format(1, 1, 1), "has joined generation 1, the first of the group"),
     ],
 )
@@ -167,3 +172,34 @@ def test_a_member_is_named_by_its_id_where_several_processes_have_its_client_id(
     _, out, _ = explained("blocks-go-back")
     assert "POLL_TIMEOUT  g1  10:00:38" in out
     assert "Who     consumer-g1-1 11111111\n" in out
+    told = " ".join(out.split())
+    assert "consumer-g1-1 has joined generation 28 (3 times, from process 101, process 102, process 103)" in told
+    assert "10:00:39.377 consumer-g1-1 (process 101) says" in told
+    _, out, _ = explained(re.sub(r"INFO \d+ --- \[.*?\]", "INFO", (PASTES / "blocks-go-back.log").read_text()))
+    assert "consumer-g1-1 has joined generation 28 (3 times, from excerpt 1, excerpt 2, excerpt 3)" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("who", "named"),
+    [
+        ("payments-{0} | 2025-03-01 10:00:0{1},000 INFO [main] ", "payments-1, payments-2"),
+        ("2025-03-01 10:00:0{1},000 INFO pid={0} ", "process 1, process 2"),
+        ('{{"time":"2025-03-01T10:00:0{1}.000Z","level":"INFO","host":"h{0}","message":"', "h1, h2"),
+    ],
+)
+def test_processes_that_share_a_client_id_are_told_apart(explained, who, named):
+    said = "[Consumer clientId=c1, groupId=g1] {2}" + ('"}}' if who[0] == "{" else "")
+    lines = [(which, at, "(Re-)joining group") for which, at in ((1, 1), (1, 2), (2, 3))]
+    _, out, _ = explained("".join((who + said).format(*line) + "\n" for line in lines))
+    assert f"(3 times, from {named}, until" in " ".join(out.split())
+
+
+def test_a_join_of_another_process_does_not_end_a_call(explained):
+    line = "2025-03-01 10:00:{} INFO {} --- [main] o.a.k.c.c.i.ConsumerCoordinator : [Consumer clientId=c1, groupId=g1] {}\n"
+    called = line.format("00.000", 101, "Request joining group due to: group is already rebalancing")
+    others = line.format("02.000", 102, "(Re-)joining group") + line.format("03.000", 102, "Successfully joined group with generation 5")
+    late = line.format(
+        "40.000", 101, "consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer"
+    )
+    _, out, _ = explained(called + others + late)
+    assert "It had been told 40 s before" in " ".join(out.split())

@@ -102,7 +102,7 @@ def test_without_scripts_a_page_is_the_report_as_text(page):
     assert "00:00:20.000 2 SESSION_TIMEOUT app-1@10.0.0.7 d5592b52" in text
 
 
-def test_a_broker_that_groups_left_is_a_band_through_all_groups(lakehouse):
+def test_a_broker_that_groups_left_has_a_lane_of_its_own(lakehouse):
     moved = {"code": "COORDINATOR_MOVED", "severity": "WARNING"}
     there, back = ({"from_broker": a, "to_broker": b} for a, b in (("b3", "b1"), ("b1", "b3")))
     write(
@@ -113,7 +113,8 @@ def test_a_broker_that_groups_left_is_a_band_through_all_groups(lakehouse):
         *(finding(group_id=group, occurred_at=DAY + 15_000, details=json.dumps(there), **moved) for group in ("payments", "orders")),
         *(finding(group_id=group, occurred_at=DAY + 40_000, details=json.dumps(back), **moved) for group in ("payments", "orders")),
     )
-    assert page_of(lakehouse).entries[0]["away"] == {"from": DAY + 15_000, "to": DAY + 40_000, "text": "groups left b3"}
+    away = {"from": DAY + 15_000, "to": DAY + 40_000, "text": "groups left b3", "broker": "b3"}
+    assert page_of(lakehouse).entries[0]["away"] == away
 
 
 def test_a_page_loads_nothing(page):

@@ -152,7 +152,6 @@ def test_one_wrong_value_breaks_its_law(table, row, wrong, law):
         ("signs", 0, {"last_at": START_MS + 16_000}),  # the timer may be late
         ("signs", 0, {"received_at": START_MS + 60_000, "last_at": START_MS + 90_000}),
         ("signs", 0, {"member_id": "a-1", "last_at": START_MS + 50_000}),
-        ("findings", 0, {"severity": "WARNING"}),
         ("reported", 0, {"members": None}),
         ("rebalances", 1, {"members_before": None, "unavailable_partition_ms": None, "partitions_moved": None}),
     ],

@@ -259,8 +259,6 @@ heartbeat errored; group: {group}, err: {reason}
     heartbeat errored; group: orders, err: REBALANCE_IN_PROGRESS: The group is rebalancing, so a rejoin is needed.
 consumergroup/{group} loop check partition number {word} find {reason}
     consumergroup/orders loop check partition number goroutine find partitions in topics [orders] changed from 6 to 8
-consumergroup/{group}: lost ownership of {text} due to {reason}
-    consumergroup/orders: lost ownership of map[orders:[0 1]] due to kafka server: The provided member is not known in the current generation
 Crash: {reason}; groupId: {group}
     Crash: KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member; groupId: orders
 Adding new member {member} with group instance id {instance}{why}

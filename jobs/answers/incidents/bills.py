@@ -6,11 +6,15 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from statistics import median
+from typing import Any, Final, NamedTuple
 
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records, RecordsOf
 from jobs.common.times import EPOCH, epoch_ms
+
+LONG_MS: Final = 30_000
+MANY_RECORDS: Final = 1_000
 
 
 class Bill(NamedTuple):
@@ -61,6 +65,20 @@ class RebalanceTimes:
                 index -= 1
                 found[of_group[index]] = None
         return list(found)
+
+    def is_grave(self, found: Iterable[Rebalanced], records: Records) -> bool:
+        """Whether some rebalances cost what somebody is woken for (docs/findings.md has the rule).
+
+        One took LONG_MS and left partitions without an owner, and took twice as long as half of the group's others; or MANY_RECORDS were
+        read twice for certain.
+        """
+        own = dict.fromkeys(found)
+        long = [one for one in own if (one.total_ms or 0) >= LONG_MS and one.unavailable_ms != 0]
+        usual = {
+            key: median([one.total_ms or 0 for one in self._of[key] if one not in own] or [0])
+            for key in {(one.cluster, one.group) for one in long}
+        }
+        return (records.reread_min or 0) >= MANY_RECORDS or any((one.total_ms or 0) >= 2 * usual[one.cluster, one.group] for one in long)
 
     def records(self, found: Iterable[Rebalanced]) -> Records:
         """What some rebalances cost in records."""

@@ -24,7 +24,7 @@ from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
 
-_EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
+EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
 _SPAN: Final = timedelta(milliseconds=SPAN_MS)
 
@@ -35,8 +35,8 @@ def incidents(reader: QuestionReader) -> list[Row]:
     crashes = reader.ask(own_query("crashes"), {}).by_name()
     if not moved and not crashes:
         return []
-    departures = Departures(reader.ask(own_query("departures"), _EVERYTHING).by_name())
-    times = RebalanceTimes(reader.ask(own_query("times"), _EVERYTHING).rows)
+    departures = Departures(reader.ask(own_query("departures"), EVERYTHING).by_name())
+    times = RebalanceTimes(reader.ask(own_query("times"), EVERYTHING).rows)
     found = outages(moved, departures)
     slow = sorted(reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name(), key=itemgetter("ms")) if found else []
     for outage in found:
@@ -49,23 +49,26 @@ def incidents(reader: QuestionReader) -> list[Row]:
 
 
 def _is_in(crash: Row, rows: Iterable[Row]) -> bool:
-    """Whether an incident of that broker and time tells of it."""
+    """Whether an incident of that broker and time tells of it. Not one that held groups up before: then both happened."""
     return any(
         (row["cluster"], row["broker"]) == (crash["cluster"], crash["broker"])
+        and row["cause"] != HELD_UP
         and row["began_at"] - _SPAN <= crash["occurred_at"] <= max(row["last_at"], row["back_at"] or row["last_at"]) + _SPAN
         for row in rows
     )
 
 
-def as_findings(incident: Row, within: Mapping[str, Any]) -> list[Row]:
-    """An incident of which no finding tells, as a finding of each of its groups within what is shown: all have its id."""
-    if incident["findings"] or not within["since"] <= incident["began_at"] <= within["until"]:
-        return []
-    shown = {name: incident[name] for name in ("cluster", "id", "severity", "message", "advice", "evidence")}
-    shown |= {"occurred_at": incident["began_at"], "code": incident["cause"], "details": None}
-    shown |= dict.fromkeys(("member_id", "client_id", "client_host", "generation"))
-    groups = incident["groups"] if within["cluster"] in (None, incident["cluster"]) else ()
-    return [shown | {"group_id": group} for group in groups if within["group"] in (None, group)]
+def findings_of(incidents: Iterable[Row], within: Mapping[str, Any] = EVERYTHING) -> Iterator[Row]:
+    """The incidents of which no finding tells, as a finding of each of their groups within what is shown: all of one have its id."""
+    for incident in incidents:
+        if incident["findings"] or not within["since"] <= incident["began_at"] <= within["until"]:
+            continue
+        shown = {name: incident[name] for name in ("cluster", "id", "severity", "message", "advice", "evidence")}
+        shown |= {"occurred_at": incident["began_at"], "code": incident["cause"], "details": "{}"}
+        shown |= dict.fromkeys(("member_id", "client_id", "client_host", "generation"))
+        shown |= {"culprit_broker": incident["broker"], "incident": incident["id"]}
+        groups = incident["groups"] if within["cluster"] in (None, incident["cluster"]) else ()
+        yield from (shown | {"group_id": group} for group in groups if within["group"] in (None, group))
 
 
 def _row(outage: Outage, times: RebalanceTimes) -> Row:

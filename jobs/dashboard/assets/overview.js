@@ -1,4 +1,4 @@
-// All groups over time: a lane for each with its rebalances and findings, and a band through all lanes for each broker's trouble.
+// Lanes over time: brokers that were in trouble, then all groups with their rebalances and findings, and a band where a broker's trouble hit one.
 import { Axis } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { between, clock, count, many, zoneName } from "./format.js";
@@ -10,13 +10,15 @@ import { REBALANCE_LETTERS } from "./timeline_draw.js";
 import { tipOf } from "./timeline_hit.js";
 import { backdrop, bar, point } from "./waterfall.js";
 
-const FEW = { wide: 22, narrow: 14 }; // lanes that leave room for the incidents on the first screen
+const TAIL = 8; // characters of a name that stay
+const FEW = { wide: 22, narrow: 12 }; // lanes that leave room for the incidents on the first screen
 const narrow = matchMedia("(max-width: 720px)");
 
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
 export function overview(attention, period, groups) {
   const axis = new Axis(period.from, period.to, 0, 100);
-  const away = attention.entries.map((entry) => entry.away && { ...entry.away, cluster: entry.cluster }).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
+  const away = attention.entries.map((entry) => entry.away && { ...entry.away, cluster: entry.cluster, severity: entry.severity, groups: entry.incident.groups }).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
+  const first = attention.entries[0];
   const here = (values) => state.link("/", { cluster: state.get("cluster"), since: state.get("since"), ...values });
   const zoomed = state.number("from") !== null;
   const all = state.get("lanes") === "all";
@@ -24,23 +26,36 @@ export function overview(attention, period, groups) {
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
   const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
-  const behind = (cluster) => backdrop(axis, ticks, away.filter((band) => band.cluster === cluster));
+  const behind = (lane) => backdrop(axis, ticks, away.filter((band) => band.cluster === lane.cluster && band.groups.includes(lane.group_id)));
+  const isFirst = (lane) => first.cluster === lane.cluster && (first.incident?.groups ?? first.groups).includes(lane.group_id);
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
     h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
-    shown.map((lane) => laneOf(lane, axis, behind(lane.cluster), several, zoomed ? period : {})));
+    Object.values(Object.groupBy(away, (band) => JSON.stringify([band.cluster, band.broker]))).map((bands) => outage(bands, axis, ticks, several, here)),
+    shown.map((lane) => laneOf(lane, axis, behind(lane), several, zoomed ? period : {}, !first || isFirst(lane) ? "" : " dim")));
   followPointer(picture, () => axisWithin(picture, ".track", period), (from, to) => state.set({ from, to }, { push: true }));
   return h("figure", { class: "overview", "aria-label": "All groups over time" },
     h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${between(axis.from, axis.to)} ${zoneName()} `,
-      zoomed ? h("a", { href: here({}), "data-key": "whole" }, "Whole time") : null,
-      away.map((band) => h("a", { class: "bandname", href: here(around(band.from, band.to)) }, h("i", { class: "wf-key look-away" }), `${band.text} ${clock(band.from, 0)} to ${clock(band.to, 0)}`))),
+      zoomed ? h("a", { href: here({}), "data-key": "whole" }, "Whole time") : null),
     picture,
     shown.length < attention.lanes.length ? h("button", { type: "button", "data-key": "lanes", onclick: () => state.set({ lanes: "all" }, { push: true }) }, `Show ${many(attention.lanes.length - few, "more group")}`) : null,
     shown.length === attention.lanes.length && shown.length < groups ? h("p", { class: "note" }, `${count(shown.length)} of ${many(groups, "group")}. `, h("a", { href: state.link("/groups", { cluster: state.get("cluster") }) }, "All groups")) : null);
 }
 
-function laneOf(lane, axis, behind, several, period) {
-  const symbols = lane.severity ? symbol(lane.severity.toLowerCase(), lane.severity) : null;
+/** The lane of a broker: each time it was in trouble. */
+function outage(bands, axis, ticks, several, here) {
+  const said = bands.map((band) => `${band.text} ${clock(band.from, 0)} to ${clock(band.to, 0)}`).join(", ");
+  const [{ cluster, text, severity }] = bands;
+  const span = around(Math.min(...bands.map((band) => band.from)), Math.max(...bands.map((band) => band.to)));
+  return h("div", { class: "outage" }, h("a", { class: "name bandname", href: here(span), title: said }, symbol(severity.toLowerCase(), severity), h("span", {}, printable(text, 60), several ? h("small", {}, ` ${printable(cluster, 20)}`) : null), h("span", { class: "sr" }, said)),
+    h("div", { class: "track", "aria-hidden": "true" }, backdrop(axis, ticks, bands)));
+}
+
+/** A name that is cut in its middle where it has no room: names of one kind differ at their ends. */
+const cut = (name) => h("span", { class: "cut" }, h("span", {}, name.slice(0, -TAIL)), name.slice(-TAIL));
+
+function laneOf(lane, axis, behind, several, period, dim) {
+  const symbols = lane.severity ? symbol(lane.severity.toLowerCase(), lane.severity) : h("i");
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
   const said = `: ${many(lane.rebalances.filter((row) => !row.startup).length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
@@ -51,5 +66,5 @@ function laneOf(lane, axis, behind, several, period) {
     const at = axis.at((100 * (event.clientX - track.getBoundingClientRect().left)) / track.clientWidth);
     location.href = href(its ? around(Number(its.dataset.from), Number(its.dataset.to)) : around(at, at));
   });
-  return h("div", { class: "lane" }, h("a", { href: href(period), class: "name" }, symbols, h("span", {}, printable(lane.group_id, 60), several ? h("small", {}, ` ${printable(lane.cluster, 20)}`) : null), h("span", { class: "sr" }, said)), track);
+  return h("div", { class: `lane${dim}` }, h("a", { href: href(period), class: "name", title: printable(lane.group_id, 200) }, symbols, h("span", {}, cut(printable(lane.group_id, 60)), several ? h("small", {}, ` ${printable(lane.cluster, 20)}`) : null), h("span", { class: "sr" }, said)), track);
 }

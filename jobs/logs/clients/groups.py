@@ -21,8 +21,10 @@ from jobs.sentences.client import PREFIX
 SEVERAL: Final = ""  # in the place of a group: the client names several
 _NOBODY: Final = ""
 _JAVA: Final = "[]"
+_UNNAMED: Final = "[?]"
 _OTHERS: Final = "[...]"
-"""In the place of a client: any of Java's, whose lines name their groups; any of those that are too many to be remembered."""
+"""In the place of a client: any of Java's, whose lines name their groups; any whose lines do not name it, which none is that has a name;
+any of those that are too many to be remembered."""
 
 _LOOKED_THROUGH: Final = 64 << 20  # bytes of a log
 _CLIENTS_KEPT: Final = 256  # of a log
@@ -86,11 +88,11 @@ def _named(line: bytes) -> tuple[str, str]:
     signed = signed_as(line)
     if signed is not None and signed[3] is not None:
         found = _OF_LIBRDKAFKA.search(line, signed.end(), SIGNED_WITHIN)
-        return _client(signed), _text(found)
+        return _client(signed) or _UNNAMED, _text(found)
     group = named_group(line[signed.end() :]) if signed is not None else ""
     if group:
-        return _NOBODY, group
-    for client, pattern in ((_JAVA, _OF_JAVA), (_NOBODY, _OF_PYTHON)):
+        return _UNNAMED, group
+    for client, pattern in ((_JAVA, _OF_JAVA), (_UNNAMED, _OF_PYTHON)):
         if (found := pattern.search(line, 0, SIGNED_WITHIN)) is not None:
             return client, _text(found)
     found = _SETTING.search(line, 0, SIGNED_WITHIN)

@@ -48,6 +48,8 @@ _OPENS: Final = (b"{", b"[")
 _TOTALS: Final = ("total", "recordsMatched")  # Elasticsearch, Logs Insights
 _PAGES: Final = ("nextToken", "NextToken", "nextPageToken", "after")  # CloudWatch, Google Cloud, Datadog
 _INCOMPLETE: Final = ("timed_out", "is_partial", "terminated_early")  # Elasticsearch
+_UNCOUNTED: Final = ("resultType", "preview", "columns")  # Loki, Splunk, ES|QL: they tell neither a total nor of another page
+PAGES: Final = frozenset({100, 1_000, 5_000, 10_000})  # entries that stores hand out at most, or by default
 _BEGIN_BYTES: Final = 1 << 20  # more is not looked at to tell what a file is
 _MOST_MADE: Final = 8
 _SHARDS: Final = "_shards"  # whose total is another
@@ -280,8 +282,11 @@ def _left_out(value: dict[str, Any], count: int) -> str:
         if isinstance(one, dict) and name != _SHARDS and (said := _left_out(one, count)) != "":
             return said
         total = one.get("value") if isinstance(one, dict) else one
-        if name in _TOTALS and isinstance(total, int | float) and total > count:
-            return f"{count:,} of {int(total):,} entries are in it"
+        is_least = isinstance(one, dict) and one.get("relation") == "gte"  # Elasticsearch stops to count
+        if name in _TOTALS and isinstance(total, int | float) and (total > count or is_least):
+            return f"{count:,} of {int(total):,}{' or more' if is_least else ''} entries are in it"
+        if name in _UNCOUNTED and count in PAGES:
+            return f"more may follow its {count:,} entries, exactly a page"
         if name in _PAGES and isinstance(one, str) and one:
             return "another page follows it"
         if name in _INCOMPLETE and one is True:

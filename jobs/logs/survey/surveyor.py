@@ -12,6 +12,7 @@ from coordinator_model.events import CLIENTS
 from jobs.common.text import some
 from jobs.logs.bytes import Fingerprint, PlainBytes, open_log
 from jobs.logs.clients.envelopes import client_line
+from jobs.logs.envelopes.documents import PAGES
 from jobs.logs.files import DEFAULT_BROKER, LogFile
 from jobs.logs.record_judge import RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
@@ -32,6 +33,7 @@ from jobs.logs.times import LocalTimes
 from jobs.logs.workers import Workers
 
 _NAMED: Final = 5  # containers of a file
+_OF_LOGCLI: Final = 30  # lines, the newest first, unless --limit says more
 _OWN_RANGES: Final = 64
 """Of logs that workers look at, while there are none: the cores have nothing else to do, but the driver is to take little time in all."""
 
@@ -127,7 +129,7 @@ class Surveyor:
         for said, number in look.left_out.items():
             which = "" if number == 1 else f", so that {number:,} of its documents are not whole"
             self.notes.append(f"{file.origin} does not have all that its store has: {said}{which} (docs/capture.md, Log stores)")
-        view = found.view if is_client else self._view(found, look.wraps, newest_first=not starts)
+        view = found.view if is_client else self._view(found, look, newest_first=not starts)
         shares = [(share, containers.is_client(share)) for share in containers.shares()]
         brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
         if not shares:
@@ -296,12 +298,16 @@ class Surveyor:
             self.notes.append(f"{file.origin}: {told}")
         return View(undated=True) if told else AS_IT_IS
 
-    def _view(self, found: _Found, wraps: Wraps, *, newest_first: bool) -> View:
+    def _view(self, found: _Found, look: _Look, *, newest_first: bool) -> View:
         """How a file is to be read. What is unusual is noted."""
         origin = found.file.origin
-        width, sure = (0, False) if newest_first else wraps.width()
+        width, sure = (0, False) if newest_first else look.wraps.width()
         if newest_first:
             self.notes.append(f"{origin} lists the newest line first: it is read from its end, and its lines are numbered from there")
+            if (lines := look.search.lines) in PAGES or lines == _OF_LOGCLI:
+                self.notes.append(
+                    f"{origin} may be cut: it has exactly {lines:,} lines, as stores hand them out (docs/capture.md, Log stores)"
+                )
         elif sure:
             self.notes.append(f"a terminal of {width} columns has wrapped the lines of {origin}: they are joined again")
         elif width:

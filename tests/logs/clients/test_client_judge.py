@@ -113,6 +113,13 @@ def test_a_client_that_names_two_groups_is_of_neither(tmp_path):
     assert [context for _, _, context, _ in read(path, group="from-the-folder")[0]] == ["from-the-folder"] * 2
 
 
+def test_a_line_that_lost_its_client_names_no_group_for_others(tmp_path):
+    """A paste that begins amid a line, with clients of several processes."""
+    cut = rd(0, "CGRPQUERY", '127.0.0.1:9092/1: Group "orders": querying for coordinator')[28:]
+    write(tmp_path / "app.log", [cut, rd(1, "MAXPOLL", MAXPOLL, name="c2#consumer-1"), rd(2, "MAXPOLL", MAXPOLL, name="")])
+    assert [(position, context) for position, _, context, _ in read(tmp_path / "app.log")[0]] == [(2, None), (3, "orders")]
+
+
 def at(ms: int, text: str) -> bytes:
     return f"2026-11-21 06:00:00,{ms:03d} INFO {text}".encode()
 

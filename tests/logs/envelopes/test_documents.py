@@ -9,6 +9,7 @@ import pytest
 from jobs.logs.bytes import open_log
 from jobs.logs.content.verdict import Writer, own_line, writer_of
 from jobs.logs.envelopes import documents
+from jobs.logs.faults import shown
 from jobs.logs.times import LocalTimes
 from tests.logs.envelopes.shapes import EVENTS, LOKI, SHAPES
 from tests.logs.envelopes.wrapping import real_lines
@@ -157,7 +158,8 @@ def test_streams_of_a_document_are_logs_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize(("shape", "more", "said"), [
-    ("Elasticsearch, _search", {}, "100 of 10,000 entries are in it"),
+    ("Elasticsearch, _search", {}, "100 of 10,000 or more entries are in it"),
+    ("Loki, query_range", {}, "more may follow its 100 entries, exactly a page"),
     ("Elasticsearch, _search", {"timed_out": True, "hits": {"total": 100}}, "timed_out says so"),
     ("CloudWatch, filter-log-events", {"nextToken": "x"}, "another page follows it"),
     ("CloudWatch, get-query-results", {"statistics": {"recordsMatched": 53_211.0}}, "100 of 53,211 entries are in it"),
@@ -176,6 +178,14 @@ def test_what_a_document_does_not_have_is_told(shape, more, said, whole_bytes, t
         for _ in iter(lambda: log.read(1 << 18), b""):
             pass
         assert dict(log.left_out) == ({said: 1} if said else {})
+
+
+def test_a_sample_of_a_document_is_the_line_of_the_log():
+    line = timed_lines(LOGS[0], 1)[0].decode()
+    written = f'{{"timestamp":"2026-11-21T06:09:19.456Z","message":{json.dumps(line)},"container":"kafka-0"}}'
+    assert shown(written, None) == shown(line, written.replace(json.dumps(line)[1:-1], "\0")) == line
+    assert shown(written[:-40], None) == line[: len(line) - 40 + len('","container":"kafka-0"}')]
+    assert shown(line, "broker-1  | \0") == f"broker-1  | {line}"
 
 
 def with_times(lines):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from coordinator_model.events import FETCH
+from coordinator_model.events import CLIENT_SOURCE, FETCH
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.parsing.kinds import parsed
 
@@ -46,7 +46,7 @@ def shuffled(logs: dict[str, list[bytes]], seed: int, chunk: int) -> list[bytes]
 
 
 def events_of(inputs: Path, folder: Path, **settings: object) -> tuple[Counter[tuple[object, ...]], Spool]:
-    """What a run makes of the lines of a folder, apart from where they stand."""
+    """What a run makes of the lines of a folder, apart from where they stand, and from the container that stands before a client's line."""
     spool = Spool(inputs, folder, settings=SpoolSettings(**settings))  # type: ignore[arg-type]
     events: Counter[tuple[object, ...]] = Counter()
     for report in spool.slices():
@@ -55,6 +55,8 @@ def events_of(inputs: Path, folder: Path, **settings: object) -> tuple[Counter[t
                 if row["kind"] == FETCH:  # a row for each log of a slice
                     events["lines of FETCH",] += row["lines"]
                     continue
+                if row["source"] == CLIENT_SOURCE:
+                    row["client_host"] = None
                 if row["verdict"] in ("event", "quarantine"):
                     events[
                         tuple((k, str(v)) for k, v in sorted(row.items()) if k not in {"origin", "position", "raw", "place", "beats"})

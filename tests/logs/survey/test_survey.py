@@ -174,6 +174,14 @@ def test_an_export_that_lists_the_newest_line_first_is_read_from_its_end(tmp_pat
     assert find_lines(origin, {number: LineTime(5_000)}, discover(tmp_path / "in"))[number][1] == wrap(lines[1]).split(b"\n")[0]
 
 
+@pytest.mark.parametrize(("lines", "told"), [(29, 0), (30, 1), (31, 0), (100, 1)])
+def test_as_many_lines_as_a_store_hands_out_may_be_cut(tmp_path, lines, told):
+    write(tmp_path / "in/kafka.log", [node(1, i * 5_000) for i in reversed(range(lines))])
+    slicer = SurveyedSlicer(lambda: discover(tmp_path / "in"), SlicerSettings())
+    slicer.scan()
+    assert len([note for note in slicer.notes if f"may be cut: it has exactly {lines} lines" in note]) == told
+
+
 def test_lines_that_a_terminal_has_wrapped_are_joined(tmp_path):
     lines = [node(1, i * 5_000) for i in range(50)] + [other(300_000), b"java.lang.RuntimeException: x", b"\tat a.b.C.d(C.java:7)"]
     wrapped = [line[at : at + 80] for line in lines for at in range(0, len(line), 80)]

@@ -45,7 +45,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     log = f"{event.origin}\n"
     is_told = event.at_ms - view.stalls.get(name or log, -TOLD_MS) < TOLD_MS
     view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name or log: event.at_ms, log: event.at_ms}
-    told = ObservedMember(event.member_id, client_id=event.client_id, client_host=event.client_host)
+    told = ObservedMember(event.member_id, client_id=event.client_id)
     if member is not None:
         member.stalled_ms = event.at_ms
         known = {**member.shared(), "instance_id": "", "client_id": member.client_id or event.client_id, "heartbeats": 2}

@@ -1,0 +1,77 @@
+"""What a receiver has not got yet of incidents of which no finding tells: a crash that the broker's own log alone shows.
+
+The table of incidents is written as a whole, so its rows have no place: those that need not be sent any more are known by what they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from jobs.alerts.finding import Finding, of_incidents, wanted_by
+from jobs.alerts.queue import Position
+from jobs.common.alert_settings import ReceiverSettings
+from jobs.common.errors import LakehouseError
+from jobs.common.files import write_whole
+from jobs.common.stores import Place
+from jobs.lakehouse import opening
+from jobs.lakehouse.delta_files import data_files
+from schemas.names import INCIDENTS
+
+_KEPT: Final = 10_000
+_NO_PLACE: Final = Position(0)
+
+
+class IncidentQueue:
+    """What waits in `incidents` for one receiver: a queue as jobs/alerts/queue.py has it."""
+
+    def __init__(self, lakehouse: Place, notes: Place, receiver: ReceiverSettings, max_age_ms: int) -> None:
+        self.waiting = 0
+        self.old = 0  # those that are left out because they were too old when they were found
+        self._lakehouse, self._file = lakehouse, notes / f"{receiver.name}.json"
+        self._receiver, self._max_age_ms = receiver, max_age_ms
+        self._done: dict[str, None] = {}  # by key: what was sent, or need not be
+        self._log: tuple[str, int] | None = None  # of the table at the last look
+
+    def start(self) -> None:
+        """Notes what is there, where nobody sent before. LakehouseError: the note of an earlier process is damaged."""
+        try:
+            self._done = dict.fromkeys(msgspec.json.decode(self._file.read_bytes(), type=list[str]))
+        except FileNotFoundError:
+            self._note(of_incidents(self._lakehouse))
+        except (OSError, msgspec.MsgspecError):
+            raise LakehouseError(f"{self._file} is damaged: delete it; alerts then begin with the next incident") from None
+
+    def look(self) -> None:
+        """Counts what came."""
+        log = opening.version_of(self._lakehouse / INCIDENTS)
+        if log is None or log == self._log:
+            return
+        found_ms = max((file.written_ms for file in data_files(opening.opened(self._lakehouse / INCIDENTS))), default=0)
+        old = [one for one in self._new() if one.occurred_ms < found_ms - self._max_age_ms]
+        if old:
+            self.old += len(old)
+            self._note(old)
+        self._log, self.waiting = log, len(self._new())
+
+    def take(self, most: int) -> list[tuple[Position, Finding]]:
+        """What the next message tells."""
+        found = self._new()
+        self.waiting = len(found)
+        return [(_NO_PLACE, one) for one in found[:most]]
+
+    def done(self, batch: list[tuple[Position, Finding]]) -> None:
+        """They were sent, or are given up."""
+        self.waiting = max(self.waiting - len(batch), 0)
+        self._note([one for _, one in batch])
+
+    def pass_over(self, *, at_once: bool = False) -> None:
+        """What is not wanted needs no note."""
+
+    def _new(self) -> list[Finding]:
+        return [one for one in of_incidents(self._lakehouse) if one.key not in self._done and wanted_by(self._receiver, one)]
+
+    def _note(self, done: list[Finding]) -> None:
+        self._done = dict.fromkeys([*self._done, *(one.key for one in done)][-_KEPT:])
+        write_whole(self._file, msgspec.json.encode([*self._done]))
