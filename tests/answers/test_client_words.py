@@ -70,7 +70,7 @@ def test_librdkafka_gives_its_partitions_up_and_need_not_join_again(lakehouse):
 
 def test_sarama_gives_its_partitions_up_and_need_not_join_again(lakehouse):
     it = said(lakehouse, client(1, e.CLIENT_REJOINS, client_id=None, connection="sarama", reason="partitions changed"))
-    assert [one.says for one in it] == ["gives its partitions up: “partitions changed”"]
+    assert [one.says for one in it] == ["gives up its partitions: “partitions changed”"]
 
 
 def test_where_a_broker_speaks_its_findings_say_it(lakehouse):
