@@ -20,6 +20,7 @@ from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, de
 from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
+from jobs.logs.formats.unpacked import UnpackedSource
 
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
@@ -97,7 +98,9 @@ class LogBytes(AbstractContextManager["LogBytes"]):
 
     def skip(self, size: int) -> bool:
         """Moves on by `size` bytes; False if there are fewer."""
-        return size == 0
+        while size > 0 and (data := self.read(min(size, _SKIP_BYTES))):
+            size -= len(data)
+        return size <= 0
 
     def file_position(self) -> int:
         """Bytes of the file, as it lies on disk or in its archive, that were read so far: for progress."""
@@ -266,23 +269,14 @@ class StreamBytes(LogBytes):
             self.damage = self._stream.damage
         return data
 
-    def skip(self, size: int) -> bool:
-        """Reads and forgets."""
-        return read_past(self, size)
-
     def file_position(self) -> int:
         """How far the compressed bytes were read."""
         return min(self._stream.position(), self.signature.size)
 
 
-def read_past(log: LogBytes, size: int) -> bool:
-    """Reads bytes and forgets them; False if there are fewer."""
-    while size > 0:
-        data = log.read(min(size, _SKIP_BYTES))
-        if not data:
-            return False
-        size -= len(data)
-    return True
+def anywhere(log: LogBytes) -> PlainBytes:
+    """The same bytes, such that they can be read at any position. OSError: there is no room to unpack them."""
+    return log if isinstance(log, PlainBytes) else PlainBytes(UnpackedSource(log), log.signature, log.close, start=0)
 
 
 class ShownBytes(LogBytes):
@@ -299,10 +293,6 @@ class ShownBytes(LogBytes):
     def head(self) -> bytes:
         """That of the file, by which the file is recognised."""
         return self._log.head()
-
-    def skip(self, size: int) -> bool:
-        """Reads and forgets."""
-        return read_past(self, size)
 
     def file_position(self) -> int:
         """That of the file."""

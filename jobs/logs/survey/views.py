@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
-from jobs.logs.formats.unpacked import UnpackedSource
+from jobs.logs.bytes import LogBytes, ShownBytes, anywhere
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Share, SharedBytes
-from jobs.logs.survey.undated import MOST_BYTES, is_undated, stamped
+from jobs.logs.survey.undated import MOST_BYTES, stamped, told_of
 
 _BLOCK_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 16 << 20
@@ -59,15 +58,16 @@ def viewed(log: LogBytes, view: View) -> LogBytes:
     return log if view.share is None else SharedBytes(log, view.share)
 
 
-def has_undated(log: LogBytes) -> bool:
-    """Whether lines about groups have no time. Pieces of lines that a terminal wrapped need none."""
-    wraps, undated = Wraps(), False
+def told_of_undated(log: LogBytes, *, alone: bool) -> str:
+    """What `told_of` tells of the lines of a log. Pieces of lines that a terminal wrapped need no time."""
+    wraps, lines = Wraps(), list[bytes]()
     for offset, block in blocks_of(log):
         if offset > MOST_BYTES:
-            return False
+            return ""
         wraps.look_at(block)
-        undated = undated or any(map(is_undated, block.split(b"\n")))
-    return undated and not wraps.width()[0]
+        lines += block[1:-1].split(b"\n")
+    told = told_of(lines, alone=alone)
+    return told if told and not wraps.width()[0] else ""
 
 
 class _Seen(ShownBytes):
@@ -95,16 +95,12 @@ class _Seen(ShownBytes):
 
 def _reversed_records(log: LogBytes) -> Iterator[bytes]:
     """The records of a log, the last one first. Memory is needed for a block and a record."""
-    all_at: Callable[[int, int], bytes]
-    if isinstance(log, PlainBytes):
-        all_at, end = log.at, log.length()
-    else:
-        source = UnpackedSource(log)
-        all_at, end = source.all_at, source.size()
+    whole = anywhere(log)
+    end = whole.length()
     later = b""  # the end of a record, whose beginning lies before
     while end:
         start = max(0, end - _BLOCK_BYTES)
-        text = all_at(start, end - start) + later
+        text = whole.at(start, end - start) + later
         first = 0 if start == 0 else text.find(b"\n") + 1  # the line before it may begin in the block before
         starts = [match.start() for match in _RECORD.finditer(text, first)] if first or not start else []
         cuts = [*starts, len(text)]
