@@ -52,9 +52,10 @@ TITLES: Final[Mapping[str, str]] = {
     "READ_AGAIN": "{who} went back in {partition}",
     "NOTHING_COMMITTED": "{group} commits no offsets",
     "COMMIT_BEHIND": "{group} commits offsets rarely",
+    "BROKER_CRASHED": "A broker crashed or was killed",
     "OPEN_REBALANCE": "{group} was still rebalancing",
 }
-"""By the code of a finding."""
+"""By the code of a finding, or of what the report tells like one."""
 
 _STAYED: Final = "The coordinator did not answer {group} in time"
 """COORDINATOR_MOVED of a group that stayed with its broker."""

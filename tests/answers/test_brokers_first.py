@@ -45,7 +45,7 @@ def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_
     news = News(lakehouse)
     _, text = NewsText(wide=True).lines(items := news.take())
     assert {(item.row["group_id"], item.row["message"]) for item in items} == {(group, row["message"]) for group in "ab"}
-    assert f"00:01:47  ▲ 2 groups             BROKER_CRASHED           broker 1              {row['id']}  a, b" in text.plain
+    assert f"00:01:47  ▲ 2 groups             A broker crashed or was killed (broker 1)  BROKER_CRASHED  {row['id']}  a, b" in text.plain
     write(lakehouse, finding(group_id="c", occurred_at=DAY + 200_000), batch=1)
     IncidentTable(lakehouse).refresh()
     assert [item.row["group_id"] for item in news.take()] == ["c"]

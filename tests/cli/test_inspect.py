@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ def inspect(capsys, *arguments):
 
 def test_a_recording(capsys):
     code, out, err = inspect(capsys, RECORDING, "--timezone", "America/New_York")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert [line for line in err.splitlines() if re.match(r" *\d+ s  reading", line) is None] == []
     lines = out.splitlines()
     assert lines[0].startswith(f"{RECORDING}: ")
     assert "Cluster kafka-3.9.1, Kafka 3.9.1" in lines

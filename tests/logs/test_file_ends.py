@@ -42,7 +42,7 @@ def test_lines_behind_a_lost_end_are_read_once(tmp_path, lost, half):
     assert again == 0 if lost <= 300 else 0 <= again <= lost
     assert len(told) == 1
     assert f"{lost + again:,} line" in told[0]
-    assert f"behind line {6_000 - lost - again:,}: " in told[0]
+    assert f"after line {6_000 - lost - again:,}: " in told[0]
     assert s.troubles.summary() == told
     assert len(s.troubles) == 0  # all that there is was read
 

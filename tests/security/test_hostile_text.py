@@ -109,9 +109,10 @@ def test_no_cell_of_csv_begins_a_formula_whatever_separates_cells():
 
 
 OF_FACILITY = re.compile(rb"\A%.*\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\|", re.DOTALL)
-SENTENCE = re.compile(rb"\A(?!%).*?\[(?:Consumer|Worker) [^\]]*?groupId=.*?\] (.*)", re.DOTALL)
+SENTENCE = re.compile(rb"\A(?!%).*?\[(?:Consumer|Worker) clientId=[^\]]*?groupId=.*?\] (.*)", re.DOTALL)
 PARTS = st.sampled_from(
-    [b"[Consumer ", b"[Worker ", b"[", b"]", b"] ", b"groupId=", b"a", b", ", b"Request joining group due to: ", b"|REJOIN|",
+    [b"[Consumer clientId=", b"[Worker clientId=", b"[", b"]", b"] ", b"groupId=", b"a", b", ", b"Request joining group due to: ",
+     b"|REJOIN|",
      b"(Re-)joining group", b"%"]
 )  # fmt: skip
 
