@@ -84,8 +84,8 @@ def test_entries_stand_in_one_order_with_the_same_words_and_costs(shown):
     for name in ("severity", "code", "groups", "findings", "followed_by", "message", *COST):
         assert [one[name] for one in told] == [one[name] for one in entries], name
     assert [one["advice"] for one in told] == [" ".join(one["advice"]) for one in entries]
-    heads = re.findall(r"^ *\d+\. (ERROR|WARNING|INFO) +(\w+) ", shown.text, re.MULTILINE)
-    assert heads == [(one["severity"], one["code"]) for one in entries]
+    heads = re.findall(r"^ *\d+\. (ERROR|WARNING|INFO) +(.+)\n {9,}([A-Z_]+)  ", shown.text, re.MULTILINE)
+    assert heads == [(one["severity"], one["title"], one["code"]) for one in told]
     assert shown.page.answers["overview"] == shown.dashboard
 
 

@@ -136,7 +136,7 @@ def test_an_open_rebalance_is_posted_once_it_exceeds_its_limit_and_again_when_it
     posted = [one for one in received.findings() if one["code"] == "OPEN_REBALANCE"]
     assert [(one["group"], one["severity"], one["open"]) for one in posted] == [("payments", "ERROR", True), ("payments", "ERROR", False)]
     assert "longer than its rebalance timeout of 30.0 s" in posted[0]["message"]
-    assert posted[1]["message"].endswith("and had lasted longer than 30.0 s has ended.")
+    assert posted[1]["message"].endswith("and lasted longer than 30.0 s has ended.")
     (row,) = QuestionReader(lake).ask("SELECT * FROM rebalances_provisional WHERE alarm = 'RAISED'", {}).by_name()
     assert {one["id"] for one in posted} == {Finding.of(row).id}
     assert posted[0]["key"] != posted[1]["key"]
@@ -258,7 +258,7 @@ def test_a_chat_hears_which_broker_was_lost_not_which_one_stood_in(lake, receive
     found(lake, *moves, back)
     with sending(lake, received, said, format="slack"):
         wait_until(lambda: received.taken)
-    assert [part["title"] for part in received.taken[0]["attachments"]] == ["COORDINATOR_MOVED of b3: 3 groups (c)"]
+    assert [part["title"] for part in received.taken[0]["attachments"]] == ["3 groups moved to another broker (b3 of c)  COORDINATOR_MOVED"]
 
 
 def crashed(lake, *groups, ago_ms):
@@ -280,7 +280,7 @@ def test_a_crash_of_which_no_finding_tells_is_posted_once(lake, received, said):
     (message,) = received.taken
     (part,) = message["attachments"]
     (row,) = QuestionReader(lake).ask("SELECT * FROM incidents WHERE list_contains(groups, 'a')", {}).by_name()
-    assert (part["title"], part["footer"]) == ("BROKER_CRASHED of b1: 2 groups (c)", f"rebalance evidence {row['id']}")
+    assert (part["title"], part["footer"]) == ("A broker crashed or was killed (b1 of c)  BROKER_CRASHED", f"rebalance evidence {row['id']}")
     assert part["text"].startswith(row["message"])
 
 

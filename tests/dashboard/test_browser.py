@@ -88,7 +88,7 @@ def test_the_group_says_what_happened_and_the_rebalance_who_held_it_up(pages, sh
     its.open("/rebalance", cluster="c", group="payments", id=rebalance_id(shown))
     text = its.text()
     assert "MEMBER_JOINED by app-2@10.0.0.8 d5592b52" in text
-    assert "It took 3.0 s: 3.0 s until all had joined, longest for app-1@10.0.0.7 d5592b52, which came back after 2.9 s" in text
+    assert "It took 3.0 s: join 3.0 s, waited for app-1@10.0.0.7 d5592b52; sync 10 ms" in text
     assert "all waited for it" in text
     assert "orders-0 orders-1" in text
 
@@ -98,8 +98,8 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, served, la
     rows = line(at=0), line(at=400_000), {**transition("PreparingRebalance", 60_000, 1), "group_id": "stuck"}
     write(lakehouse, *rows, line(group="stuck", at=60_000), open_rebalance("stuck", start=60_000, total=6_000, **known))
     its = reader(served.url).open("/")
-    assert its.text("h1").startswith("stuck: The group has been in its join phase (PreparingRebalance) since 2026-11-21 00:01:00 UTC")
-    assert "1 error OPEN_REBALANCE stuck" in its.text()
+    assert its.text("h1") == "stuck was still rebalancing"
+    assert "1 error stuck was still rebalancing stuck" in its.text()
     its.open("/group", cluster="c", group="stuck")
     assert "OPEN open: waiting for members to rejoin" in its.text()
     assert "Nothing here needs attention" not in its.text()

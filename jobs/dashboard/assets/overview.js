@@ -11,7 +11,7 @@ import { tipOf } from "./timeline_hit.js";
 import { backdrop, bar, point } from "./waterfall.js";
 
 const TAIL = 8; // characters of a name that stay
-const FEW = { wide: 22, narrow: 12 }; // lanes that leave room for the incidents on the first screen
+const FEW = { wide: 22, narrow: 11 }; // lanes that leave room for the incidents on the first screen
 const narrow = matchMedia("(max-width: 720px)");
 
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
