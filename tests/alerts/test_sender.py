@@ -280,7 +280,8 @@ def test_a_crash_of_which_no_finding_tells_is_posted_once(lake, received, said):
     (message,) = received.taken
     (part,) = message["attachments"]
     (row,) = QuestionReader(lake).ask("SELECT * FROM incidents WHERE list_contains(groups, 'a')", {}).by_name()
-    assert (part["title"], part["footer"]) == ("A broker crashed or was killed (b1 of c)  BROKER_CRASHED", f"rebalance evidence {row['id']}")
+    told = "A broker crashed or was killed (b1 of c)  BROKER_CRASHED"
+    assert (part["title"], part["footer"]) == (told, f"rebalance evidence {row['id']}")
     assert part["text"].startswith(row["message"])
 
 
