@@ -40,7 +40,7 @@ def test_a_storm_that_no_single_client_makes(told):
 
 def test_the_reason_of_a_rebalance_tells_a_session_timeout(told):
     row, _ = finding(told, "expiry-only-in-reason-in", "SESSION_TIMEOUT")
-    assert (row["client_id"], row["severity"], row["generation"]) == ("c1", "ERROR", 3)
+    assert (row["client_id"], row["severity"], row["generation"]) == ("c1", "WARNING", 3)
     assert "Find out what stopped the process" in row["advice"]
 
 

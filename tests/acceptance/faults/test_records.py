@@ -72,7 +72,7 @@ def test_who_comes_into_an_empty_group_ends_the_time_in_which_nobody_read(told):
 def test_records_that_retention_deleted_are_not_offsets_that_were_lost(told):
     ((code, message),) = findings(told, "deleted-records-in")
     assert code == "OFFSET_RESET"
-    assert "to begin at 177 of clicks-0, which its log does not have (OFFSET_OUT_OF_RANGE)" in message
+    assert "asked for offset 177 of clicks-0, which its log does not have (OFFSET_OUT_OF_RANGE)" in message
     (row,) = told.rows("findings", "deleted-records-in")
     assert json.loads(row["details"])["skipped_max"] == 101
     assert row["advice"].startswith("Retention deleted records before they were read")
