@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model import events
 from jobs.logs.heartbeats.beats import LONGEST_MS, TIMES_TOLERANCE_MS
-from jobs.parsing.request_json import Header, Logged, Request, Response
+from jobs.parsing.request_json import Entry, Header, Logged
 from jobs.parsing.rows import Refusal
 
 CONNECTION: Final = r"\S+?:\d+-(\S+):\d+-\d+(?:-\d+)?"
@@ -159,7 +159,7 @@ def _client_host(connection: str) -> str | None:
     return match[1] if match is not None else None
 
 
-def commit_errors(response: Response) -> list[int | None] | None:
+def commit_errors(response: Entry) -> list[int | None] | None:
     """Error codes of a commit's partitions, in the answer's order; None if a list is missing. Commits have no other."""
     codes: list[int | None] = []
     for topic in (None,) if response.topics is None else response.topics:
@@ -200,7 +200,7 @@ def _required(api: Api, version: int, *, printed: bool) -> _Fields:
     return _Fields.of([path for path in paths if not (printed and path.endswith(_BYTES))])
 
 
-def _missing_generation(api: Api, version: int, request: Request) -> str | None:
+def _missing_generation(api: Api, version: int, request: Entry) -> str | None:
     # `generationId`, then `generationIdOrMemberEpoch`, whatever the version: OffsetCommit since Kafka 3.6, TxnOffsetCommit since 4.4.
     known = request.generation_id is not None or request.generation_id_or_member_epoch is not None
     required = api.name in COMMITS and version >= COMMITS[api.name]
@@ -222,7 +222,7 @@ def _lists(api: Api, *, printed: bool) -> list[tuple[_Fields, _Fields]]:
     return [(_Fields.of([path]), _Fields.of(fields)) for path, fields in kept]
 
 
-def _wrong_error(api: Api, response: Response) -> str | None:
+def _wrong_error(api: Api, response: Entry) -> str | None:
     """UNKNOWN_ERROR_CODE if an error code of the answer is outside Kafka's range, MISSING_FIELD if a partition of a commit has none."""
     codes = [response.error_code]
     if api.name in COMMITS:
@@ -236,7 +236,7 @@ def _wrong_error(api: Api, response: Response) -> str | None:
     return Refusal.UNKNOWN_ERROR_CODE if wrong else None
 
 
-def _blobs_are_base64(request: Request, response: Response) -> bool:
+def _blobs_are_base64(request: Entry, response: Entry) -> bool:
     blobs = [response.assignment]
     blobs += [offered.metadata for offered in request.protocols or () if offered is not None]
     blobs += [assigned.assignment for assigned in request.assignments or () if assigned is not None]
