@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.parsing.rows import EVENT, GROUP, clock_seconds
+from jobs.parsing.rows import EVENT, EVENTS, GROUP, arranged, clock_seconds
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from schemas.names import CLOCK, GROUP_EVENTS
 from schemas.tables import arrow_schema_of
@@ -21,6 +21,7 @@ from schemas.tables import arrow_schema_of
 _ARROW: Final = arrow_schema_of(GROUP_EVENTS)
 _SECOND: Final = 1_000_000  # microseconds
 _INT_MAX: Final = (1 << 31) - 1
+_CLOCK: Final = ["cluster", "broker", "kind", "occurred_at", "origin", "position", "raw"]
 
 
 def beat_rows(beats: pa.Table) -> pa.Table:
@@ -35,7 +36,8 @@ def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> p
     """
     lines = _with_offsets(rows.filter(pc.equal(rows["verdict"], EVENT)))
     of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["occurred_at"])))
-    return pa.concat_tables([*_spread(lines), _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks])])
+    own = _with(of_clocks.select(_CLOCK), "occurred_at", of_clocks["occurred_at"].cast(pa.int64()))
+    return pa.concat_tables([*_spread(lines), _clocks([*own.to_pylist(), *clocks])])
 
 
 def finished(rows: pa.Table, batch_id: int) -> pa.Table:
@@ -45,9 +47,7 @@ def finished(rows: pa.Table, batch_id: int) -> pa.Table:
 
 def laid_out(rows: pa.Table) -> pa.Table:
     """Rows with all columns of group_events; missing ones are null."""
-    present = set(rows.column_names)
-    columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in _ARROW]
-    return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in _ARROW]))
+    return pa.table(arranged(dict(zip(rows.column_names, rows.columns, strict=True)), len(rows), EVENTS), schema=EVENTS)
 
 
 def _spread(rows: pa.Table) -> Iterator[pa.Table]:
@@ -107,17 +107,7 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
                 "occurred_at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in own],
             }
         )  # fmt: skip
-    return laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
-
-
-_CLOCK: Final = pa.schema(
-    [("cluster", pa.string()), ("broker", pa.string()), ("kind", pa.string()), ("occurred_at", pa.int64()), ("origin", pa.string()),
-     ("position", pa.int64()), ("raw", pa.string())]
-)  # fmt: skip
-_CLOCK_ROW: Final = pa.schema(
-    [(name, pa.int64() if name in {"occurred_at", "received_at"} else _ARROW.field(name).type)
-     for name in ("cluster", "broker", "kind", "source", "origin", "position", "occurred_at", "received_at", "lines", "beats")]
-)  # fmt: skip
+    return pa.Table.from_pylist(made, schema=EVENTS)
 
 
 def _placed(rows: pa.Table) -> pa.Table:

@@ -35,7 +35,7 @@ class RefusedError(ValueError):
 def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
     rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
-    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in rows], schema=PARSED)
+    return pa.RecordBatch.from_pylist(rows, schema=PARSED)
 
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:

@@ -20,7 +20,7 @@ from jobs.logs.heartbeats.beat_numbers import durations_us
 from jobs.logs.heartbeats.beats import NO_INTERVAL, SHAPE, told_by
 from jobs.logs.times import LENGTH
 from jobs.parsing.request_checks import client_host
-from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
+from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, arranged, refused
 
 NOT_SHIPPED: Final = "NOT_SHIPPED"
 """Code of `quarantine.reason`: a record of the topic that `rebalance ship` did not write; the detail says what is wrong with it."""
@@ -68,15 +68,8 @@ def of_bundle(record: Mapping[str, Any]) -> pa.RecordBatch:
 def _laid_out(columns: Mapping[str, pa.Array], constant: Mapping[str, Any], count: int) -> pa.RecordBatch:
     """Rows with all columns of PARSED. `constant`: values that all of them have."""
     constant = {"verdict": EVENT, "source": REQUEST_SOURCE, **constant}
-    arrays = [
-        columns[field.name].cast(field.type)
-        if field.name in columns
-        else pa.repeat(pa.scalar(constant[field.name], field.type), count)
-        if field.name in constant
-        else pa.nulls(count, field.type)
-        for field in PARSED
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=PARSED)
+    repeated = {name: pa.repeat(pa.scalar(value, PARSED.field(name).type), count) for name, value in constant.items()}
+    return pa.RecordBatch.from_arrays(arranged({**repeated, **columns}, count, PARSED), schema=PARSED)
 
 
 def _columns(beats: Heartbeats) -> dict[str, pa.Array]:

@@ -9,14 +9,14 @@ Every rule holds for all lines of all recordings, and for the code that writes t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events
 from jobs.logs.heartbeats.beats import LONGEST_MS, TIMES_TOLERANCE_MS
-from jobs.parsing.request_json import Header, Logged, Request, Response
+from jobs.parsing.request_json import Entry, Header, Logged
 from jobs.parsing.rows import Refusal
 
 CONNECTION: Final = r"\S+?:\d+-(\S+):\d+-\d+(?:-\d+)?"
@@ -125,7 +125,7 @@ def refusal(line: Logged, json: str, *, printed: bool) -> str | None:
     return (
         _missing_field(line, _required(api, version, printed=printed))
         or _missing_generation(api, version, request)
-        or _missing_in_list(line, api, _lists(api, printed=printed))
+        or _missing_in_list(line, api, printed=printed)
         or _wrong_error(api, response)
         or (Refusal.INVALID_BASE64 if api.name in _WITH_BLOBS and not _blobs_are_base64(request, response) else None)
     )
@@ -159,7 +159,7 @@ def _client_host(connection: str) -> str | None:
     return match[1] if match is not None else None
 
 
-def commit_errors(response: Response) -> list[int | None] | None:
+def commit_errors(response: Entry) -> list[int | None] | None:
     """Error codes of a commit's partitions, in the answer's order; None if a list is missing. Commits have no other."""
     codes: list[int | None] = []
     for topic in (None,) if response.topics is None else response.topics:
@@ -173,56 +173,49 @@ def _missing(path: str) -> str:
     return f"{Refusal.MISSING_FIELD}:{path}"
 
 
-class _Fields(NamedTuple):
-    """Fields of an object, and what takes their values from it."""
-
-    paths: Sequence[str]
-    values_of: Callable[[Any], tuple[Any, ...]]
-
-    @classmethod
-    def of(cls, paths: Sequence[str]) -> _Fields:
-        names = [re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path) for path in paths]
-        values_of = attrgetter(*names)
-        return cls(paths, values_of if len(names) > 1 else lambda holder: (values_of(holder),))
+_Field = tuple[str, Callable[[Any], Any]]
+"""The path of a field, and what takes its value from an object."""
 
 
-def _missing_field(line: Logged, required: _Fields) -> str | None:
-    values = required.values_of(line)
-    return _missing(required.paths[values.index(None)]) if None in values else None
+def _fields(paths: Iterable[str], *, printed: bool) -> list[_Field]:
+    kept = (path for path in paths if not (printed and path.endswith(_BYTES)))
+    return [(path, attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))) for path in kept]
+
+
+def _missing_field(line: Logged, required: Sequence[_Field]) -> str | None:
+    return next((_missing(path) for path, value_of in required if value_of(line) is None), None)
 
 
 @cache
-def _required(api: Api, version: int, *, printed: bool) -> _Fields:
-    """The fields that a line of this version must hold."""
-    paths = [path for path, first in api.required if first == 0]
-    paths += [path for path, first in api.required if 0 < first <= version]
-    paths += [path for path, last in api.until if version <= last]
-    return _Fields.of([path for path in paths if not (printed and path.endswith(_BYTES))])
+def _required(api: Api, version: int, *, printed: bool) -> list[_Field]:
+    """The fields that a line of this version must hold: those of all versions first."""
+    paths = [path for path, first in sorted(api.required, key=lambda field: field[1] > 0) if first <= version]
+    return _fields([*paths, *(path for path, last in api.until if version <= last)], printed=printed)
 
 
-def _missing_generation(api: Api, version: int, request: Request) -> str | None:
+def _missing_generation(api: Api, version: int, request: Entry) -> str | None:
     # `generationId`, then `generationIdOrMemberEpoch`, whatever the version: OffsetCommit since Kafka 3.6, TxnOffsetCommit since 4.4.
     known = request.generation_id is not None or request.generation_id_or_member_epoch is not None
     required = api.name in COMMITS and version >= COMMITS[api.name]
     return _missing("request.generationIdOrMemberEpoch") if required and not known else None
 
 
-def _missing_in_list(line: Logged, api: Api, lists: Sequence[tuple[_Fields, _Fields]]) -> str | None:
+def _missing_in_list(line: Logged, api: Api, *, printed: bool) -> str | None:
     """The last of the fields if an element of a list lacks one of them."""
-    for (path, *fields), (list_of, required) in zip(api.elements, lists, strict=True):
-        if any(element is None or None in required.values_of(element) for element in list_of.values_of(line)[0] or ()):
-            return _missing(f"{path}.{fields[-1]}")
+    for (path, *fields), (list_of, required) in zip(api.elements, _lists(api, printed=printed), strict=True):
+        for element in list_of(line) or ():
+            if element is None or any(value_of(element) is None for _, value_of in required):
+                return _missing(f"{path}.{fields[-1]}")
     return None
 
 
 @cache
-def _lists(api: Api, *, printed: bool) -> list[tuple[_Fields, _Fields]]:
+def _lists(api: Api, *, printed: bool) -> list[tuple[Callable[[Any], Any], list[_Field]]]:
     """The lists whose elements are checked, and the fields that elements must hold."""
-    kept = [(path, [field for field in fields if not (printed and field in _BYTES)]) for path, *fields in api.elements]
-    return [(_Fields.of([path]), _Fields.of(fields)) for path, fields in kept]
+    return [(_fields([path], printed=False)[0][1], _fields(fields, printed=printed)) for path, *fields in api.elements]
 
 
-def _wrong_error(api: Api, response: Response) -> str | None:
+def _wrong_error(api: Api, response: Entry) -> str | None:
     """UNKNOWN_ERROR_CODE if an error code of the answer is outside Kafka's range, MISSING_FIELD if a partition of a commit has none."""
     codes = [response.error_code]
     if api.name in COMMITS:
@@ -236,7 +229,7 @@ def _wrong_error(api: Api, response: Response) -> str | None:
     return Refusal.UNKNOWN_ERROR_CODE if wrong else None
 
 
-def _blobs_are_base64(request: Request, response: Response) -> bool:
+def _blobs_are_base64(request: Entry, response: Entry) -> bool:
     blobs = [response.assignment]
     blobs += [offered.metadata for offered in request.protocols or () if offered is not None]
     blobs += [assigned.assignment for assigned in request.assignments or () if assigned is not None]

@@ -9,27 +9,12 @@ from typing import Any, Final, TypeVar
 from coordinator_model import events as e
 from jobs.parsing import request_checks as checks
 from jobs.parsing.consumer_protocol import assignment_entry, member_entry, protocol_entry, subscription
-from jobs.parsing.request_json import (
-    Client,
-    Entry,
-    GroupOffsets,
-    Header,
-    Logged,
-    PartitionOffset,
-    Request,
-    Response,
-    Target,
-    TopicIdPartitions,
-    TopicOffsets,
-)
+from jobs.parsing.request_json import Client, Entry, Header, Logged, PartitionOffset, Target, TopicIdPartitions, TopicOffsets
 from jobs.parsing.rows import SOFTWARE_UNKNOWN
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
 _NO_HEADER: Final = Header()
-_NO_REQUEST: Final = Request()
-_NO_RESPONSE: Final = Response()
 _NO_CLIENT: Final = Client()
-_NO_OFFSETS: Final = GroupOffsets()
 _NOTHING: Final = Entry()
 _T = TypeVar("_T")
 
@@ -41,7 +26,7 @@ def concerns_a_group(line: Logged) -> bool:
     a tool: a member names its one group and the partitions that it was assigned. Tools that watch offsets ask for all partitions, or for
     many groups at once, every few seconds, which says nothing about a group.
     """
-    header, request = line.request_header or _NO_HEADER, line.request or _NO_REQUEST
+    header, request = line.request_header or _NO_HEADER, line.request or _NOTHING
     if header.request_api_key_name == e.FIND_COORDINATOR:
         return request.key_type is None or request.key_type == _GROUP_KEY
     if header.request_api_key_name == e.OFFSET_FETCH:
@@ -53,7 +38,7 @@ def concerns_a_group(line: Logged) -> bool:
 
 def event_columns(line: Logged, at_us: int) -> dict[str, Any]:
     """Columns of PARSED by name; the others are null. `at_us`: time of the line, epoch µs; times are such numbers, too."""
-    header, request, response = line.request_header or _NO_HEADER, line.request or _NO_REQUEST, line.response or _NO_RESPONSE
+    header, request, response = line.request_header or _NO_HEADER, line.request or _NOTHING, line.response or _NOTHING
     api, host, client = header.request_api_key_name or "", checks.client_host(line.connection), line.client_information or _NO_CLIENT
     software = " ".join([part for part in (client.software_name, client.software_version) if part is not None])
     return {
@@ -78,12 +63,12 @@ def _either(value: _T | None, other: _T | None) -> _T | None:
     return other if value is None else value
 
 
-def _first_group(of: Request | Response) -> GroupOffsets:
+def _first_group(of: Entry) -> Entry:
     """The first group of an OffsetFetch v8+, or of its answer."""
-    return (of.groups[0] if of.groups else None) or _NO_OFFSETS
+    return (of.groups[0] if of.groups else None) or _NOTHING
 
 
-def _joined(request: Request, response: Response) -> dict[str, Any]:
+def _joined(request: Entry, response: Entry) -> dict[str, Any]:
     """What a member asks for and is told."""
     kind = request.protocol_type
     return {
@@ -104,7 +89,7 @@ def _joined(request: Request, response: Response) -> dict[str, Any]:
     }
 
 
-def _synced(request: Request, response: Response) -> dict[str, Any]:
+def _synced(request: Entry, response: Entry) -> dict[str, Any]:
     """Assignments: those of the leader, or else the one in the answer to the member. Before v5 no protocol type is named."""
     kind = _either(request.protocol_type, response.protocol_type)
     assigned: list[tuple[str | None, Any]] = [(entry.member_id, entry.assignment) for entry in _known(request.assignments)]
@@ -126,7 +111,7 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def _left(request: Request, response: Response) -> dict[str, Any]:
+def _left(request: Entry, response: Entry) -> dict[str, Any]:
     """The members that leave: one at the top (v0-2) or a list (v3+), each with its own answer."""
     if request.members is None:
         return {"members": [{"member_id": request.member_id, "error_code": response.error_code}]}
@@ -145,7 +130,7 @@ def _left(request: Request, response: Response) -> dict[str, Any]:
     }
 
 
-def _committed(request: Request, response: Response) -> dict[str, Any]:
+def _committed(request: Entry, response: Entry) -> dict[str, Any]:
     """The number of partitions, and the first error of one. A commit has no other."""
     errors = checks.commit_errors(response) or ()
     return {
@@ -163,7 +148,7 @@ def _each_partition(topics: Sequence[TopicOffsets | None] | None) -> Iterator[tu
             yield from ((topic.name or topic.topic_id, part) for part in topic.partitions or () if part is not None)
 
 
-def _accepted(request: Request, response: Response) -> str | None:
+def _accepted(request: Entry, response: Entry) -> str | None:
     """The offsets of the partitions whose commit was accepted. A broker does not answer in the order in which it was asked."""
     accepted = {(topic, part.partition_index) for topic, part in _each_partition(response.topics) if not part.error_code}
     return _offsets((topic, part) for topic, part in _each_partition(request.topics) if (topic, part.partition_index) in accepted)
@@ -175,7 +160,7 @@ def _offsets(partitions: Iterable[tuple[str | None, PartitionOffset]]) -> str | 
     return ",".join(f"{topic}-{part.partition_index}={part.committed_offset}" for topic, part in known) or None
 
 
-def _fetched(request: Request, response: Response) -> dict[str, Any]:
+def _fetched(request: Entry, response: Entry) -> dict[str, Any]:
     """The number of partitions that are asked for; null if it is not told."""
     asked = _first_group(request)
     answered = _first_group(response)
@@ -192,12 +177,12 @@ def _fetched(request: Request, response: Response) -> dict[str, Any]:
     }
 
 
-def _deleted(_: Request, response: Response) -> dict[str, Any]:
+def _deleted(_: Entry, response: Entry) -> dict[str, Any]:
     """The groups of a DeleteGroups, each with its own answer."""
     return {"groups": [result and {"group_id": result.group_id, "error_code": result.error_code} for result in response.results or ()]}
 
 
-def _found(request: Request, response: Response) -> dict[str, Any]:
+def _found(request: Entry, response: Entry) -> dict[str, Any]:
     """The coordinator of one key (until v3), or of several groups, each with its own answer."""
     if response.coordinators is None:
         return {"group_id": request.key, **_coordinator(response)}
@@ -205,7 +190,7 @@ def _found(request: Request, response: Response) -> dict[str, Any]:
     return {"groups": [{"group_id": answer.key, "error_code": answer.error_code, **_coordinator(answer)} for answer in answers]}
 
 
-def _coordinator(answer: Entry | Response) -> dict[str, Any]:
+def _coordinator(answer: Entry) -> dict[str, Any]:
     """Node id and address that an answer of FindCoordinator names; nothing where it names none, which is node -1."""
     if answer.node_id is None or answer.node_id < 0:
         return {}
@@ -213,7 +198,7 @@ def _coordinator(answer: Entry | Response) -> dict[str, Any]:
     return {"coordinator_id": answer.node_id, "coordinator_address": address}
 
 
-def _beat_of_consumer_group(request: Request, response: Response) -> dict[str, Any]:
+def _beat_of_consumer_group(request: Entry, response: Entry) -> dict[str, Any]:
     """The subscription of a KIP-848 member, in the shape of a classic protocol, what it owns and is assigned. Null when unchanged."""
     topics, target = request.subscribed_topic_names, response.assignment
     protocol = {"name": _either(request.server_assignor, "consumer"), "topics": [topic or "" for topic in topics or ()]}
@@ -241,7 +226,7 @@ def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] 
     return ["-".join(str(part) for part in pair if part is not None) for pair in pairs]
 
 
-_OF_API: Final[Mapping[str, Callable[[Request, Response], dict[str, Any]]]] = {
+_OF_API: Final[Mapping[str, Callable[[Entry, Entry], dict[str, Any]]]] = {
     e.JOIN_GROUP: _joined, e.SYNC_GROUP: _synced, e.LEAVE_GROUP: _left, e.OFFSET_COMMIT: _committed, e.TXN_OFFSET_COMMIT: _committed,
     e.OFFSET_FETCH: _fetched, e.DELETE_GROUPS: _deleted, e.FIND_COORDINATOR: _found, e.CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
 }  # fmt: skip

@@ -30,23 +30,6 @@ class Header(_Struct):
     request_api_key_name: str | None = None
 
 
-class Entry(_Struct):
-    """An element of a list: what a JoinGroup offers, a member that joins, leaves or is assigned something, a group, a coordinator."""
-
-    name: str | None = None
-    metadata: str | None = None
-    member_id: str | None = None
-    group_instance_id: str | None = None
-    assignment: str | None = None
-    reason: str | None = None
-    error_code: _Int32 | None = None
-    group_id: str | None = None
-    key: str | None = None
-    node_id: _Int32 | None = None
-    host: str | None = None
-    port: _Int32 | None = None
-
-
 class PartitionOffset(_Struct):
     """A partition in a commit, or in the answer to a commit or an OffsetFetch."""
 
@@ -64,51 +47,11 @@ class TopicOffsets(_Struct):
     partitions: list[PartitionOffset | None] | None = None
 
 
-class GroupOffsets(_Struct):
-    """A group of an OffsetFetch v8+, or of its answer."""
-
-    group_id: str | None = None
-    member_id: str | None = None
-    member_epoch: _Int32 | None = None
-    error_code: _Int32 | None = None
-    topics: list[TopicOffsets | None] | None = None
-
-
 class TopicIdPartitions(_Struct):
     """Partitions of a topic that a ConsumerGroupHeartbeat reports or assigns."""
 
     topic_id: str | None = None
     partitions: list[_Int32 | None] | None = None
-
-
-class Request(_Struct):
-    """`request`."""
-
-    group_id: str | None = None
-    generation_id: _Int32 | None = None
-    generation_id_or_member_epoch: _Int32 | None = None
-    member_id: str | None = None
-    group_instance_id: str | None = None
-    session_timeout_ms: _Int32 | None = None
-    rebalance_timeout_ms: _Int32 | None = None
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    protocols: list[Entry | None] | None = None
-    assignments: list[Entry | None] | None = None
-    reason: str | None = None
-    members: list[Entry | None] | None = None
-    member_epoch: _Int32 | None = None
-    instance_id: str | None = None
-    server_assignor: str | None = None
-    subscribed_topic_names: list[str | None] | None = None
-    subscribed_topic_regex: str | None = None
-    topic_partitions: list[TopicIdPartitions | None] | None = None
-    groups_names: list[str | None] | None = None
-    key: str | None = None
-    key_type: _Int32 | None = None
-    coordinator_keys: list[str | None] | None = None
-    groups: list[GroupOffsets | None] | None = None
-    topics: list[TopicOffsets | None] | None = None
 
 
 class Target(_Struct):
@@ -117,23 +60,42 @@ class Target(_Struct):
     topic_partitions: list[TopicIdPartitions | None] | None = None
 
 
-class Response(_Struct):
-    """`response`. `assignment` is base64 in SyncGroup."""
+class Entry(_Struct):
+    """A request, an answer, or an element of their lists: a protocol, a member, a group, a coordinator. In the order of requests."""
 
-    error_code: _Int32 | None = None
+    group_id: str | None = None
     generation_id: _Int32 | None = None
+    generation_id_or_member_epoch: _Int32 | None = None
+    session_timeout_ms: _Int32 | None = None
+    rebalance_timeout_ms: _Int32 | None = None
+    member_id: str | None = None
+    member_epoch: _Int32 | None = None
+    group_instance_id: str | None = None
+    instance_id: str | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
+    protocols: list[Entry | None] | None = None
+    name: str | None = None
+    metadata: str | None = None
+    assignments: list[Entry | None] | None = None
+    assignment: str | Target | None = None  # base64 in SyncGroup
+    reason: str | None = None
+    subscribed_topic_names: list[str | None] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    topic_partitions: list[TopicIdPartitions | None] | None = None
+    groups_names: list[str | None] | None = None
+    key: str | None = None
+    key_type: _Int32 | None = None
+    coordinator_keys: list[str | None] | None = None
+    groups: list[Entry | None] | None = None
+    topics: list[TopicOffsets | None] | None = None
+    error_code: _Int32 | None = None
     leader: str | None = None
     skip_assignment: bool | None = None
-    member_id: str | None = None
     members: list[Entry | None] | None = None
-    member_epoch: _Int32 | None = None
     heartbeat_interval_ms: _Int32 | None = None
-    assignment: str | Target | None = None
-    topics: list[TopicOffsets | None] | None = None
     results: list[Entry | None] | None = None
-    groups: list[GroupOffsets | None] | None = None
     node_id: _Int32 | None = None
     host: str | None = None
     port: _Int32 | None = None
@@ -151,8 +113,8 @@ class Logged(_Struct):
     """A request with its answer, as logged."""
 
     request_header: Header | None = None
-    request: Request | None = None
-    response: Response | None = None
+    request: Entry | None = None
+    response: Entry | None = None
     connection: str | None = None
     total_time_ms: float | None = None
     request_queue_time_ms: float | None = None

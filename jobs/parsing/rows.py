@@ -62,9 +62,12 @@ GROUPS: Final = pa.list_(GROUP)  # the groups of a line that names several. Each
 LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions", "reads"})
 """Columns of group_events that only rows for several lines have."""
 
+EVENTS: Final = pa.schema([field.with_nullable(True) for field in arrow_schema_of(GROUP_EVENTS)])
+"""Rows of group_events that are not finished: any column may be null."""
+
 PARSED: Final = pa.schema(
     [
-        *(field.with_nullable(True) for field in arrow_schema_of(GROUP_EVENTS) if field.name not in LATER | {"batch_id"}),
+        *(field for field in EVENTS if field.name not in LATER | {"batch_id"}),
         pa.field("groups", GROUPS),
         pa.field("committed", pa.string()),  # of a request: `offsets`, as partition=offset,partition=offset,…
         pa.field("verdict", pa.string()),
@@ -112,6 +115,11 @@ def int32(digits: str | None) -> int | None:
     except ValueError:
         return None
     return value if -(1 << 31) <= value < 1 << 31 else None
+
+
+def arranged(columns: Mapping[str, Any], count: int, schema: pa.Schema) -> list[Any]:
+    """So many rows with all columns of a schema; missing ones are null."""
+    return [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(count, field.type) for field in schema]
 
 
 def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

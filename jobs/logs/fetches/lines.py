@@ -43,8 +43,9 @@ _Offset = Annotated[int, Meta(ge=-1, lt=_MOST)]
 
 class _Topic(Struct, Generic[_Part], gc=False, rename="camel"):
     partitions: list[_Part]
-    topic: str = ""
+    topic: str = ""  # of a FETCH before topics had ids
     topic_id: str = ""
+    name: str = ""  # elsewhere
 
 
 class _Asked(Struct, gc=False, rename="camel"):
@@ -75,11 +76,6 @@ class _Response(Struct, gc=False, rename="camel"):
     responses: list[_Topic[_Told]]
 
 
-class _ListedTopic(Struct, Generic[_Part], gc=False):
-    name: str
-    partitions: list[_Part]
-
-
 class _Wanted(Struct, gc=False, rename="camel"):
     partition_index: _Number
     timestamp: int
@@ -88,30 +84,21 @@ class _Wanted(Struct, gc=False, rename="camel"):
 class _Listed(Struct, gc=False, rename="camel"):
     partition_index: _Number
     error_code: int
-    offset: _Offset
+    offset: _Offset = NOT_TOLD
 
 
 class _ListRequest(Struct, gc=False, rename="camel"):
-    topics: list[_ListedTopic[_Wanted]]
+    topics: list[_Topic[_Wanted]]
     replica_id: int
     isolation_level: int = 0
 
 
-class _ListResponse(Struct, gc=False):
-    topics: list[_ListedTopic[_Listed]]
-
-
-class _Ended(Struct, gc=False, rename="camel"):
-    partition_index: _Number
-    error_code: int
-
-
-class _Marker(Struct, gc=False):
-    topics: list[_ListedTopic[_Ended]]
+class _Topics(Struct, Generic[_Part], gc=False):
+    topics: list[_Part]
 
 
 class _Markers(Struct, gc=False):
-    markers: list[_Marker]
+    markers: list[_Topics[_Topic[_Listed]]]
 
 
 class _Header(Struct, gc=False, rename="camel"):
@@ -123,8 +110,14 @@ class _Software(Struct, gc=False, frozen=True, rename="camel"):
     software_version: str = ""
 
 
+class _Answered(Struct, Generic[_Answers], gc=False, rename="camel"):
+    """A completed request (kafka.network.RequestConvertToJson) of which the answer alone is read."""
+
+    response: _Answers
+
+
 class _Line(Struct, Generic[_Asks, _Answers], gc=False, rename="camel"):
-    """A completed request (kafka.network.RequestConvertToJson)."""
+    """The same with more of it."""
 
     request_header: _Header
     request: _Asks
@@ -140,23 +133,14 @@ class _Named(Struct, gc=False, rename="camel"):
     topic_id: str = ""
 
 
-class _Topics(Struct, gc=False, rename="camel"):
-    topics: list[_Named]
-
-
-class _Metadata(Struct, gc=False, rename="camel"):
-    """What is read of a METADATA: MetadataResponse.json, v10 and later, names the ids of topics."""
-
-    response: _Topics
-
-
 _FETCH: Final = json.Decoder(_Line[_Request, _Response])
 """FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
-_LIST_OFFSETS: Final = json.Decoder(_Line[_ListRequest, _ListResponse])
+_LIST_OFFSETS: Final = json.Decoder(_Line[_ListRequest, _Topics[_Topic[_Listed]]])
 """ListOffsetsRequest.json and ListOffsetsResponse.json, v1 to v11."""
 _MARKERS: Final = json.Decoder(_Line[object, _Markers])
 """WriteTxnMarkersResponse.json, v0 to v2."""
-_METADATA: Final = json.Decoder(_Metadata)
+_METADATA: Final = json.Decoder(_Answered[_Topics[_Named]])
+"""MetadataResponse.json, v10 and later, names the ids of topics."""
 
 
 class Sender(NamedTuple):
@@ -241,7 +225,8 @@ class LogFetches:
     def take_markers(self, request: bytes, position: int, at_ms: int) -> bool:
         """Takes from a WRITE_TXN_MARKERS, as JSON, in which partitions a transaction has ended. False: it tells none."""
         told = _read(_MARKERS, request)
-        topics = [topic for marker in told.response.markers for topic in marker.topics] if told is not None else []
+        markers = told.response.markers if told is not None else []
+        topics = [topic for marker in markers for topic in marker.topics if topic.name]
         places = [self._place(topic.name, part.partition_index) for topic in topics for part in topic.partitions if part.error_code == 0]
         of = self._connection(WRITE_TXN_MARKERS, told) if told is not None else -1
         cells = [(of, place, at_ms, NOT_TOLD, NOT_TOLD, position, True, at_ms, NOT_TOLD) for place in places]

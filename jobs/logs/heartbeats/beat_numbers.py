@@ -129,13 +129,4 @@ def every_of(rows: pa.Table) -> tuple[Numbers, Numbers]:
 
 def numbers_of(repeated: pa.ChunkedArray) -> Numbers:
     """All numbers of values of `BeatNumbers.by_row`, WIDTH of each line."""
-    return np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
-
-
-def _numbers(values: pa.Array) -> npt.NDArray[np.int64]:
-    _, ends, beats = values.buffers()
-    if not len(values) or beats is None:
-        return np.zeros((0, WIDTH), np.int64)
-    offsets = np.frombuffer(ends, np.int32)
-    first, last = offsets[values.offset], offsets[values.offset + len(values)]
-    return np.frombuffer(beats, np.uint8)[first:last].view(np.int64).reshape(-1, WIDTH)
+    return np.frombuffer(bytearray().join(filter(None, repeated.to_pylist())), np.int64).reshape(-1, WIDTH)

@@ -19,11 +19,9 @@ from coordinator_model.offsets.reads import NOT_TOLD, OUT_OF_RANGE, PAUSE_MS, SP
 from jobs.logs.blocks import Numbers
 from jobs.logs.fetches.lines import WIDTH, Fetched, Sender, decoded
 from jobs.parsing.request_checks import client_host
-from jobs.parsing.rows import SOFTWARE_UNKNOWN
-from schemas.names import GROUP_EVENTS
-from schemas.tables import arrow_schema_of
+from jobs.parsing.rows import EVENTS, SOFTWARE_UNKNOWN
 
-_READS: Final = arrow_schema_of(GROUP_EVENTS).field("reads").type
+_READS: Final = EVENTS.field("reads").type
 _US: Final = 1_000  # in a millisecond
 
 
@@ -37,8 +35,8 @@ def fetch_rows(rows: pa.Table) -> pa.Table:
         logs.setdefault((row["cluster"], row["broker"], row["origin"]), []).append((shift, fetched))
     for (cluster, broker, origin), pieces in sorted(logs.items()):
         log = {"cluster": cluster, "broker": broker, "origin": origin, "source": REQUEST_SOURCE}
-        made += [_connections(log, _Cells.of(pieces)), pa.Table.from_pylist(_topics(log, pieces), schema=_NAMED)]
-    return pa.concat_tables(made, promote_options="default") if made else _NAMED.empty_table()
+        made += [_connections(log, _Cells.of(pieces)), pa.Table.from_pylist(_topics(log, pieces), schema=EVENTS)]
+    return pa.concat_tables(made, promote_options="default") if made else EVENTS.empty_table()
 
 
 class _Cells(NamedTuple):
@@ -142,11 +140,3 @@ def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _times(ms: Numbers) -> pa.Array:
     return pa.array(ms * _US).cast(pa.timestamp("us", "UTC"))
-
-
-_ALL: Final = arrow_schema_of(GROUP_EVENTS)
-_NAMED: Final = pa.schema(
-    [_ALL.field(name).with_nullable(True) for name in (
-        "cluster", "broker", "source", "kind", "origin", "position", "received_at", "occurred_at", "lines", "offsets",
-    )]
-)  # fmt: skip
