@@ -77,7 +77,7 @@ def explained(capsys, *arguments):
 def test_an_excerpt_is_explained(capsys, log):
     code, out, said = explained(capsys, log)
     assert code == exit_codes.DONE
-    assert "WARNING  a missed the session timeout\n             SESSION_TIMEOUT  payments" in out
+    assert "WARNING  app-1 missed the session timeout\n             SESSION_TIMEOUT  payments" in out
     assert "With --keep DIR: `rebalance evidence ID --lakehouse DIR`" in out
     assert "Missing: no request log of broker-1" in out
     assert said == ["pasted.log is a log of broker-1, by its lines"]

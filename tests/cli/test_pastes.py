@@ -86,7 +86,7 @@ def test_any_program_with_a_member_of_its_own(explained):
     code, out, _ = explained("schema-registry-client")
     assert code == exit_codes.DONE
     assert "POLL_TIMEOUT  g1  18:26:21" in out
-    assert "the thread of Schema registry" in out
+    assert "the Schema registry thread that takes part in it was stuck" in " ".join(out.split())
     assert "max.poll.records" not in out
 
 
@@ -103,8 +103,9 @@ def test_the_state_in_which_a_member_gets_its_id(explained):
     """It is no all-clear: what came of the join, no line shows."""
     _, out, _ = explained("state-in-join-line")
     told = " ".join(out.split())
+    assert told.startswith("No problem found, but too little evidence to call it healthy.")
     assert "Nothing needs attention" not in told
-    assert "g1: it was Empty with a new member that had its id and had yet to join with it, the second half of a join (c1 11111111)" in told
+    assert "g1: it was Empty with a new member that had its id but had not joined with it yet (c1 11111111)" in told
     assert "(c2 11111111): it is rebalancing when the lines end" in told
     assert "Empty (1): g1 Without a rebalance, PreparingRebalance (1): g2" in told
 
@@ -114,14 +115,14 @@ def test_a_coordinator_that_a_client_cannot_reach(explained):
     told = " ".join(out.split())
     assert "COORDINATOR_UNREACHABLE g1 18:35:53" in told
     assert "10.0.0.2:9094 (node 0), for 1 min 1 s, up to its last line about that. It found the same broker each time" in told
-    assert "Find out whether node 0 runs" in told
+    assert "Check that node 0 is running and that the client can reach it" in told
 
 
 def test_a_client_that_is_told_to_join_and_does_not(explained):
     _, out, _ = explained("schema-registry-client")
     told = " ".join(out.split())
-    assert "It had been told 3 min 45 s before that the group rebalances, and no line shows that it joined since" in told
-    assert "sr-1 is told to join again: “group is already rebalancing”" in told
+    assert "It had been told of a rebalance 3 min 45 s before, and no line shows that it joined since" in told
+    assert "sr-1 is told to rejoin: “group is already rebalancing”" in told
 
 
 BROKER = "[2025-03-01 10:00:0{},000] INFO [GroupCoordinator {}]{} (kafka.coordinator.group.GroupCoordinator)\n"
@@ -146,7 +147,7 @@ CAME_BACK = "joins group g1 in Stable state. Replacing previously mapped member 
         (JOINED.format(1, 5, 1) + JOINED.format(9, 6, 2), "c1=i1 has joined generation 6 Not judged"),
         (
             f"[sarama] 2025/03/01 10:00:01 consumergroup/g1: lost ownership of map[orders:[0 1]] due to {NOT_KNOWN}\n",
-            "sarama learns that it is no member any more (UNKNOWN_MEMBER_ID): “lost ownership of its partitions”",
+            "sarama learns that it is no longer a member (UNKNOWN_MEMBER_ID): “lost ownership of its partitions”",
         ),
         (JOINED.format(1, 1, 1), "has joined generation 1, the first of the group"),
     ],
@@ -165,7 +166,7 @@ def test_a_page_says_that_lines_have_no_times(explained):
 def test_a_client_that_was_told_to_join_and_was_put_out_is_one_also_where_one_line_has_no_client_id(explained):
     _, out, _ = explained("kafkajs-console")
     assert "UNKNOWN_MEMBER  g1  13:09:52" in out
-    assert "It had been told 39.7 s before that the" in out
+    assert "It had been told of a rebalance 39.7 s before, and no line shows that it joined since" in " ".join(out.split())
 
 
 def test_a_member_is_named_by_its_id_where_several_processes_have_its_client_id(explained):
@@ -202,4 +203,4 @@ def test_a_join_of_another_process_does_not_end_a_call(explained):
         "40.000", 101, "consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer"
     )
     _, out, _ = explained(called + others + late)
-    assert "It had been told 40 s before" in " ".join(out.split())
+    assert "It had been told of a rebalance 40 s before, and no line shows that it joined since" in " ".join(out.split())
