@@ -83,7 +83,7 @@ CASES = {
     "no end": ([*SPOKEN, rebalance(members_before=2, outcome="ABANDONED")], ["the end of 1 of its 1 rebalance is not known"]),
     "began with a trouble": (
         [*SPOKEN, rebalance(members_before=2, cause="SESSION_TIMEOUT")],
-        ["1 rebalance of it began with a trouble that no entry explains"],
+        ["1 rebalance began with an error that nothing above explains"],
     ),
 }
 

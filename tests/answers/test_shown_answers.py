@@ -65,7 +65,7 @@ def test_a_provisional_row_is_shown_and_marked_until_its_final_one_is_there(lake
     assert "1 rebalance is provisional: " in asked("ask", "why").err
     assert "provisional" not in asked("ask", "why", "--group", "other").err
     assert "MEMBER_LEFT *" in (report := asked("report").out)
-    assert "* provisional: lines that are still to come may correct the row" in report
+    assert "* provisional: lines still to come may change this row" in report
     rows = json.loads(asked("report", "--format", "json").out)["rebalances"]
     assert sorted(row["waits_for"] or "" for row in rows) == ["", "DEPARTURE, STORAGE"]
     write(lakehouse, rebalance(start=4_000, total=3_000, generation=2, cause="POLL_TIMEOUT", members_before=3, **joined), batch=2)

@@ -90,8 +90,8 @@ class Outage:
             if self.departure is not None and not crashed and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
                 parts[-1] += f" while {broker_name(self.broker)} was down: writes to __consumer_offsets wait for its replica"
         lost, gave_up = ({one for row in self.findings for one in row["details"].get(name) or ()} for name in ("members_lost", "gave_up"))
-        why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
-        text = why + "; ".join(parts) + "."
+        why = f"{_capital(self.departure.sentence(broker_name(self.broker)))} " if self.departure is not None else ""
+        text = why + _capital("; ".join(parts)) + "."
         if self.waited:
             longest = duration(max(self.waited.values()))
             text += f" {many(len(self.waited), 'more group')} waited up to {longest} for a broker's answer and lost no member."
@@ -168,6 +168,11 @@ def _brokers(counted: Counter[str | None]) -> str:
     names = [broker_name(name or "?") for name, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0] or ""))]
     shown = names[:_NAMED] + ([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])
     return ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else shown[0]
+
+
+def _capital(sentence: str) -> str:
+    """It begins with "Broker 1", but with the name of a broker as it is."""
+    return f"B{sentence[1:]}" if sentence.startswith("broker ") else sentence
 
 
 def broker_name(broker: str) -> str:
