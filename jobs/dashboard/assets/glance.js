@@ -82,7 +82,7 @@ function incidents(attention) {
   const all = state.get("incidents") === "all";
   const cards = attention.entries.slice(0, all ? undefined : FIRST).map((entry) => {
     const groups = entry.groups.map((group) => [h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)), " "]);
-    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry), proof(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
+    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups[0][0] : entry.subject, clock)), cardBody(entry), proof(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
   });
   const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
   return [h("ol", { class: "incidents", id: "attention" }, cards),

@@ -16,7 +16,7 @@ export const look = (entry) => `entry ${entry.severity.toLowerCase()}`;
 /** When an entry was, how often, and whether it is over. `begin`: shows its first time. */
 export const when = (entry, begin) => [entry.times, begin(entry.first_at, 0) + (entry.lasted && ` to ${clock(entry.last_at, 0)} (${entry.lasted})`), entry.outcome].filter(Boolean).join(", ");
 
-export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.title, " ", h("small", {}, subject, ", ", when(entry, begin), " ", h("code", {}, entry.code))];
+export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.title, " ", h("small", {}, subject, subject && ", ", when(entry, begin), " ", h("code", {}, entry.code))];
 
 /** What happened, what to change, what it cost. */
 export const cardBody = (entry) => [h("p", {}, printable(entry.message, 1200)), h("p", { class: "advice" }, h("b", {}, "Advice "), printable(entry.advice, 1200)), entry.cost ? h("p", { class: "note" }, entry.cost) : null];
