@@ -145,8 +145,10 @@ class LogWriter(threading.Thread):
             self.path.rename(self.folder / "server.log.1")
         plain = self.folder / "server.log.2"
         if plain.exists():
-            with plain.open("rb") as source, gzip.open(self.folder / "server.log.2.gz", "wb") as target:
+            packed = self.folder.parent / "packed.gz"
+            with plain.open("rb") as source, gzip.open(packed, "wb") as target:
                 shutil.copyfileobj(source, target)
+            packed.rename(self.folder / "server.log.2.gz")  # whole at once: it may be renamed while a busy machine still packs it
             plain.unlink()
 
     def stop(self):
