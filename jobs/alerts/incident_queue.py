@@ -27,12 +27,17 @@ class IncidentQueue:
     """What waits in `incidents` for one receiver: a queue as jobs/alerts/queue.py has it."""
 
     def __init__(self, lakehouse: Place, notes: Place, receiver: ReceiverSettings, max_age_ms: int) -> None:
-        self.waiting = 0
         self.old = 0  # those that are left out because they were too old when they were found
         self._lakehouse, self._file = lakehouse, notes / f"{receiver.name}.json"
         self._receiver, self._max_age_ms = receiver, max_age_ms
         self._done: dict[str, None] = {}  # by key: what was sent, or need not be
+        self._left: list[Finding] = []  # of the table at the last look: what is to be sent
         self._log: tuple[str, int] | None = None  # of the table at the last look
+
+    @property
+    def waiting(self) -> int:
+        """Findings that the receiver has not got yet."""
+        return len(self._left)
 
     def start(self) -> None:
         """Notes what is there, where nobody sent before. LakehouseError: the note of an earlier process is damaged."""
@@ -48,30 +53,26 @@ class IncidentQueue:
         log = opening.version_of(self._lakehouse / INCIDENTS)
         if log is None or log == self._log:
             return
+        found = [one for one in of_incidents(self._lakehouse) if one.key not in self._done and wanted_by(self._receiver, one)]
         found_ms = max((file.written_ms for file in data_files(opening.opened(self._lakehouse / INCIDENTS))), default=0)
-        old = [one for one in self._new() if one.occurred_ms < found_ms - self._max_age_ms]
+        old = [one for one in found if one.occurred_ms < found_ms - self._max_age_ms]
+        self.old += len(old)
+        self._log, self._left = log, found
         if old:
-            self.old += len(old)
             self._note(old)
-        self._log, self.waiting = log, len(self._new())
 
     def take(self, most: int) -> list[tuple[Position, Finding]]:
         """What the next message tells."""
-        found = self._new()
-        self.waiting = len(found)
-        return [(_NO_PLACE, one) for one in found[:most]]
+        return [(_NO_PLACE, one) for one in self._left[:most]]
 
     def done(self, batch: list[tuple[Position, Finding]]) -> None:
         """They were sent, or are given up."""
-        self.waiting = max(self.waiting - len(batch), 0)
         self._note([one for _, one in batch])
 
     def pass_over(self, *, at_once: bool = False) -> None:
         """What is not wanted needs no note."""
 
-    def _new(self) -> list[Finding]:
-        return [one for one in of_incidents(self._lakehouse) if one.key not in self._done and wanted_by(self._receiver, one)]
-
     def _note(self, done: list[Finding]) -> None:
         self._done = dict.fromkeys([*self._done, *(one.key for one in done)][-_KEPT:])
+        self._left = [one for one in self._left if one.key not in self._done]
         write_whole(self._file, msgspec.json.encode([*self._done]))
