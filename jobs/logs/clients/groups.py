@@ -23,8 +23,8 @@ _NOBODY: Final = ""
 _JAVA: Final = "[]"
 _UNNAMED: Final = "[?]"
 _OTHERS: Final = "[...]"
-"""In the place of a client: any of Java's, whose lines name their groups; any whose lines do not name it, which none is that has a name;
-any of those that are too many to be remembered."""
+"""In the place of a client: any of Java's, whose lines name their groups; one that its lines do not name; any of those that are too many to
+be remembered."""
 
 _LOOKED_THROUGH: Final = 64 << 20  # bytes of a log
 _CLIENTS_KEPT: Final = 256  # of a log
