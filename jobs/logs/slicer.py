@@ -115,7 +115,7 @@ class Slicer:
                 continue
             alike.append((file, head))
             streams = self._match(file, head, absent)
-            places = {stream: place for stream in streams if (place := stream.place_in(file, signature)) is not None}
+            places = {stream: place for stream in streams if (place := stream.place_in(file, signature, head)) is not None}
             if not places:
                 arrived.append(file)
             for stream, place in places.items():
@@ -134,7 +134,7 @@ class Slicer:
         left = {stream.place: stream for stream in self.streams if stream.file is None and stream.tail.steps}
         for file in arrived:
             stream = left.get((file.cluster, file.broker, file.origin))
-            place = stream.place_in(file, found[file][0]) if stream is not None else None
+            place = stream.place_in(file, *found[file]) if stream is not None else None
             if stream is not None and place is not None and place.offset >= TINY_HEAD:
                 self._attach(self._at(stream, place, file), file, *found[file])
                 yield file

@@ -137,13 +137,14 @@ class Stream:
         if isinstance(source := self.reader.source, PlainBytes) and self.fingerprint.fits(source.head()):
             self.tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
 
-    def place_in(self, file: LogFile, signature: Signature) -> Step | None:
-        """The last place known up to which a file that begins like this log is what was read of it. None: it is another log."""
+    def place_in(self, file: LogFile, signature: Signature, head: bytes) -> Step | None:
+        """The last place known up to which a file that begins with `head`, as this log does, is what was read. None: it is another log."""
         reached = Step(self.reached.offset, self.reached.line, 0)
         if self.signature == signature or not self.tail.steps:
             return reached
-        with suppress(OSError), open_log(file.path) as log:  # it may have been rotated away since it was listed
-            if isinstance(log, PlainBytes) and not self.tail.steps[0].fits(log):
+        with suppress(OSError), open_log(file.path) as log:
+            still_there = log.head().startswith(head)  # it may have been rotated since it was listed
+            if still_there and isinstance(log, PlainBytes) and not self.tail.steps[0].fits(log):
                 return self.tail.common(log)
         return reached
 

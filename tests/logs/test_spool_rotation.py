@@ -110,3 +110,27 @@ def test_a_log_that_is_emptied_while_it_is_read_and_grows_again_is_read_on_in_it
             write(path, new)
     pairs = zip_longest(texts, (line.decode() for line in old + new))
     assert [pair for pair in pairs if pair[0] != pair[1]][:3] == []
+
+
+def test_a_log_in_whose_place_another_stands_between_the_look_and_the_next_is_not_cut_short(tmp_path):
+    """Rotation moves it on, and gzip has just created the file of the next log under its name."""
+    folder, told = tmp_path / "in/b", []
+    path = write(folder / "server.log.1", [coordinator(i) for i in range(50)])
+
+    class Rotating(Spool):
+        def _look_at(self, file):
+            look = super()._look_at(file)
+            if file == path and len(path.read_bytes().splitlines()) == 60:
+                path.rename(folder / "server.log.2")
+                path.write_bytes(b"")
+            return look
+
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    with path.open("ab") as file:
+        file.write(b"".join(coordinator(50 + i) + b"\n" for i in range(10)))
+    s = Rotating(tmp_path / "in", tmp_path / "out")
+    s.troubles.tell = told.append
+    assert sum(r.lines_read for r in s.slices()) == 10
+    consumer.take(tmp_path / "out")
+    assert told == []
+    assert len({row["position"] for row in consumer.of("line")}) == len(consumer.of("line")) == 60
