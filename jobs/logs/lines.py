@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
@@ -17,6 +17,8 @@ from jobs.logs.survey.views import AS_IT_IS, View, viewed
 
 if TYPE_CHECKING:
     from jobs.logs.blocks import Block
+
+_Note = TypeVar("_Note")
 
 _FORGET_AFTER: Final = 5_000  # lines handed out
 _LOGGER: Final = re.compile(rb"\((?:[\w$]+\.)+[\w$]+\)\r?\Z")
@@ -72,8 +74,7 @@ class LineBuffer:
         self._rest = b""  # of a line whose end was not read yet
         self._rest_dropped = 0  # bytes of it that were too many to keep
         self._dropped: dict[int, int] = {}  # the same for lines, by index
-        self._taken_off: dict[int, int] = {}  # by index, bytes that stood around a line
-        self.written: dict[int, bytes] = {}  # by index, lines as they stand in the file, where something stands around them
+        self.written: dict[int, bytes] = {}  # by index, lines as they stand in the file, where that differs
         self._inside: dict[int, str] = {}  # by index: as `Mark.inside_pieces` is before this line
         self._pieces = self.mark.inside_pieces  # ... behind the last line
         self._ahead = 0  # bytes of the lines not handed out
@@ -175,49 +176,22 @@ class LineBuffer:
         if self._judge is not None and self._judge.bare is not None:
             candidates = self._judge.candidates(whole, taken) if self._judge.candidates is not None else range(len(taken))
             first = next((taken[index] for index in candidates if taken[index]), b"")
-            lengths: dict[int, int] = {}
-            written = taken
+            written, base, bare = list(taken), len(self.lines), self._judge.bare
             if self._pieces or may_have_pieces(whole, taken, first):
-                written = list(taken)
-                lengths, held = self._join(taken, last=last)
-                size -= held
+                inside, held = join_pieces(taken, self._pieces, 0 if last else max(0, self._limits.line_bytes - len(self._rest)))
+                self._rest = held + self._rest
+                size -= len(held)
                 candidates = range(len(taken))
-            self._take_off(self._judge.bare, taken, written, candidates, lengths)
+                self._pieces = inside.pop(len(taken), "")
+                self._inside |= {base + index: streams for index, streams in inside.items()}
+            for index in candidates:
+                line = taken[index]
+                taken[index] = line if not line or line.isspace() else bare(line)
+                if taken[index] is not written[index]:
+                    self.written[base + index] = written[index]
         self.lines.extend(taken)
         self._ahead += size
         self._unended = False
-
-    def _join(self, taken: list[bytes], *, last: bool) -> tuple[dict[int, int], int]:
-        """Joins lines that are stored in pieces. Returns what they had in bytes, and how many bytes at the end wait for more."""
-        joined = join_pieces(taken, self._pieces, room=0 if last else max(0, self._limits.line_bytes - len(self._rest)))
-        base, end, held = len(self.lines), len(taken), 0
-        if joined.held is not None:
-            end = joined.held
-            tail = b"\n".join(taken[end:]) + b"\n"
-            self._rest, held = tail + self._rest, len(tail)
-            del taken[end:]
-        self._inside |= {base + index: streams for index, streams in joined.inside.items() if index < end}
-        self._pieces = joined.inside.get(end, "")
-        return joined.lengths, held
-
-    def _take_off(
-        self,
-        bare: Callable[[bytes], bytes],
-        taken: list[bytes],
-        written: Sequence[bytes],
-        candidates: Iterable[int],
-        lengths: Mapping[int, int],
-    ) -> None:
-        """Replaces each line by what is left of it. `written`: the lines as they stand in the file. `lengths`: those of joined lines."""
-        first = len(self.lines)
-        for index in candidates:
-            line = taken[index]
-            left = line if not line or line.isspace() else bare(line)
-            if left is not line:
-                self.written[first + index] = written[index]
-                taken[index] = left
-                self._taken_off[first + index] = len(line) - len(left)
-        self._taken_off |= {first + index: length - len(taken[index]) for index, length in lengths.items()}
 
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""
@@ -225,9 +199,11 @@ class LineBuffer:
         whole = end == self.count
         size = self._ahead
         if not whole:
-            size = sum(map(len, self.lines[start:end])) + count + _between(self._taken_off, start, end)
+            size = sum(map(len, self.lines[start:end])) + count
+            for index in range(start, end) if self.written else ():
+                size += len(self.written[index]) - len(self.lines[index]) if index in self.written else 0
         self._ahead -= size
-        size += _between(self._dropped, start, end)
+        size += sum(self._dropped.get(index, 0) for index in range(start, end)) if self._dropped else 0
         if self._is_elsewhere is not None:
             self.mark.elsewhere += sum(map(self._is_elsewhere, self.lines[start:end]))
         self.mark.line += count
@@ -239,7 +215,6 @@ class LineBuffer:
                 self.mark.inside_line = True
             self._lines, self.block, self.next, self.odd, self._unended = [], None, 0, False, False
             self._dropped.clear()
-            self._taken_off.clear()
             self.written.clear()
             self._inside.clear()
         self.mark.offset += size
@@ -248,10 +223,9 @@ class LineBuffer:
         """Forgets lines handed out, which pile up where reading ahead never lets a block end."""
         if self.next > _FORGET_AFTER:
             del self.lines[: self.next]
-            self._dropped = {index - self.next: size for index, size in self._dropped.items() if index >= self.next}
-            self._taken_off = {index - self.next: size for index, size in self._taken_off.items() if index >= self.next}
-            self.written = {index - self.next: line for index, line in self.written.items() if index >= self.next}
-            self._inside = {index - self.next: streams for index, streams in self._inside.items() if index >= self.next}
+            self._dropped = _from(self.next, self._dropped)
+            self.written = _from(self.next, self.written)
+            self._inside = _from(self.next, self._inside)
             self.next = 0
 
     def inspect(self, index: int) -> tuple[bytes, str]:
@@ -263,9 +237,9 @@ class LineBuffer:
         return line, "" if is_clean(line) else NOT_TEXT
 
 
-def _between(lengths: Mapping[int, int], start: int, end: int) -> int:
-    """The sum of the lengths that belong to lines of these indexes."""
-    return sum(lengths.get(index, 0) for index in range(start, end)) if lengths else 0
+def _from(first: int, notes: dict[int, _Note]) -> dict[int, _Note]:
+    """What is noted by index, once the lines before `first` are forgotten."""
+    return {index - first: note for index, note in notes.items() if index >= first}
 
 
 def numbered_lines(

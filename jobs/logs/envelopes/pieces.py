@@ -18,7 +18,7 @@ CRI: kubernetes/kubernetes, pkg/kubelet/kuberuntime/logs. json-file: moby/moby, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,21 +32,10 @@ _DOCKER_TAIL_BYTES: Final = 1024
 _DOCKER_PIECE_BYTES: Final = 16 << 10
 _NEWLINE: Final = b"\\n"
 
-
 _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?=(?:SEVERE|WARNING|INFO|CONFIG|FINE|FINER|FINEST): )")
 _LEVELS: Final = (b"SEVERE: ", b"WARNING: ", b"INFO: ")
 _HEADER: Final = re.compile(rb"[ \t]" + LOGGER + rb"(?: [\w$<>]+)?\s*\Z")
 _HEADER_BYTES: Final = 512
-
-
-@dataclass
-class Joined:
-    """What became of lines."""
-
-    lengths: dict[int, int] = field(default_factory=dict)  # that lines had, by index
-    inside: dict[int, str] = field(default_factory=dict)  # by index: streams of whose line this line, or one after it, is a later piece,
-    # and the time that stands in the line before
-    held: int | None = None  # index from which on lines wait for the rest of one
 
 
 @dataclass
@@ -69,70 +58,58 @@ def may_have_pieces(whole: bytes, lines: list[bytes], example: bytes) -> bool:
     return _CRI.match(example) is not None and (b"stdout P" in whole or b"stderr P" in whole)
 
 
-def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:
-    """Joins pieces in place. `streams`: those of which the line before is not whole, separated by blanks.
+def join_pieces(lines: list[bytes], streams: str, room: int) -> tuple[dict[int, str], bytes]:
+    """Joins pieces in place. `streams`: as `Mark.inside_pieces` is before the first line.
 
-    `room`: how many bytes at the end may wait for the rest of a line; 0 if no lines follow.
+    `room`: how many bytes at the end may wait for the rest of a line; 0 if no lines follow. Returns what `streams` is before each line that
+    it is not empty before, and behind the last one, by index; and the bytes that wait, which are no lines any more.
     """
-    joined = Joined()
     names = streams.encode().split()
     time = next((name for name in names if name.startswith(b"[")), b"")
     unfinished = {name: _Line(-1, []) for name in names if name != time}
     whole: list[tuple[_Line, bytes]] = []
     timed, times = _with_times(lines, time)
-    for index, line in enumerate(lines):
+    inside: dict[int, str] = {}
+    for index, line in enumerate([*lines, b""]):
         if unfinished or index in times:
-            joined.inside[index] = _names(unfinished, times.get(index, b""))
+            inside[index] = " ".join(sorted(name.decode() for name in (*unfinished, times.get(index, b"")) if name))
         piece = _piece(line)
         if piece is None:
             continue
         stream, is_whole, start, text, end = piece
-        own = unfinished.get(stream)
-        if own is None:
-            if not is_whole:
-                unfinished[stream] = _Line(index, [start, text])
-            continue
-        own.texts.append(text)
-        own.others.append(index)
-        if is_whole:
-            whole.append((unfinished.pop(stream), end))
-    joined.held = _first_to_hold(lines, unfinished.values(), whole, room)
-    if joined.held is None:
+        if stream in unfinished:
+            unfinished[stream].texts.append(text)
+            unfinished[stream].others.append(index)
+            if is_whole:
+                whole.append((unfinished.pop(stream), end))
+        elif not is_whole:
+            unfinished[stream] = _Line(index, [start, text])
+    end_index = _first_to_hold(lines, unfinished.values(), whole, room)
+    held = b"".join(line + b"\n" for line in lines[end_index:])
+    if not held:
         whole += [(own, b"") for own in unfinished.values()]
-        if unfinished or len(lines) in times:
-            joined.inside[len(lines)] = _names(unfinished, times.get(len(lines), b""))
-    for index, line in timed.items():
-        if joined.held is None or index < joined.held:
-            joined.lengths[index], lines[index] = len(lines[index]), line
+    del lines[end_index:]
+    for index in filter(range(end_index).__contains__, timed):
+        lines[index] = timed[index]
     for own, end in whole:
-        if own.others and (joined.held is None or own.others[-1] < joined.held):
-            _put(lines, own, end, joined)
-    return joined
+        if own.others and own.others[-1] < end_index:
+            for index in own.others:
+                lines[index] = b""
+            if own.first >= 0:
+                lines[own.first] = b"".join(own.texts) + end
+    return {index: before for index, before in inside.items() if index <= end_index}, held
 
 
-def _first_to_hold(lines: list[bytes], unfinished: Iterable[_Line], whole: Iterable[tuple[_Line, bytes]], room: int) -> int | None:
-    """From where on lines have to wait: no line is cut there."""
+def _first_to_hold(lines: list[bytes], unfinished: Iterable[_Line], whole: Sequence[tuple[_Line, bytes]], room: int) -> int:
+    """From where on lines have to wait, if any have to: no line is cut there."""
     waiting = [own.first for own in unfinished if own.first >= 0]
     if not waiting or not room:
-        return None
+        return len(lines)
     held = min(waiting)
-    for own, _ in reversed(list(whole)):
+    for own, _ in reversed(whole):
         if own.others[-1] >= held:
             held = min(held, own.first if own.first >= 0 else own.others[0])
-    return held if sum(map(len, lines[held:])) + len(lines) - held <= room else None
-
-
-def _put(lines: list[bytes], own: _Line, end: bytes, joined: Joined) -> None:
-    for index in own.others:
-        joined.lengths[index] = len(lines[index])
-        lines[index] = b""
-    if own.first >= 0:
-        joined.lengths[own.first] = len(lines[own.first])
-        lines[own.first] = b"".join(own.texts) + end
-
-
-def _names(streams: Iterable[bytes], time: bytes) -> str:
-    return " ".join(sorted(name.decode() for name in (*streams, time) if name))
+    return held if sum(map(len, lines[held:])) + len(lines) - held <= room else len(lines)
 
 
 def _with_times(lines: list[bytes], time: bytes) -> tuple[dict[int, bytes], dict[int, bytes]]:
