@@ -26,8 +26,7 @@ from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, ow
 from jobs.logs.survey.section_search import SectionSearch
 from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
-from jobs.logs.survey.undated import told_of
-from jobs.logs.survey.views import AS_IT_IS, View, Wraps, has_undated, viewed
+from jobs.logs.survey.views import AS_IT_IS, View, Wraps, told_of_undated, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
 from jobs.logs.times import LocalTimes
 from jobs.logs.workers import Workers
@@ -288,12 +287,8 @@ class Surveyor:
         if not self._settings.half_lines:
             return AS_IT_IS
         told = ""
-        with suppress(OSError):
-            with open_log(file.path) as log:
-                undated = has_undated(log)
-            if undated:
-                with open_log(file.path) as log:
-                    told = told_of(log, alone=alone)
+        with suppress(OSError), open_log(file.path) as log:
+            told = told_of_undated(log, alone=alone)
         if told:
             self.notes.append(f"{file.origin}: {told}")
         return View(undated=True) if told else AS_IT_IS

@@ -7,7 +7,7 @@ before it, else of the first that has one. Where no line has a time, the stamp i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -54,12 +54,12 @@ def stamped(log: LogBytes) -> Iterator[bytes]:
         yield (b"" if own or not is_undated(line) else last or _numbered(number)) + line + b"\n"
 
 
-def told_of(log: LogBytes, *, alone: bool) -> str:
-    """What people should know of a log in which lines have no time. Empty: they stay without, beside logs of which they have no order."""
-    lines = [line for _, block in blocks_of(log) for line in block.split(b"\n")]
-    if any(map(_stamp, lines)):
-        return f"{many(sum(map(is_undated, lines)), 'line')} about groups without a time: each counts at the time of the line before"
-    return _WITHOUT_TIMES if alone else ""
+def told_of(lines: Sequence[bytes], *, alone: bool) -> str:
+    """What people should know of lines, some without a time. Empty: none needs one, or they stay without, beside logs of unknown order."""
+    undated = sum(map(is_undated, lines))
+    if undated and any(map(_stamp, lines)):
+        return f"{many(undated, 'line')} about groups without a time: each counts at the time of the line before"
+    return _WITHOUT_TIMES if undated and alone else ""
 
 
 def _stamp(line: bytes) -> bytes:

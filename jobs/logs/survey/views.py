@@ -17,7 +17,7 @@ from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
 from jobs.logs.formats.unpacked import UnpackedSource
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Share, SharedBytes
-from jobs.logs.survey.undated import MOST_BYTES, is_undated, stamped
+from jobs.logs.survey.undated import MOST_BYTES, stamped, told_of
 
 _BLOCK_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 16 << 20
@@ -59,15 +59,16 @@ def viewed(log: LogBytes, view: View) -> LogBytes:
     return log if view.share is None else SharedBytes(log, view.share)
 
 
-def has_undated(log: LogBytes) -> bool:
-    """Whether lines about groups have no time. Pieces of lines that a terminal wrapped need none."""
-    wraps, undated = Wraps(), False
+def told_of_undated(log: LogBytes, *, alone: bool) -> str:
+    """What `told_of` tells of the lines of a log. Pieces of lines that a terminal wrapped need no time."""
+    wraps, lines = Wraps(), list[bytes]()
     for offset, block in blocks_of(log):
         if offset > MOST_BYTES:
-            return False
+            return ""
         wraps.look_at(block)
-        undated = undated or any(map(is_undated, block.split(b"\n")))
-    return undated and not wraps.width()[0]
+        lines += block[1:-1].split(b"\n")
+    told = told_of(lines, alone=alone)
+    return told if told and not wraps.width()[0] else ""
 
 
 class _Seen(ShownBytes):
