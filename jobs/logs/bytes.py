@@ -20,6 +20,7 @@ from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, de
 from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
 from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
+from jobs.logs.formats.unpacked import UnpackedSource
 
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
@@ -283,6 +284,11 @@ def read_past(log: LogBytes, size: int) -> bool:
             return False
         size -= len(data)
     return True
+
+
+def anywhere(log: LogBytes) -> PlainBytes:
+    """The same bytes, such that they can be read at any position. OSError: there is no room to unpack them."""
+    return log if isinstance(log, PlainBytes) else PlainBytes(UnpackedSource(log), log.signature, log.close, start=0)
 
 
 class ShownBytes(LogBytes):

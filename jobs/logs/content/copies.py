@@ -6,13 +6,16 @@ twice, every rebalance would happen twice.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from jobs.logs.bytes import LogBytes, PlainBytes, open_log
+from jobs.logs.bytes import PlainBytes, anywhere, open_log
 from jobs.logs.content.verdict import SAMPLE_BYTES, own_line
 from jobs.logs.formats.compression import first_bytes
+from jobs.logs.survey.sections import Part
 
 _LINES: Final = 8  # of the beginning, and of the end, that are looked for
 _SHARE: Final = 0.75  # of the lines: a file that several brokers wrote repeats none of them
@@ -47,48 +50,19 @@ def _own(text: bytes) -> list[bytes]:
 
 def _has(path: Path, lines: list[bytes]) -> bool:
     with open_log(path) as log:
-        places = _places(log, lines) if isinstance(log, PlainBytes) else _passing(log, lines)
-        within = found = 0
-        for is_within, is_found in places:
-            within += is_within
-            found += is_found
-        return found > 0 and found >= _SHARE * within
-
-
-def _passing(log: LogBytes, lines: list[bytes]) -> Iterator[tuple[bool, bool]]:
-    """For each line whether a log has others from before and after it, and whether it has the line. Reads the log through."""
-    wanted = set(lines)
-    found: set[bytes] = set()
-    first = last = rest = b""
-    read = 0
-    latest = max(line[_STAMP] for line in lines)
-    while read < _MOST_BYTES and (data := log.read(_STEP_BYTES)):
-        read += len(data)
-        text = rest + data
-        end = text.rfind(b"\n") + 1
-        rest = text[end:] if len(text) - end < SAMPLE_BYTES else b""
-        own = _own(text[:end])
-        found |= wanted.intersection(own)
-        if own:
-            first, last = first or own[0][_STAMP], own[-1][_STAMP]
-        if last > latest:
-            break
-    return ((first <= line[_STAMP] <= last, line in found) for line in lines)
+        places = list(_places(log if isinstance(log, PlainBytes) else anywhere(Part(log, _MOST_BYTES)), lines))
+        found = sum(is_found for _, is_found in places)
+        return found > 0 and found >= _SHARE * sum(is_within for is_within, _ in places)
 
 
 def _places(log: PlainBytes, lines: list[bytes]) -> Iterator[tuple[bool, bool]]:
-    """The same for a log that can be read anywhere: looks for the time of each line by halving."""
+    """For each line whether a log has others from before and after it, and whether it has the line. Looks for its time by halving."""
     around: list[bytes] = []
     for line in lines:
         if not (around and around[0][_STAMP] < line[_STAMP] < around[-1][_STAMP]):
-            low, high = 0, log.length()
-            while high - low > _STEP_BYTES:
-                middle = (low + high) // 2
-                if _stamp_at(log, middle) < line[_STAMP]:
-                    low = middle
-                else:
-                    high = middle
-            around = _own(log.at(max(0, low - SAMPLE_BYTES), high - low + 2 * SAMPLE_BYTES))
+            steps = range(_STEP_BYTES, log.length(), _STEP_BYTES)
+            low = _STEP_BYTES * bisect_left(steps, line[_STAMP], key=partial(_stamp_at, log))
+            around = _own(log.at(max(0, low - SAMPLE_BYTES), _STEP_BYTES + 2 * SAMPLE_BYTES))
         yield bool(around) and around[0][_STAMP] <= line[_STAMP] <= around[-1][_STAMP], line in around
 
 

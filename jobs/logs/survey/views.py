@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes, PlainBytes, ShownBytes
-from jobs.logs.formats.unpacked import UnpackedSource
+from jobs.logs.bytes import LogBytes, ShownBytes, anywhere
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Share, SharedBytes
 from jobs.logs.survey.undated import MOST_BYTES, stamped, told_of
@@ -96,16 +95,12 @@ class _Seen(ShownBytes):
 
 def _reversed_records(log: LogBytes) -> Iterator[bytes]:
     """The records of a log, the last one first. Memory is needed for a block and a record."""
-    all_at: Callable[[int, int], bytes]
-    if isinstance(log, PlainBytes):
-        all_at, end = log.at, log.length()
-    else:
-        source = UnpackedSource(log)
-        all_at, end = source.all_at, source.size()
+    whole = anywhere(log)
+    end = whole.length()
     later = b""  # the end of a record, whose beginning lies before
     while end:
         start = max(0, end - _BLOCK_BYTES)
-        text = all_at(start, end - start) + later
+        text = whole.at(start, end - start) + later
         first = 0 if start == 0 else text.find(b"\n") + 1  # the line before it may begin in the block before
         starts = [match.start() for match in _RECORD.finditer(text, first)] if first or not start else []
         cuts = [*starts, len(text)]
