@@ -98,7 +98,9 @@ class LogBytes(AbstractContextManager["LogBytes"]):
 
     def skip(self, size: int) -> bool:
         """Moves on by `size` bytes; False if there are fewer."""
-        return size == 0
+        while size > 0 and (data := self.read(min(size, _SKIP_BYTES))):
+            size -= len(data)
+        return size <= 0
 
     def file_position(self) -> int:
         """Bytes of the file, as it lies on disk or in its archive, that were read so far: for progress."""
@@ -267,23 +269,9 @@ class StreamBytes(LogBytes):
             self.damage = self._stream.damage
         return data
 
-    def skip(self, size: int) -> bool:
-        """Reads and forgets."""
-        return read_past(self, size)
-
     def file_position(self) -> int:
         """How far the compressed bytes were read."""
         return min(self._stream.position(), self.signature.size)
-
-
-def read_past(log: LogBytes, size: int) -> bool:
-    """Reads bytes and forgets them; False if there are fewer."""
-    while size > 0:
-        data = log.read(min(size, _SKIP_BYTES))
-        if not data:
-            return False
-        size -= len(data)
-    return True
 
 
 def anywhere(log: LogBytes) -> PlainBytes:
@@ -305,10 +293,6 @@ class ShownBytes(LogBytes):
     def head(self) -> bytes:
         """That of the file, by which the file is recognised."""
         return self._log.head()
-
-    def skip(self, size: int) -> bool:
-        """Reads and forgets."""
-        return read_past(self, size)
 
     def file_position(self) -> int:
         """That of the file."""
