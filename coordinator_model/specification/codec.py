@@ -23,8 +23,9 @@ _OF_THE_CLUSTER: Final = {"config", "version"}
 _OF_ONE_REQUEST: Final = {"append_error", "replies", "effects"}
 _PACKED: Final = {"members": list[Member], "timers": list[tuple[str, int | str, int, int]]}
 """Of a timer: its kind, the position of its member or another id, its number, and the time that is left."""
+_HINTS: Final = get_type_hints(GroupState)
 _TYPES: Final = {
-    field.name: _PACKED.get(field.name, get_type_hints(GroupState)[field.name])
+    field.name: _PACKED.get(field.name, _HINTS[field.name])
     for field in fields(GroupState)
     if field.name not in _OF_THE_CLUSTER | _OF_ONE_REQUEST
 }

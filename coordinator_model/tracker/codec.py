@@ -7,6 +7,7 @@ records. A version stands in front, and no other one is read.
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from typing import Any, Final
 
 from msgspec import Raw, Struct, field, msgpack
@@ -123,7 +124,7 @@ def encode_view(view: View) -> bytes:
 
 def decode_view(blob: bytes) -> View:
     """The view that `encode_view` stored."""
-    view = _VIEWS.decode(plain_view(blob))
+    view = _views().decode(plain_view(blob))
     prediction: Any = view.prediction  # its groups are still bytes: the release that they follow is stored after them
     if prediction.group is not None:
         config = rules(view)
@@ -174,8 +175,13 @@ _LEVEL: Final = 1
 _ZLIB: Final = b"\x78"
 """The first byte of what is compressed. No MessagePack array begins with it."""
 _ENCODER: Final = msgpack.Encoder()
-_VIEWS: Final = msgpack.Decoder(View)
 _VERSIONED: Final = msgpack.Decoder(tuple[int, Raw])
 _SHARDS: Final = msgpack.Decoder(ShardState)
 _CALM: Final = msgpack.Decoder(Calm)
 _GROUPS: Final = msgpack.Decoder(dict[str, RestingGroup])
+
+
+@cache
+def _views() -> msgpack.Decoder[View]:
+    """To make it takes as long as to make all other records. A short log stores no view."""
+    return msgpack.Decoder(View)

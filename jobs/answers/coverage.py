@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place
 from jobs.common.times import duration
-from jobs.lakehouse.reader import TableReader
-from schemas.names import GROUP_EVENTS, INPUT_LINES
 
 BROKER_SOURCES: Final = frozenset({COORDINATOR_SOURCE, REQUEST_SOURCE})
 
@@ -32,22 +31,21 @@ class Coverage(NamedTuple):
     last: datetime | None
 
 
-def coverage(lakehouse: Place) -> list[Coverage]:
+def coverage(lakehouse: Place | QuestionReader) -> list[Coverage]:
     """What a lakehouse was made of, a cluster each, in order of their names."""
     try:
-        reader = TableReader(lakehouse, (GROUP_EVENTS, INPUT_LINES))
+        reader = lakehouse if isinstance(lakehouse, QuestionReader) else QuestionReader(lakehouse)
     except LakehouseError:  # nothing was written yet
         return []
-    if not {GROUP_EVENTS, INPUT_LINES} <= set(reader.tables):
-        return []
-    files = reader.rows(
-        "SELECT cluster, count(DISTINCT origin) AS n, bool_or(broker = ?) AS has_clients FROM input_lines"
+    files = reader.found(
+        "SELECT cluster, count(DISTINCT origin) AS n, bool_or(broker = $clients) AS has_clients FROM input_lines"
         " GROUP BY cluster ORDER BY cluster",
-        CLIENTS,
+        {"clients": CLIENTS},
     )
-    parts = reader.rows(
+    parts = reader.found(
         "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(greatest(occurred_at, last_at)) AS latest,"
-        " epoch_ms(min(received_at)) AS begin FROM group_events GROUP BY ALL ORDER BY ALL"
+        " epoch_ms(min(received_at)) AS begin FROM group_events GROUP BY ALL ORDER BY ALL",
+        {},
     )
     found = []
     for cluster, count, has_clients in ((row["cluster"], row["n"], row["has_clients"]) for row in files):

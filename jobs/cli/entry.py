@@ -34,6 +34,8 @@ TRACEBACK = "REBALANCE_TRACEBACK"
 """An environment variable: whether an error that nobody expected shows where it arose."""
 _GC_AFTER = 100_000
 """Objects after which Python looks for cycles, of which there are hardly any. At its own 700 a tenth of a short command goes into that."""
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
+"""What NumPy's library for matrices reads when it is loaded. No command has a matrix, and its threads take as long to start as NumPy."""
 _UNCUT = 1_000
 """Characters of what a command does, in the list of commands."""
 
@@ -77,6 +79,7 @@ for _module in _MODULES:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code, and explains it in one line on stderr if it is not 0."""
     gc.set_threshold(_GC_AFTER)
+    os.environ.setdefault(*_ONE_THREAD)
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
         sys.stdout.flush()

@@ -75,6 +75,7 @@ def explain(
     """
     from msgspec.structs import replace
 
+    from jobs.answers.duckdb_views import QuestionReader
     from jobs.answers.report import Scope
     from jobs.cli.output.account_text import warn_of_refused, write_evidence
     from jobs.cli.output.not_understood import WHAT_IS_READ, reasons
@@ -117,14 +118,15 @@ def explain(
             remember_input(house, Path(name))
         inputs = known_inputs(lakehouse)
         scope, kept, vain = Scope(**typed), keep is not None, exit_codes.NOTHING_UNDERSTOOD
-        code = show(lakehouse, scope, limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=kept, of_nothing=vain)
+        reader = QuestionReader(lakehouse)
+        code = show(lakehouse, scope, limit=limit, form=form, inputs=inputs, fail_on=fail_on, reader=reader, kept=kept, of_nothing=vain)
         if form == "text" and not result.after["events"] and not result.after["quarantined"] and source.is_file():
             for text in [*reasons(source)][1:]:
                 warn(text)
         warn_of_refused(result, lakehouse, kept=keep is not None)
         if form == "text" and result.after["events"]:
             say()
-            write_evidence(lakehouse)
+            write_evidence(reader)
         if form == "text" and keep is not None:
             say(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.")
     return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)

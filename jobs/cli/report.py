@@ -19,6 +19,7 @@ from jobs.common.text import many, printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobs.answers.duckdb_views import QuestionReader
     from jobs.answers.report import Report, Scope
 
 PAGE_LIMIT = 38  # the page stays under 3 MB
@@ -70,17 +71,18 @@ def report(lakehouse: Place, *, limit: int | None, form: str, source: Path | Non
 
 def show(
     lakehouse: Place, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None,
-    kept: bool = True, of_nothing: int = exit_codes.DONE,
+    reader: QuestionReader | None = None, kept: bool = True, of_nothing: int = exit_codes.DONE,
 ) -> int:  # fmt: skip
     """Writes the report to standard output; returns the exit code. `inputs`: where logs were read from.
 
-    `kept`: the lakehouse stays, so that other commands can say more. `of_nothing`: the exit code where no line names a group.
+    `reader`: of the lakehouse, if there is one already. `kept`: the lakehouse stays, so that other commands can say more.
+    `of_nothing`: the exit code where no line names a group.
     """
     from jobs.answers.report import read_report, to_json
     from jobs.cli.output.report_text import LIMIT, render
 
     try:
-        rows = read_report(lakehouse, scope, limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
+        rows = read_report(reader or lakehouse, scope, limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
     except LakehouseError as error:
         if work := _work_under_way(lakehouse):
             raise LakehouseError(f"{error}; {work}") from None

@@ -87,7 +87,7 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         **{name: asked(reader, name, few) for name in ("culprits", "deploys")},
         "missing": [
             *([] if all(is_known(row["first_at"]) for row in overview.clusters) else [_NO_TIMES]),
-            *(printable(text, _SENTENCES) for one in coverage(reader.folder) for text in missing(one.sources, one.begins)),
+            *(printable(text, _SENTENCES) for one in coverage(reader) for text in missing(one.sources, one.begins)),
         ],
         "shown": {name: at and epoch_ms(at) for name, at in (("since", overview.since), ("until", overview.until))},
     }

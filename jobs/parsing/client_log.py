@@ -16,6 +16,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import CLIENT_NOTE, CLIENT_SOURCE, CONNECT
+from jobs.common.expressions import expression
 from jobs.common.trouble import tells_of_trouble
 from jobs.logs.faults import as_written
 from jobs.logs.survey.containers import container_of
@@ -26,19 +27,19 @@ from jobs.sentences.language import LONG_WORD
 _MAX_LENGTH: Final = 1 << 16
 _MAX_WORDS: Final = 1 << 12  # characters besides long words
 _SIGNED: Final = r"(?:%\d\|[\d.]+|(?:[\[\d][^%]{17,60} )?%)\|"
-_IS_SIGNED: Final = re.compile(rf"(?a){_SIGNED}")
+_IS_SIGNED: Final = expression(rf"(?a){_SIGNED}")
 # What stands behind the sentence is the logger: Connect's pattern adds the line number (`%m (%c:%L)`). A class without a package is none.
-_JAVA_BEGINS: Final = re.compile(PREFIX, re.ASCII)
-_JAVA: Final = re.compile(
+_JAVA_BEGINS: Final = expression(PREFIX, re.ASCII)
+_JAVA: Final = expression(
     rf"(?as).*?\[({PROGRAM}) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?\Z"
 )
-_OTHER: Final = re.compile(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)\Z")
+_OTHER: Final = expression(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)\Z")
 # Facilities with one sentence; and another one, about brokers before 0.10.1.
-_WHOLE: Final = re.compile(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
+_WHOLE: Final = expression(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
 _PROGRAMS: Final = {"": None, "Consumer": None, "Worker": CONNECT}
 _NOTHING: Final = frozenset({"", "null"})
-_HOST: Final = re.compile(r'"host(?:_?name|\.name)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
-_PROCESS: Final = re.compile(r"(?:\[Nest\] +|\bpid\W{1,4}|(?:^| )[\w./@+-]{1,64}\[)(\d{1,10})\b| (\d{1,10}) --- ")
+_HOST: Final = expression(r'"host(?:_?name|\.name)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
+_PROCESS: Final = expression(r"(?:\[Nest\] +|\bpid\W{1,4}|(?:^| )[\w./@+-]{1,64}\[)(\d{1,10})\b| (\d{1,10}) --- ")
 """Of NestJS, JSON and others, syslog; of Spring Boot."""
 _HEAD: Final = 512  # characters of a line in which its process stands
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model import events as e
+from jobs.common.expressions import expression
 from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
 from jobs.parsing.rows import EVENT, UNKNOWN_SOURCE, Refusal, damage, int32, refused, skipped
@@ -32,17 +33,17 @@ _LOGGER: Final = (
     r"|org\.apache\.kafka\.coordinator\.common\.runtime\.[\w.$]+"
     r"|org\.apache\.kafka\.deferred\.DeferredEventQueue"
 )
-SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)\Z")
+SHAPE: Final = expression(rf"(?as)\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)\Z")
 """Groups: prefix, node, partition, sentence, logger."""
-_ANY_SHAPE: Final = re.compile(r"(?as)\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)\Z")
-_PREFIXED: Final = re.compile(rf"(?a)\[[^\]]*\] [A-Z]+ (?:{_PREFIX})")
-_ENDS_WITH_LOGGER: Final = re.compile(rf"(?a) \((?:{_LOGGER})\)\Z")
-_LOOKS_LIKE: Final = re.compile(rf"(?a)(?<![\w.\[]){_PREFIX}")
-_CUT: Final = re.compile(r"(?a) \((?:kafka|org\.apache\.kafka)\.coord[\w.$]*\Z")
+_ANY_SHAPE: Final = expression(r"(?as)\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)\Z")
+_PREFIXED: Final = expression(rf"(?a)\[[^\]]*\] [A-Z]+ (?:{_PREFIX})")
+_ENDS_WITH_LOGGER: Final = expression(rf"(?a) \((?:{_LOGGER})\)\Z")
+_LOOKS_LIKE: Final = expression(rf"(?a)(?<![\w.\[]){_PREFIX}")
+_CUT: Final = expression(r"(?a) \((?:kafka|org\.apache\.kafka)\.coord[\w.$]*\Z")
 """A logger that a copy cuts: the sentence before it is whole."""
-_GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
-_COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
-_MEMBER_SEPARATOR: Final = re.compile(r"(?<=-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}), ")
+_GROUPS_LISTED: Final = expression(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
+_COLLECTION: Final = expression(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
+_MEMBER_SEPARATOR: Final = expression(r"(?<=-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}), ")
 """Client ids may have a comma, too."""
 _WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})  # kinds whose reason is the sentence
 _NO_INSTANCE: Final = frozenset({"", "None", "null"})

@@ -19,6 +19,7 @@ import re
 from typing import Final, NamedTuple
 
 from coordinator_model import events as e
+from jobs.common.expressions import expression
 
 _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
 _TOPIC: Final = r"\{(?:topic|name)="
@@ -51,7 +52,7 @@ def _exchange(error: str, named: str, foreign: str) -> _Exchange:
     )
     end = rf"{after}\]{_TAGS}\}}\](?:,error_code=-?\d{{1,5}})?{_TAGS}\}}\Z"
     topics = rf"\[{topic}(?:,{topic})*\](?:,require_stable=(?:true|false))?{_TAGS}\}}"
-    return _Exchange(*(re.compile(pattern, re.ASCII) for pattern in (begin, end, topics, foreign)))
+    return _Exchange(*(expression(pattern, re.ASCII) for pattern in (begin, end, topics, foreign)))
 
 
 _COMMIT: Final = _exchange("()", rf"{_PARTITION}\d{{1,18}},error_code=-?\d{{1,5}}{_TAGS}\}}", "error_code=")
@@ -59,8 +60,8 @@ _FETCH: Final = _exchange(
     r",error_code=(-?[1-9]\d{0,4}|0)", r"(?:\{partition=\d{1,18}\}|\d{1,18})", r"\{partition=\d+\}|partition_indexes="
 )
 _EXCHANGES: Final = {e.OFFSET_COMMIT: _COMMIT, e.TXN_OFFSET_COMMIT: _COMMIT, e.OFFSET_FETCH: _FETCH}
-_NAMED: Final = re.compile(rf"{_TOPIC}({_NAME})|(?:{_PARTITION}|[\[,](?=\d))(\d+)", re.ASCII)
-_LISTS: Final = re.compile(r"[{,](?:topics|responses)=")
+_NAMED: Final = expression(rf"{_TOPIC}({_NAME})|(?:{_PARTITION}|[\[,](?=\d))(\d+)", re.ASCII)
+_LISTS: Final = expression(r"[{,](?:topics|responses)=")
 
 
 def topics(api: str, request: str, response: str) -> str:

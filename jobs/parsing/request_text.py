@@ -20,6 +20,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from coordinator_model import events as e
+from jobs.common.expressions import expression
 from jobs.parsing import request_offsets
 from jobs.parsing.request_checks import APIS
 
@@ -80,7 +81,7 @@ _VALUES: Final = {
 _INNER: Final = (
     r"(?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|key_type|coordinator_type)="
 )
-_LEFT_OVER: Final = re.compile(rf"[{{,]{_INNER}")  # a field inside of a name: then it is in doubt which of two readings is true
+_LEFT_OVER: Final = expression(rf"[{{,]{_INNER}")  # a field inside of a name: then it is in doubt which of two readings is true
 _TEXT: Final = rf"(?:[^{{,]|[{{,](?!{_INNER}))*?"
 """A text. It ends before such a field: else the time for a name of many fields grows with the third power of its length."""
 
@@ -97,14 +98,14 @@ _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
 _NO_TOPICS: Final = '"topics":[]'
 
 MARK: Final = "Completed request:RequestHeader("
-OF_GROUP_API: Final = re.compile(
+OF_GROUP_API: Final = expression(
     rf"Completed request:(?:RequestHeader\(apiKey=(?:{'|'.join(SHAPES)}), |\{{api_key=(?:8|9|1[0-4]|28|42),|"
     r"Name: ?Offset(?:Commit|Fetch)Request;)"
 )
-OF_ANY_API: Final = re.compile(r"Completed request:(?:RequestHeader\(apiKey=[A-Z_]{1,99}, |\{api_key=\d{1,5},|Name: ?\w+;)", re.ASCII)
+OF_ANY_API: Final = expression(r"Completed request:(?:RequestHeader\(apiKey=[A-Z_]{1,99}, |\{api_key=\d{1,5},|Name: ?\w+;)", re.ASCII)
 
 _TIMES: Final = ("totalTime", "requestQueueTime", "localTime", "remoteTime", "throttleTime", "responseQueueTime", "sendTime")
-_LINE: Final = re.compile(
+_LINE: Final = expression(
     r"\[[^\]]*\] [A-Z]+ Completed request:RequestHeader\(apiKey=([A-Z_]+), apiVersion=(\d{1,5}), "
     r"clientId=(.*?), correlationId=(-?\d{1,10})\) -- (\{.*\}),response:(\{.*\}) from connection (\S{1,1024});"
     + ",".join(rf"{name}:([\d.E]{{1,20}})" for name in _TIMES)
@@ -115,10 +116,10 @@ _LINE: Final = re.compile(
 _ONCE: Final = (", correlationId=", ") -- {", "},response:{", "} from connection ", ";totalTime:")
 """A line that has one of these twice has a name that holds it: then its parts are in doubt, and finding them may take minutes."""
 _MARKED: Final = ((':""', ":null"), (':"=null"', ":null"), (':"=', ':"'), (':"#"', ":null"), (':"@"[', ":["), (':"@"', ":null"))
-_MARKED_NUMBER: Final = re.compile(r':"#(-?\d+)"', re.ASCII)
+_MARKED_NUMBER: Final = expression(r':"#(-?\d+)"', re.ASCII)
 # As printed until 2.1.
-_PARTITION: Final = re.compile(r"\{partition=(\d+)\}(?=[,\]])", re.ASCII)
-_COORDINATOR: Final = re.compile(r",coordinator=\{(node_id=-?\d+,host=.*,port=-?\d+)\}\}\Z", re.ASCII)
+_PARTITION: Final = expression(r"\{partition=(\d+)\}(?=[,\]])", re.ASCII)
+_COORDINATOR: Final = expression(r",coordinator=\{(node_id=-?\d+,host=.*,port=-?\d+)\}\}\Z", re.ASCII)
 
 
 class _Field(NamedTuple):
@@ -163,7 +164,7 @@ def _steps(shape: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     fields = _parsed(shape)
     steps = [(_pattern(struct) + r"\}(?=,\{|\])", _replacement(struct)) for struct in _elements(fields)]
     steps.append((rf"\A{_pattern(fields)}\}}\Z", _replacement(fields)))
-    return tuple((re.compile(pattern, re.DOTALL | re.ASCII), json) for pattern, json in steps)
+    return tuple((expression(pattern, re.DOTALL | re.ASCII), json) for pattern, json in steps)
 
 
 def _finished(json: str) -> str:

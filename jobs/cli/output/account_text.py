@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.events import CLIENTS
 from jobs.answers.coverage import coverage, missing
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.cli.output.not_understood import has_no_year, next_step
 from jobs.cli.output.terminal import NO_GROUPS, say, warn
 from jobs.common.places import own_query
@@ -41,7 +42,7 @@ def write_account(result: RunResult, source: str) -> None:
         say(f"{late}: a larger --lateness-ms and a new lakehouse would include them.")
 
 
-def write_evidence(lakehouse: Place) -> None:
+def write_evidence(lakehouse: Place | QuestionReader) -> None:
     """Prints what the tables were made of, and what they cannot answer."""
     clusters = coverage(lakehouse)
     for read in clusters[:_CLUSTERS_SHOWN]:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from jobs.common.expressions import expression
 from jobs.logs.clients.sentences import library_of, with_fields, with_fields_behind
 from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts, unmarked
 from jobs.logs.envelopes.entries import Find, line_of_json, moment_of, texts_of
@@ -30,35 +31,35 @@ from jobs.sentences.client import PREFIX
 
 _MOST: Final = 6  # entries in each other
 _ENTRY_BYTES: Final = 1 << 20
-_COLOURS: Final = re.compile(rb"\x1b\[[0-9;]*m")
-_LINE_ENDS: Final = re.compile(r"[\r\n]+[ \t]*")
-_LOGFMT: Final = re.compile(rb"(?<![\w.])(?:time|ts|level|lvl|msg|t|logger|caller)=")
+_COLOURS: Final = expression(rb"\x1b\[[0-9;]*m")
+_LINE_ENDS: Final = expression(r"[\r\n]+[ \t]*")
+_LOGFMT: Final = expression(rb"(?<![\w.])(?:time|ts|level|lvl|msg|t|logger|caller)=")
 _LOGFMT_WITHIN: Final = 512
-_PAIR: Final = re.compile(r'([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
+_PAIR: Final = expression(r'([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 
-SIGNED: Final = re.compile(rb"(?:\[[\d :,Z-]{23,24}\] [A-Z]+ )?%\|([A-Z_]*)\|(.*?)\| (\[thrd:[^\]]*\]: )?", re.DOTALL)
+SIGNED: Final = expression(rb"(?:\[[\d :,Z-]{23,24}\] [A-Z]+ )?%\|([A-Z_]*)\|(.*?)\| (\[thrd:[^\]]*\]: )?", re.DOTALL)
 """The beginning of a line in the forms of librdkafka and of other libraries: facility, client or library, librdkafka's thread."""
 SIGNED_WITHIN: Final = 8_192  # bytes of a line that are looked through for it
 
-_OWN: Final = re.compile(OWN_HEADER)
+_OWN: Final = expression(OWN_HEADER)
 _NAME: Final = rb"#(?:consumer|producer)-\d+"
-_NATIVE: Final = re.compile(rb"%\d\|(?P<time>\d{1,11}\.\d{3})\|(?P<facility>[A-Z_]+)\|(?P<name>[^|]*)\| ")
+_NATIVE: Final = expression(rb"%\d\|(?P<time>\d{1,11}\.\d{3})\|(?P<facility>[A-Z_]+)\|(?P<name>[^|]*)\| ")
 _BOUND: Final = (
     # confluent-kafka-python with a logger (confluent_kafka.c, log_cb)
-    re.compile(rb"(?P<facility>[A-Z_]+) \[(?P<name>[^\[\]]*" + _NAME + rb")?\] (?=\[thrd:)"),
+    expression(rb"(?P<facility>[A-Z_]+) \[(?P<name>[^\[\]]*" + _NAME + rb")?\] (?=\[thrd:)"),
     # confluent-kafka-go with a channel of logs (kafka/log.go, LogEvent.String)
-    re.compile(rb"\[(?P<name>[^\[\]]*" + _NAME + rb")\]\[(?P<facility>[A-Z_]+)\]\[\d\](?=\[thrd:)"),
+    expression(rb"\[(?P<name>[^\[\]]*" + _NAME + rb")\]\[(?P<facility>[A-Z_]+)\]\[\d\](?=\[thrd:)"),
     # Confluent.Kafka of .NET (Loggers.cs, ConsoleLogger)
-    re.compile(rb"\|(?P<name>[^|]*" + _NAME + rb")\|(?P<facility>[A-Z_]+)\| (?=\[thrd:)"),
+    expression(rb"\|(?P<name>[^|]*" + _NAME + rb")\|(?P<facility>[A-Z_]+)\| (?=\[thrd:)"),
     # rdkafka.c, rd_kafka_log_syslog
-    re.compile(rb"(?P<facility>[A-Z_]+): (?P<name>[^:]*" + _NAME + rb"): (?=\[thrd:)"),
+    expression(rb"(?P<facility>[A-Z_]+): (?P<name>[^:]*" + _NAME + rb"): (?=\[thrd:)"),
     # ClickHouse (src/Storages/Kafka, the callback of the log)
-    re.compile(rb"\[rdk:(?P<facility>[A-Z_]+)\](?P<name>) (?=\[thrd:)"),
+    expression(rb"\[rdk:(?P<facility>[A-Z_]+)\](?P<name>) (?=\[thrd:)"),
 )
 """How bindings put together what librdkafka hands them: a facility, the client's name, and `[thrd:…]: sentence`."""
 
 _THREAD: Final = b"[thrd:"
-_JAVA: Final = re.compile(PREFIX.encode())
+_JAVA: Final = expression(PREFIX.encode())
 _JAVA_SIGN: Final = b"clientId="  # is found faster
 _SIGNS: Final = tuple(sign.decode() for sign in (_THREAD, _JAVA_SIGN))
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from jobs.common.expressions import expression
 from jobs.sentences.client import FIELDS, NAMING, OPEN, UNSIGNED, read_of
 
 JAVA: Final = b"java"
@@ -21,7 +22,7 @@ _SIGNS: Final = (
 )  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 
-_SAID: Final = re.compile(
+_SAID: Final = expression(
     "(?:^|(?<=[\\s:|\\]>)\"'-]))(?:{})".format(
         "|".join(
             f"(?P<{library.replace('-', '_')}>{'|'.join(dict.fromkeys(template.beginning for template in templates))})"
@@ -33,8 +34,8 @@ _CLOSES: Final = b", err: context canceled"
 """What franz-go says of a request that ends as it closes."""
 _LONGEST: Final = 4_096  # bytes of a sentence that is looked through for its group: reading takes little time
 
-_NAMESPACE: Final = re.compile(r"\[(?:Connection|Consumer|ConsumerGroup|Runner)\] ")
-_AT_THE_END: Final = re.compile(
+_NAMESPACE: Final = expression(r"\[(?:Connection|Consumer|ConsumerGroup|Runner)\] ")
+_AT_THE_END: Final = expression(
     r"(?<![^\s\]])(?:(?:{})\Z|(?:{}).*\Z)".format(*("|".join(map(re.escape, every)) for every in (FIELDS, OPEN)))
 )
 

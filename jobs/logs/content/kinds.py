@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from jobs.common.expressions import expression
 from jobs.logs.faults import is_clean
 
 KAFKA_DATA: Final = "Kafka's data segments and indexes"
 EMPTY: Final = "empty files"
 
-_DATA: Final = re.compile(
+_DATA: Final = expression(
     r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.\w+)*|.*-checkpoint|partition\.metadata|\d{20}-\d{10}\.checkpoint(?:\.\w+)*"
 )
 """Kafka calls the files that hold its records .log too."""
 
-_NO_LOG: Final = re.compile(
+_NO_LOG: Final = expression(
     r"\.(?:md|rst|adoc|html?|css|properties|ya?ml|xml|toml|ini|conf|cfg|lck|lock|pid|sw[op]|tmp|part|crc|md5|sha\d+|sig|asc|pem|crt|key"
     r"|jks|p12|py|pyc|ipynb|java|class|scala|kt|groovy|gradle|[ch]|cc|cpp|hpp|go|rs|js|mjs|ts|jsx|tsx|rb|pl|php|sh|bash|bat|ps1|sql|proto"
     r"|jar|war|ear|whl|egg|apk|nupkg|deb|rpm|iso|exe|dll|so|dylib|a|o|docx?|xlsx?|pptx?|od[tsp]|pdf|epub|parquet|orc|avro"
@@ -24,8 +25,8 @@ _NO_LOG: Final = re.compile(
 )
 """What is never a log, though it may quote one, or be a zip inside."""
 
-_LOG_NAME: Final = re.compile(r"\.log(?:$|[.\-_\d])")
-_BESIDE_LOGS: Final = re.compile(r"\.jsonl?$", re.IGNORECASE)
+_LOG_NAME: Final = expression(r"\.log(?:$|[.\-_\d])")
+_BESIDE_LOGS: Final = expression(r"\.jsonl?$", re.IGNORECASE)
 
 _MAGIC: Final = (
     (b"PAR1", "Parquet files"), (b"ORC", "ORC files"), (b"Obj\x01", "Avro files"), (b"\xca\xfe\xba\xbe", "Java class files"),
@@ -39,7 +40,7 @@ _MAGIC: Final = (
 _ELF: Final = b"\x7fELF"
 _CORE: Final = 4  # the type of a core dump, at byte 16
 _TEXT_BYTES: Final = 4096
-_SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}\Z")
+_SUFFIX: Final = expression(r"\.[A-Za-z][A-Za-z0-9]{0,9}\Z")
 
 
 def is_log_name(name: str) -> bool:

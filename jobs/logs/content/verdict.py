@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
+from jobs.common.expressions import expression
 from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
 from jobs.logs.clients.judge import is_consumer_line
 from jobs.logs.envelopes import unwrapped
@@ -15,21 +16,21 @@ from jobs.sentences.client import PREFIX
 SAMPLE_BYTES: Final = 64 << 10
 MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
-_LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.|\"coordinatorId\"")
+_LIKELY: Final = expression(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.|\"coordinatorId\"")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
-_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread", re.IGNORECASE)
+_LIKELY_CLIENT: Final = expression(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread", re.IGNORECASE)
 
-_STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?\] ")
-_LOGGER: Final = re.compile(
+_STAMP: Final = expression(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?\] ")
+_LOGGER: Final = expression(
     rb"kafka\.(?!tools\.)(?:[a-z]\w*\.)*(?:[A-Z][\w$]*|logger)|org\.apache\.kafka\.(?!clients\.|connect\.|streams\.|common\.|tools\.)[\w.$]+"
     rb"|state\.change\.logger"
 )
 """Loggers that only a broker has. Those of kafka-python are in small letters; clients have `clients` and `common` too."""
-_SENTENCE: Final = re.compile(rb"\[GroupCoordinator |\[GroupMetadataManager |Completed request:(?:\{|RequestHeader\()")
-_MESSAGE: Final = re.compile(rb"(?<![\w`.])\[Group(?:Coordinator |MetadataManager brokerId=)(?:id=)?\d[^\]\n]*\]:? [A-Z\[]")
-_ONLY_BROKERS: Final = re.compile(rb"\[Group(?:Coordinator|MetadataManager) |Completed request:|\[ReplicaFetcher |LoggingSignalHandler\)")
+_SENTENCE: Final = expression(rb"\[GroupCoordinator |\[GroupMetadataManager |Completed request:(?:\{|RequestHeader\()")
+_MESSAGE: Final = expression(rb"(?<![\w`.])\[Group(?:Coordinator |MetadataManager brokerId=)(?:id=)?\d[^\]\n]*\]:? [A-Z\[]")
+_ONLY_BROKERS: Final = expression(rb"\[Group(?:Coordinator|MetadataManager) |Completed request:|\[ReplicaFetcher |LoggingSignalHandler\)")
 """What only brokers write, in damaged lines and with loggers that clients have. Their releases both write in the same words."""
-_CLIENT: Final = re.compile(
+_CLIENT: Final = expression(
     PREFIX.encode() + rb"[^\]\n]{0,300}groupId=|\b(?:Consumer|Distributed)Config values:"
     rb"|%[0-7]\|\d{9,11}\.\d{3}\|[A-Z_0-9]{2,32}\|"
 )

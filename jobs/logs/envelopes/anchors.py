@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+from jobs.common.expressions import expression
 from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
 from jobs.logs.envelopes.layouts import (
     ANY_TIME_SIGN,
@@ -47,7 +48,7 @@ def _any_of(openings: Iterable[str]) -> re.Pattern[bytes]:
         first = opening[: 2 if opening[0] == "\\" else 1]
         by_first.setdefault(first, {})[opening.removeprefix(first)] = None
     choices = "|".join(f"(?<={first})(?:{'|'.join(others)})" for first, others in by_first.items())
-    return re.compile(f"[{''.join(by_first)}](?:{choices})".encode(), re.DOTALL)
+    return expression(f"[{''.join(by_first)}](?:{choices})".encode(), re.DOTALL)
 
 
 ANCHOR: Final = _any_of(_OPENINGS)
@@ -60,28 +61,28 @@ _COLUMN_ENDS: Final = frozenset((b",", b";", b"\t"))
 _TIME_ENDS: Final = frozenset(bytes((c,)) for c in b"0123456789ZCTM")
 """What times end with: a number, Z, UTC, GMT, AM, PM."""
 _ENDS: Final = frozenset(bytes((c,)) for c in b" \t,;\r\n")
-_LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
-_NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
-_LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
-_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\]|(?:</\w+>)+)?")  # behind the logger: the thread, or tags of HTML
-_FIRST_LEVEL: Final = re.compile(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
-_TIME_NEXT: Final = re.compile(rb"[ \t]{0,16}\]?[:|-]?[ \t]{0,16}(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
+_LEVEL: Final = expression(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
+_NAME: Final = expression(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
+_LAST: Final = expression(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
+_BEHIND: Final = expression(rb"\s*(?:\[[^\[\]]*\]|(?:</\w+>)+)?")  # behind the logger: the thread, or tags of HTML
+_FIRST_LEVEL: Final = expression(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
+_TIME_NEXT: Final = expression(rb"[ \t]{0,16}\]?[:|-]?[ \t]{0,16}(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
 _BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
-_NEAR: Final = re.compile(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
+_NEAR: Final = expression(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
 """What stands between a time and the level of a line."""
-_QUOTED: Final = re.compile(rb"[\"'(]\[?\d{4}[-/]")  # code, or prose
-_SEPARATOR: Final = re.compile(rb"[ \t]{0,16}[\])>]?:?[ \t]{0,16}(?:[-|][ \t]+)?")
-_THREAD: Final = re.compile(_BRACKETS + rb"[ \t]+(?=[^ \t])")
+_QUOTED: Final = expression(rb"[\"'(]\[?\d{4}[-/]")  # code, or prose
+_SEPARATOR: Final = expression(rb"[ \t]{0,16}[\])>]?:?[ \t]{0,16}(?:[-|][ \t]+)?")
+_THREAD: Final = expression(_BRACKETS + rb"[ \t]+(?=[^ \t])")
 _FIRST: Final = rb"(" + LOGGER + rb"|" + NUMBERED + rb"|" + SHORT + rb")(?::[\d?]+)?[ \t]*"
-_LOGGER_FIRST: Final = re.compile(
+_LOGGER_FIRST: Final = expression(
     rb"(?:" + _BRACKETS + rb"[ \t]*(?:-[ \t]+)?)?(?:\[" + _FIRST + rb"\]|" + _FIRST + rb"(?=[-:|\[]))"
     rb"(?:[ \t]*" + _BRACKETS + rb")?[ \t]*[-:|]?[ \t]+"
 )
-_KAFKAS: Final = re.compile(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
+_KAFKAS: Final = expression(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
 _NAME_BYTES: Final = 200
-_RUN: Final = re.compile(rb"[ \t]{2,}|\t")
-_PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
-_MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
+_RUN: Final = expression(rb"[ \t]{2,}|\t")
+_PADDED: Final = expression(rb"   |\t|  .*[^ ]  ", re.DOTALL)
+_MARK: Final = expression(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
 """What people put around a line that they copy, such as the frame of k9s."""
 
 

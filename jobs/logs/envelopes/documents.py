@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
+from jobs.common.expressions import expression
 from jobs.logs.envelopes.entries import Level, entries_of, moment_of, source_in, texts_of
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
 from jobs.logs.formats.compression import ByteStream
@@ -35,14 +36,14 @@ _STEP_BYTES: Final = 256 << 10
 _TOGETHER: Final = 64  # lines: a reader takes time for each piece
 _AHEAD_BYTES: Final = 4 << 10  # longer than any name and any number
 _BEGINS: Final = rb"[ \t]*(?:\[\s*)*[{\[]\s*\""
-_START: Final = re.compile(_BEGINS)
-_ANY_START: Final = re.compile(rb"^" + _BEGINS, re.MULTILINE)
+_START: Final = expression(_BEGINS)
+_ANY_START: Final = expression(rb"^" + _BEGINS, re.MULTILINE)
 _STRING: Final = rb'"[^"\\]*(?:\\(?:\r?\n)?.[^"\\]*)*"'
-_TOKEN: Final = re.compile(_STRING + rb'|["{}\[\]]', re.DOTALL)
-_NAME: Final = re.compile(_STRING + rb"(?=\s*:)", re.DOTALL)
-_SCALAR: Final = re.compile(rb"[^\s,\[\]{}\":]+|.", re.DOTALL)
-_BETWEEN: Final = re.compile(rb"[\s,:]*")
-_AFTER: Final = re.compile(rb"[ \t,;]*\r?\n?")
+_TOKEN: Final = expression(_STRING + rb'|["{}\[\]]', re.DOTALL)
+_NAME: Final = expression(_STRING + rb"(?=\s*:)", re.DOTALL)
+_SCALAR: Final = expression(rb"[^\s,\[\]{}\":]+|.", re.DOTALL)
+_BETWEEN: Final = expression(rb"[\s,:]*")
+_AFTER: Final = expression(rb"[ \t,;]*\r?\n?")
 _SPOILT: Final = b'\n{"'  # at the end of a string: it lost its own, for a quote in a text is written with a backslash
 _OPENS: Final = (b"{", b"[")
 _TOTALS: Final = ("total", "recordsMatched")  # Elasticsearch, Logs Insights
@@ -53,7 +54,7 @@ PAGES: Final = frozenset({100, 1_000, 5_000, 10_000})  # entries that stores han
 _BEGIN_BYTES: Final = 1 << 20  # more is not looked at to tell what a file is
 _MOST_MADE: Final = 8
 _SHARDS: Final = "_shards"  # whose total is another
-_STRANGE: Final = re.compile(r"[^\w.-]+")
+_STRANGE: Final = expression(r"[^\w.-]+")
 
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode

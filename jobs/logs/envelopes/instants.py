@@ -10,6 +10,8 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any, Final
 
+from jobs.common.expressions import expression
+
 _OFFSET: Final = rb"(?: ?(?:Z|UTC|GMT)| ?[+-]\d\d(?::?\d\d)?)"
 TIME: Final = rb"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:](?:\d{3}){1,3})?" + _OFFSET + rb"?"
 """A date and a time as log4j writes them: DEFAULT, ISO8601, their _OFFSET_, _PERIOD and _MICROS kinds. Other fractions lack a digit."""
@@ -41,27 +43,27 @@ _FORMS: Final = (
 """Dates with times of which no number can be taken for another. `03/01/26` is none: only where Spark writes it the year is sure."""
 _SPARKS: Final = rb"\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?= (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) [\w.$]+: )"
 """Spark's own configuration, `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n`: the century is left out."""
-_READ: Final = tuple(re.compile(form) for form in _FORMS)
-_WRITTEN: Final = re.compile(
+_READ: Final = tuple(expression(form) for form in _FORMS)
+_WRITTEN: Final = expression(
     rb"(?<![\w./])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
 )
-_DATE: Final = re.compile(rb"[0-9](?<![\w./][0-9])[0-9]{3}[-/.][0-9]{2}[-/.][0-9]{2}[T _]")
-_FIRST_FORM: Final = re.compile(re.sub(rb"\(\?P<\w+>", b"(?:", _FORMS[0]) + b"((?!))?")
-_LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
-_NEAR_EPOCH: Final = re.compile(rb"(?<![\w.])(\d{13})\]?[ \t]+(?:\Z|\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b)")
-_EPOCHS: Final = re.compile(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
-_USUAL: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")
+_DATE: Final = expression(rb"[0-9](?<![\w./][0-9])[0-9]{3}[-/.][0-9]{2}[-/.][0-9]{2}[T _]")
+_FIRST_FORM: Final = expression(re.sub(rb"\(\?P<\w+>", b"(?:", _FORMS[0]) + b"((?!))?")
+_LOST_DIGIT: Final = expression(rb":\d\d:\d\d[.,](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
+_NEAR_EPOCH: Final = expression(rb"(?<![\w.])(\d{13})\]?[ \t]+(?:\Z|\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b)")
+_EPOCHS: Final = expression(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
+_USUAL: Final = expression(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")
 """How most lines of applications begin: a time and a level."""
-_USUAL_ALONE: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z?)")
+_USUAL_ALONE: Final = expression(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z?)")
 _LEADING_BYTES: Final = 160
 _BETWEEN_BYTES: Final = 60  # of host and program
-_LEVEL: Final = re.compile(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SEVERE)\b", re.IGNORECASE)
-_NUMBER: Final = re.compile(rb"(\d{10})(?:(\d{3})(?:\d{3}){0,2}|\.(\d{1,9}))?")
-_AMERICAN: Final = re.compile(
+_LEVEL: Final = expression(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SEVERE)\b", re.IGNORECASE)
+_NUMBER: Final = expression(rb"(\d{10})(?:(\d{3})(?:\d{3}){0,2}|\.(\d{1,9}))?")
+_AMERICAN: Final = expression(
     rb"(?P<n>\d\d?)/(?P<d>\d\d?)/(?P<Y>\d{4}), (?P<H>\d\d?):(?P<M>\d\d:\d\d)(?:\.(?P<f>\d{1,7}))?(?P<utc> )(?P<p>[AP])M"
 )
 """`11/21/2026, 6:09:19.456 AM`: exports of Azure Monitor, in UTC."""
-_MILLIS: Final = re.compile(rb"[.,]\d|:\d\d:\d{3}|\A\d{13}")
+_MILLIS: Final = expression(rb"[.,]\d|:\d\d:\d{3}|\A\d{13}")
 _MOST_SECONDS: Final = 9_999_999_999  # a greater number is one of ms, µs or ns
 _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

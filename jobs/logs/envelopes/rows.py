@@ -6,14 +6,14 @@ those of a stack trace.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from jobs.common.expressions import expression
 from jobs.logs.envelopes.instants import ANY_TIME
 
-_QUOTED: Final = re.compile(rb'(?:(?<=[,;\t :-])|^)"([^"]*(?:""[^"]*)*)(?:"(?=[,;\t\r]|\Z)|\Z)')
-_TIME_COLUMN: Final = re.compile(
+_QUOTED: Final = expression(rb'(?:(?<=[,;\t :-])|^)"([^"]*(?:""[^"]*)*)(?:"(?=[,;\t\r]|\Z)|\Z)')
+_TIME_COLUMN: Final = expression(
     rb'(?:(?<=[,;\t])|^)"?(' + ANY_TIME + rb"|\d{13}|\d\d?/\d\d?/\d{4}, \d\d?:\d\d:\d\d(?:\.\d+)? [AP]M)" + rb'"?(?=[,;\t\r]|\Z)'
 )
 

@@ -10,11 +10,11 @@ The broker's own time counts. The time that an envelope has is that of the colle
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from jobs.common.expressions import expression
 from jobs.logs.envelopes.anchors import ANCHOR, has_place, line_at, place_of
 from jobs.logs.envelopes.entries import line_of_json, own_line_of_json
 from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, OWN_START, is_own, uncoloured
@@ -23,16 +23,16 @@ from jobs.logs.envelopes.rows import line_of_csv
 
 _MOST: Final = 6  # envelopes in each other
 _BRACKET: Final = ord("[")
-ENVELOPE: Final = re.compile(
+ENVELOPE: Final = expression(
     rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^ \t]{0,16}(?: (?:stdout|stderr) [FP] |[ \t]+)"  # a kubelet's files; --timestamps
     rb"|\[(?:pod/[\w.-]+/[\w.-]+\][ \t]+|(?!\d{4}-)[\w./ -]{1,512}\][ \t]+(?=[\[\d{]))"  # kubectl logs --prefix; kubetail
     rb"|[\w.@-]{1,128}[ \t]*\| |[a-z0-9][a-z0-9.-]{0,252}[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])"  # docker compose logs; stern
 )
 """What containers put before each line."""
-_BEFORE_OWN: Final = re.compile(rb"(?:" + ENVELOPE.pattern + rb"){1,3}(?=" + OWN_START + rb")")
+_BEFORE_OWN: Final = expression(rb"(?:" + ENVELOPE.pattern + rb"){1,3}(?=" + OWN_START + rb")")
 """The same before a line of Kafka's own pattern, in one step."""
-_PLAIN: Final = re.compile(OWN_HEADER + rb"(?!\x1b)")
-_STRANGE: Final = re.compile(rb"\n(?!" + OWN_HEADER + rb"(?!\x1b)|\n|\Z)")
+_PLAIN: Final = expression(OWN_HEADER + rb"(?!\x1b)")
+_STRANGE: Final = expression(rb"\n(?!" + OWN_HEADER + rb"(?!\x1b)|\n|\Z)")
 
 
 class Unwrapper:

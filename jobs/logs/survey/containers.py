@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from jobs.common.expressions import expression
 from jobs.logs.bytes import LogBytes, ShownBytes
 from jobs.logs.content.verdict import is_of_broker, is_of_client, own_line
 from jobs.logs.envelopes.instants import EXACT_TIME
@@ -27,12 +28,12 @@ _PREFIXES: Final = (
     rb"<\d{1,3}>1 \S+ \S{1,255} \S{1,48} \S{1,128} (?:\S{1,32} (?:-|\[.*?\])|-) (?:\xef\xbb\xbf)?",  # RFC 5424
     rb"[^\s:{}\"]{1,512}\.(?:log|out|txt|jsonl?|csv)(?:\.[\w-]+)*(?::\d+)?:",  # grep -r, -rn
 )
-_NAMED: Final = re.compile(rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:" + b"|".join(_PREFIXES) + rb")", re.DOTALL)
+_NAMED: Final = expression(rb"(?:\x1b\[[0-9;]*m)*(?:\xef\xbb\xbf)?(?=[\w<\[\"{/.~-])(?:" + b"|".join(_PREFIXES) + rb")", re.DOTALL)
 """The prefixes that say who wrote a line."""
-_POD: Final = re.compile(rb'"(?:pod|container)(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
+_POD: Final = expression(rb'"(?:pod|container)(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"([\w.-]{1,253})\\*"')
 """Where collectors' JSON has it."""
 _POD_WITHIN: Final = 64 << 10  # bytes
-_NO_NAME: Final = re.compile(
+_NO_NAME: Final = expression(
     rb"\x1b\[[0-9;]*m|\xef\xbb\xbf|<\d{1,3}>1?|\[(?=pod/)|\Apod/|\[[\w.-]*\]:|[\[\]|]|:(?:\d+:)?\s*\Z"
     rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\S+(?: [A-Z]{3,5}(?= ))?|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\A\d{10}\.\d{6}"
 )
@@ -46,7 +47,7 @@ _SIGNS: Final = (
 """What blocks with lines of clients have, beside brokers' lines: found much faster than the lines."""
 _BROKER_SIGNS: Final = (b"kafka.", b"GroupCoordinator", b"GroupMetadataManager", b"Completed request:")
 _TAB: Final = b"\t"
-_ELSEWHERE: Final = re.compile(rb"\n\t+(?=\n)")
+_ELSEWHERE: Final = expression(rb"\n\t+(?=\n)")
 _HIDDEN: Final = bytes(10 if c == 10 else 9 for c in range(256))  # each character but a line end becomes a tab
 
 

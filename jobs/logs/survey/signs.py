@@ -7,13 +7,13 @@ generation 7 of a group, and the answers to its JoinGroup requests left from one
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
+from jobs.common.expressions import expression
 from jobs.logs.bytes import LogBytes
 from jobs.logs.survey.block_times import TIME, blocks_of
 
@@ -21,26 +21,26 @@ _KEPT: Final = 20_000  # generations of a log
 _MAJORITY: Final = 9  # to one: a group that was made anew has its first generations twice
 
 # In collectors' JSON every quote has a backslash.
-_NODE: Final = re.compile(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Broker)? (?:id=|brokerId=)?(\d{1,10})[\] ]")
-_NODE_OF_LINE: Final = re.compile(
+_NODE: Final = expression(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Broker)? (?:id=|brokerId=)?(\d{1,10})[\] ]")
+_NODE_OF_LINE: Final = expression(
     _NODE.pattern + rb"|\[(?:Broker|Kafka)Server id=(\d{1,10})\] |\[Kafka Server (\d{1,10})\], |\[ReplicaFetcher replicaId=(\d{1,10}), "
 )
-_SERVER: Final = re.compile(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
-_RELEASE: Final = re.compile(rb"Kafka version ?: (\d[\w.-]{0,30})")
+_SERVER: Final = expression(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
+_RELEASE: Final = expression(rb"Kafka version ?: (\d[\w.-]{0,30})")
 # Two patterns, because one that begins with a fixed text is found thirty times as fast.
 _ADDRESSES: Final = (
-    re.compile(rb'"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'),
-    re.compile(rb"\} from connection ([^\"\\\s;]{1,255}?:\d{1,5})-"),
+    expression(rb'"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'),
+    expression(rb"\} from connection ([^\"\\\s;]{1,255}?:\d{1,5})-"),
 )
-_ASKED_FOR_VERSIONS: Final = re.compile(rb'KeyName\\*":\\*"API_VERSIONS\\*"[^\n]*?' + _ADDRESSES[0].pattern)
+_ASKED_FOR_VERSIONS: Final = expression(rb'KeyName\\*":\\*"API_VERSIONS\\*"[^\n]*?' + _ADDRESSES[0].pattern)
 """Also of brokers that ask a controller in the same process, at an address that no client uses."""
-_COORDINATOR: Final = re.compile(
+_COORDINATOR: Final = expression(
     rb'KeyName\\*":\\*"FIND_COORDINATOR\\*"[^\n]*?"nodeId\\*":(\d{1,10}),\\*"host\\*":\\*"([^"\\]{1,255})\\*",\\*"port\\*":(\d{1,5})'
 )
-_MADE: Final = re.compile(
+_MADE: Final = expression(
     rb"\[GroupCoordinator (?:id=)?(\d{1,10})[\] ][^\n]{0,80}?Stabilized group ([^\n]{1,255}?) generation (\d{1,10})\b"
 )
-JOINED: Final = re.compile(
+JOINED: Final = expression(
     rb'KeyName\\*":\\*"JOIN_GROUP\\*"[^\n]{0,80}?"groupId\\*":\\*"([^"\\\n]{1,255})\\*"[^\n]*?"response\\*":\{[^\n]{0,80}?'
     rb'"errorCode\\*":0,[^\n]{0,80}?"generationId\\*":(\d{1,10}),[^\n]*?"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'
 )
@@ -48,15 +48,15 @@ JOINED: Final = re.compile(
 _POD: Final = rb"([a-z0-9][a-z0-9.-]{0,200}?)-kafka-\d{1,5}"
 _CLUSTERS: Final = (
     # The label that Strimzi puts on pods, as Fluent Bit, Fluentd, Vector and Filebeat (which writes a low line for each dot) pass it on.
-    (b"strimzi", re.compile(rb'"strimzi[._]io[/_]cluster\\*": ?\\*"([a-z0-9][a-z0-9.-]{0,252})\\*"')),
+    (b"strimzi", expression(rb'"strimzi[._]io[/_]cluster\\*": ?\\*"([a-z0-9][a-z0-9.-]{0,252})\\*"')),
     # Its pods: kubectl logs --prefix, stern, and the fields of collectors.
-    (b"[pod/", re.compile(rb"\[pod/" + _POD + rb"/")),
-    (b'"pod', re.compile(rb'"pod(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"' + _POD + rb'\\*"')),
+    (b"[pod/", expression(rb"\[pod/" + _POD + rb"/")),
+    (b'"pod', expression(rb'"pod(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"' + _POD + rb'\\*"')),
 )
 """What of an envelope names the cluster, with a text that is found fast: `my-cluster` of the label or of the pod my-cluster-kafka-0."""
-_STERN: Final = re.compile(rb"\n" + _POD + rb"[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])")
+_STERN: Final = expression(rb"\n" + _POD + rb"[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])")
 _FIRST_LINES_BYTES: Final = 4096
-_BARE: Final = re.compile(rb"\n\[\d{4}-\d\d-\d\d ")
+_BARE: Final = expression(rb"\n\[\d{4}-\d\d-\d\d ")
 """A block that begins like this has lines without envelopes."""
 
 Generation = tuple[bytes, bytes]  # group and number, as the line has them

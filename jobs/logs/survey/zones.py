@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Final
 
 from coordinator_model.events import CLIENTS
+from jobs.common.expressions import expression
 from jobs.common.times import EPOCH, zone_named
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
@@ -39,7 +40,7 @@ _SIGNS: Final = (
     *(b"left the ", b"eaving ", b"leave group", b"given member-id", b"new member id ", b'"AAIA'),
 )
 """What lines of events have."""
-_GENERATION: Final = re.compile(
+_GENERATION: Final = expression(
     rb"Stabilized group (.+?) generation (\d+)|Assignment received from leader.*? for group (.+?) for generation (\d+)"
     rb"|groupId=([^\]]+)\] Successfully joined group with generation (?:Generation\{generationId=)?(\d+)"
     rb"|Successfully joined group (.+?) (?:with generation |<Generation )(\d+)"
@@ -47,16 +48,16 @@ _GENERATION: Final = re.compile(
     rb"|joined[^;]{0,80}; group: (.+?), .*?generation: (\d+)"
 )
 """Group and generation, in the words of coordinators, Java's client, kafka-python, aiokafka, kafka-go and franz-go."""
-_RECORD: Final = re.compile(rb'"key": ?"(AAIA[\w+/=]+)", ?"value": ?"([\w+/=]+)"')
+_RECORD: Final = expression(rb'"key": ?"(AAIA[\w+/=]+)", ?"value": ?"([\w+/=]+)"')
 """A record of __consumer_offsets that the coordinator writes for each generation: GroupMetadataKey, version 2, and GroupMetadataValue."""
-_OF_MEMBER: Final = re.compile(rb"LeaveGroup|left the |[Ll]eaving |leave group|(new member id |given member-id)")
+_OF_MEMBER: Final = expression(rb"LeaveGroup|left the |[Ll]eaving |leave group|(new member id |given member-id)")
 """That a member leaves, or (a group) got its id: `Created a new member id …`, `need to re-join with the given member-id: …`."""
-_MEMBER: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
+_MEMBER: Final = expression(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=ember )[\w-]{22}(?![\w-])")
 """What is unique in a member's id."""
-_EXACT: Final = re.compile(EXACT_TIME)
-_COLUMN: Final = re.compile(rb'^"?(%s)"?(?:[;\t]|,(?!\d))|[,;\t]"?(%s)"?\r?$' % ((TIME.pattern + rb"(?:[.,]\d{1,9})?",) * 2), re.MULTILINE)
+_EXACT: Final = expression(EXACT_TIME)
+_COLUMN: Final = expression(rb'^"?(%s)"?(?:[;\t]|,(?!\d))|[,;\t]"?(%s)"?\r?$' % ((TIME.pattern + rb"(?:[.,]\d{1,9})?",) * 2), re.MULTILINE)
 """A time in a column of its own: an export has that at which each line was taken in."""
-_DATE: Final = re.compile(TIME.pattern + rb"|%\d\|\d{9,11}\.\d{3}\|")
+_DATE: Final = expression(TIME.pattern + rb"|%\d\|\d{9,11}\.\d{3}\|")
 _FIRST_BYTES: Final = 4 << 10
 _END_BYTES: Final = 16 << 10
 

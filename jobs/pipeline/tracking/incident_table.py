@@ -18,7 +18,6 @@ from jobs.answers.incidents.rows import incidents
 from jobs.common.stores import Place, check_guards
 from jobs.common.times import epoch_ms
 from jobs.lakehouse import opening
-from jobs.lakehouse.reader import table_rows
 from schemas import names
 from schemas.tables import arrow_schema_of
 
@@ -38,11 +37,11 @@ class IncidentTable:
 
     def refresh(self) -> None:
         """Writes the table, if its rows are others by now."""
-        found = incidents(QuestionReader(self._lakehouse))
+        found = incidents(reader := QuestionReader(self._lakehouse))
         for row in found:
             last_ms = max(epoch_ms(row[name]) for name in ("last_at", "back_at") if row[name] is not None)
             self._until_ms[row["cluster"]] = max(self._until_ms.get(row["cluster"], 0), last_ms + SPAN_MS)
-        if found != table_rows(self._path):
+        if found != reader.found("SELECT * FROM incidents", {}):
             check_guards(self._path)
             write_deltalake(opening.opened(self._path), pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")
 
