@@ -46,6 +46,7 @@ class Finding:
     client_host: str | None = None
     generation: int | None = None
     broker: str = ""  # that did it, as the table of incidents says
+    incident: str = ""  # what that says of all groups
     row_id: str = ""  # of another row than one of `findings`
     open: bool | None = None  # whether what it is about goes on, or has ended; None: it has happened
     at_end: bool = False  # the row stands until more of the logs is read, and comes again if that changes nothing
@@ -107,7 +108,7 @@ class Finding:
         return SEVERITIES.index(self.severity) if self.severity in SEVERITIES else len(SEVERITIES)
 
 
-COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "broker", "row_id", "open"})
+COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "broker", "incident", "row_id", "open"})
 """The columns of `findings` that a Finding has, besides its time."""
 
 
@@ -129,12 +130,13 @@ def of_incidents(lakehouse: Place) -> list[Finding]:
 
 
 def with_brokers(lakehouse: Place, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with the brokers that did it. The one that a group left may only have stood in for another that was lost."""
+    """The findings with what the table of incidents says. The broker that a group left may only have stood in for another that was lost."""
     rows = []
     with suppress(DeltaError, duckdb.Error, OSError):  # there is none, or its files are just being replaced: alerts do not wait for it
-        rows = table_rows(lakehouse / INCIDENTS, ["cluster", "broker", "findings"])
+        rows = table_rows(lakehouse / INCIDENTS, ["cluster", "broker", "message", "findings"])
     known = by_finding(rows)
-    return [replace(one, broker=known[one.cluster, one.id]["broker"]) if (one.cluster, one.id) in known else one for one in findings]
+    told = ((one, known.get((one.cluster, one.id))) for one in findings)
+    return [replace(one, broker=row["broker"], incident=row["message"]) if row else one for one, row in told]
 
 
 def wanted_by(receiver: ReceiverSettings, finding: Finding) -> bool:

@@ -1,14 +1,17 @@
 """What a receiver has not got yet of incidents of which no finding tells: a crash that the broker's own log alone shows.
 
 The table of incidents is written as a whole, so its rows have no place: those that need not be sent any more are known by what they are.
+A crash waits until what it did to groups is known: what findings tell of it by then is sent instead, so no crash is told twice.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import msgspec
 
+from coordinator_model.diagnosis.incidents import OVER_MS
 from jobs.alerts.finding import Finding, of_incidents, wanted_by
 from jobs.alerts.queue import Position
 from jobs.common.alert_settings import ReceiverSettings
@@ -20,6 +23,7 @@ from jobs.lakehouse.delta_files import data_files
 from schemas.names import INCIDENTS
 
 _KEPT: Final = 10_000
+_HELD_MS: Final = OVER_MS + 30_000  # groups tell of a broker's trouble once it is over for them, and the pipeline is some seconds behind
 _NO_PLACE: Final = Position(0)
 
 
@@ -31,7 +35,9 @@ class IncidentQueue:
         self._lakehouse, self._file = lakehouse, notes / f"{receiver.name}.json"
         self._receiver, self._max_age_ms = receiver, max_age_ms
         self._done: dict[str, None] = {}  # by key: what was sent, or need not be
-        self._left: list[Finding] = []  # of the table at the last look: what is to be sent
+        self._found: list[Finding] = []  # of the table at the last look: what is to be sent, now or later
+        self._found_ms = 0  # when that was written
+        self._left: list[Finding] = []  # what is to be sent now
         self._log: tuple[str, int] | None = None  # of the table at the last look
 
     @property
@@ -51,14 +57,14 @@ class IncidentQueue:
     def look(self) -> None:
         """Counts what came."""
         log = opening.version_of(self._lakehouse / INCIDENTS)
-        if log is None or log == self._log:
-            return
-        found = [one for one in of_incidents(self._lakehouse) if one.key not in self._done and wanted_by(self._receiver, one)]
-        found_ms = max((file.written_ms for file in data_files(opening.opened(self._lakehouse / INCIDENTS))), default=0)
-        old = [one for one in found if one.occurred_ms < found_ms - self._max_age_ms]
-        self.old += len(old)
-        self._log, self._left = log, found
-        if old:
+        if log is not None and log != self._log:
+            self._found = [one for one in of_incidents(self._lakehouse) if wanted_by(self._receiver, one)]
+            self._found_ms = max((file.written_ms for file in data_files(opening.opened(self._lakehouse / INCIDENTS))), default=0)
+            self._log = log
+        until_ms = time.time_ns() // 1_000_000 - _HELD_MS
+        self._left = [one for one in self._found if one.key not in self._done and min(one.occurred_ms, self._found_ms) <= until_ms]
+        if old := [one for one in self._left if one.occurred_ms < self._found_ms - self._max_age_ms]:
+            self.old += len(old)
             self._note(old)
 
     def take(self, most: int) -> list[tuple[Position, Finding]]:

@@ -127,7 +127,7 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
     clients = sorted({who(one.client_id, one.client_host, one.member_id) for one in problem} - {"-"})
     until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
     span = instant(first.occurred_ms)[:19] + until
-    lines = [_escaped(newest.message), f"*What to change:* {_escaped(newest.advice)}"]
+    lines = [_escaped(newest.incident or newest.message), f"*What to change:* {_escaped(newest.advice)}"]
     lines += [f"*Client:* {some([*map(_code, clients)], _NAMED)}"] if clients else []
     lines += [f"*Groups:* {some([*map(_code, groups)], _NAMED)}"] if first.broker else []
     attachment = {

@@ -281,9 +281,7 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     incident = entry.incident
     if incident is None:
         return None
-    hit_by_it = incident.get("groups_held_up") or not incident.get("findings", True)
-    undated = incident["cause"] == CRASHED and incident["back_at"] is None and hit_by_it
-    away = "{} had crashed" if undated else "{} down"
+    away = "{} had crashed" if incident["cause"] == CRASHED and incident["back_at"] is None else "{} down"
     text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
     return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text, "broker": incident["broker"]}
 

@@ -273,7 +273,7 @@ def test_a_crash_of_which_no_finding_tells_is_posted_once(lake, received, said):
     for groups in (["a", "b"], []):
         with sending(lake, received, said, format="slack"):
             if groups:
-                crashed(lake, *groups, ago_ms=1)
+                crashed(lake, *groups, ago_ms=200_000)
     crashed(lake, "old", "ancient", ago_ms=7_200_000)
     with sending(lake, received, said, format="slack") as alerts:
         wait_until(lambda: alerts.senders[0].left_out["old"])
@@ -283,6 +283,18 @@ def test_a_crash_of_which_no_finding_tells_is_posted_once(lake, received, said):
     told = "A broker crashed or was killed (b1 of c)  BROKER_CRASHED"
     assert (part["title"], part["footer"]) == (told, f"rebalance evidence {row['id']}")
     assert part["text"].startswith(row["message"])
+
+
+def test_a_crash_is_not_posted_before_its_groups_tell_of_it(lake, received, said):
+    with sending(lake, received, said, format="slack", severity="WARNING"):
+        crashed(lake, "a", ago_ms=30_000)
+    assert not received.taken
+    found(lake, finding("b", code="COORDINATOR_MOVED", details='{"from_broker":"b1","to_broker":"b2"}', occurred_at=now_ms() - 29_000))
+    with sending(lake, received, said, format="slack", severity="WARNING"):
+        wait_until(lambda: received.taken)
+    ((part,),) = (message["attachments"] for message in received.taken)
+    assert part["title"] == "b moved to another broker (b1 of c)  COORDINATOR_MOVED"
+    assert part["text"].startswith("b1 crashed or was killed: no clean shutdown. At least 1 group moved from b1 to b2.")
 
 
 def test_settings_may_change_while_a_message_waits(lake, received, said):

@@ -153,6 +153,30 @@ def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_a
     assert trouble(AttentionEntry([], entry["incident"]))["text"] in ("broker-1 had crashed", "broker-1 unresponsive")
 
 
+SERVED = {"kind": "HEARTBEAT", "source": "request", "error_code": 0}
+ALIVE = line("c", 110_000, broker="broker-1", **SERVED)
+STOPPED = [logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 99), logged("BROKER_CLEAN", 107), logged("BROKER_STARTED", 108)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "causes"),
+    [
+        ([], ["BROKER_CRASHED"]),  # which no line dates
+        ([ALIVE], ["BROKER_CRASHED", "COORDINATOR_MOVED"]),  # when the group had moved
+        ([ALIVE, *STOPPED], ["BROKER_CRASHED", "BROKER_SHUT_DOWN"]),  # it was back
+    ],
+)
+def test_a_crash_is_told_with_the_groups_that_left_or_by_itself(told, lines, causes):
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    entries, shown = told(moved(100, "a"), there, *lines, logged("BROKER_UNCLEAN", 130, node=None))
+    assert sorted(entry["code"] for entry in entries) == causes
+    if not lines:
+        (entry,) = entries
+        assert entry["message"] == "broker-1 crashed or was killed: no clean shutdown. At least 1 group moved from broker-1 to broker-2."
+        assert trouble(AttentionEntry([], entry["incident"]))["text"] == "broker-1 had crashed"
+        assert "no line shows that it restarted" not in shown
+
+
 def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
     """One broker's log alone: the group lives on at another one."""
     write(lakehouse, line(at=90_000), transition("Stable", 1_000, 1), {**transition("Dead", 5_000, 1), "trigger": "COORDINATOR_MOVED"})
@@ -162,9 +186,6 @@ def test_a_group_that_its_broker_gave_up_is_not_dead(lakehouse):
     for told in ([], [found("SESSION_TIMEOUT", 1)]):  # an entry about something else says nothing of where it went on
         write(lakehouse, *told, batch=1)
         assert [gap.why for gap in read_report(reader_of(lakehouse)).judgement.gaps] == ["the broker that coordinated it gave it up"]
-
-
-SERVED = {"kind": "HEARTBEAT", "source": "request", "error_code": 0}
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,13 @@ class Departure:
         is_there = self._has(e.BROKER_EXPIRED) or not self.is_dated
         return f"{text}." if is_there else f"{text}; no line shows that it restarted."
 
+    def tells(self, crash: Row) -> bool:
+        """Whether it is the crash that the broker found when it started."""
+        first, at = self.signs[0], crash["occurred_at"]
+        if not self.is_dated:
+            return any(sign["occurred_at"] == at for sign in self.signs)
+        return first["clean"] is False and first["occurred_at"] <= at <= (first["started_at"] or at)
+
     def was_lost_at(self, at: datetime) -> bool:
         """Whether it was away and had not shut down: then others wait for its replicas."""
         started_at = self.signs[0]["started_at"]
@@ -105,20 +112,28 @@ class Departures:
         ]
         return max(near)[1] if near else None
 
-    def crash_before(self, cluster: str, broker: str, at_ms: int) -> Departure | None:
-        """That a broker had crashed before its groups missed it, as its own log says where it starts again soon before."""
-        near = [one for one in self._crashed.get((cluster, broker), ()) if at_ms - SPAN_MS <= epoch_ms(one["occurred_at"]) <= at_ms]
-        return Departure((near[-1],)) if near else None
+    def crash(self, cluster: str, broker: str, since_ms: int, until_ms: int, left_at: datetime | None = None) -> Departure | None:
+        """That a broker had crashed, as its own log says where it starts again in that time. No line shows it alive `left_at` a time."""
+        near = [
+            one
+            for one in self._crashed.get((cluster, broker), ())
+            if since_ms <= epoch_ms(one["occurred_at"]) <= until_ms
+            and (left_at is None or (one["heard_at"] or left_at) <= left_at <= (one["again_at"] or left_at))
+        ]
+        return Departure(tuple(one for one in near if one["heard_at"] == near[-1]["heard_at"])) if near else None
 
-    def before(self, cluster: str, broker: str, first_ms: int, last_ms: int) -> Departure | None:
-        """Why groups left a broker between two times, epoch ms. A sign counts if it came soon before the first of them left.
+    def before(self, cluster: str, broker: str, first_at: datetime, last_at: datetime) -> Departure | None:
+        """Why groups left a broker between two times. A sign counts if it came soon before the first of them left.
 
-        A broker that was there again before any left did not make them leave.
+        A broker that was there again before any left did not make them leave. Where no sign shows how it went, it may find that later.
         """
+        first_ms, last_ms = epoch_ms(first_at), epoch_ms(last_at)
         signs = [
             sign
             for sign in self._of.get((cluster, broker), ())
             if first_ms - SPAN_MS <= epoch_ms(sign["occurred_at"]) <= last_ms
             and (sign["started_at"] is None or epoch_ms(sign["started_at"]) > first_ms)
         ]
-        return Departure(tuple(signs)) if signs and epoch_ms(signs[0]["occurred_at"]) <= first_ms else None
+        known = Departure(tuple(signs)) if signs and epoch_ms(signs[0]["occurred_at"]) <= first_ms else None
+        is_told = known is not None and signs[0]["clean"] is not None
+        return known if is_told else self.crash(cluster, broker, first_ms - SPAN_MS, last_ms + SPAN_MS, first_at) or known

@@ -65,6 +65,11 @@ class Outage:
             if here and since <= one["occurred_at"] and one["received_at"] <= until:
                 yield one
 
+    def tells(self, crash: Row) -> bool:
+        """Whether it says that its broker crashed, as that found when it started."""
+        here = (self.findings[0]["cluster"], self.broker) == (crash["cluster"], crash["broker"])
+        return here and self.departure is not None and self.departure.tells(crash)
+
     def sentence(self) -> str:
         """What happened, for people."""
         parts = []
@@ -86,7 +91,7 @@ class Outage:
                 else printable(names[0], 60)
             )
             crashed = self.departure is not None and not self.departure.is_dated
-            parts.append(f"{'it' if crashed and self.left else 'It' if crashed else _brokers(others)} did not answer {groups} in time")
+            parts.append(f"{'It' if crashed and not self.left else _brokers(others)} did not answer {groups} in time")
             if self.departure is not None and not crashed and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):
                 parts[-1] += f" while {broker_name(self.broker)} was down: writes to __consumer_offsets wait for its replica"
         lost, gave_up = ({one for row in self.findings for one in row["details"].get(name) or ()} for name in ("members_lost", "gave_up"))
@@ -134,9 +139,9 @@ def outages(findings: Iterable[Row], departures: Departures) -> list[Outage]:
         for outage in known:
             signs = outage.left or outage.held_up
             if any(row["details"].get("to_broker") != outage.broker for row in signs):
-                outage.departure = departures.before(cluster, outage.broker, _at_ms(signs[0]), _at_ms(signs[-1]))
+                outage.departure = departures.before(cluster, outage.broker, signs[0]["occurred_at"], signs[-1]["occurred_at"])
             else:
-                outage.departure = departures.crash_before(cluster, outage.broker, _at_ms(signs[0]))
+                outage.departure = departures.crash(cluster, outage.broker, _at_ms(signs[0]) - SPAN_MS, _at_ms(signs[0]))
     return [outage for cluster in sorted(found) for outage in found[cluster]]
 
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
-from coordinator_model.diagnosis.incidents import SLOW_MS, SPAN_MS
+from coordinator_model.diagnosis.incidents import SLOW_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Bill, RebalanceTimes, bill_of
 from jobs.answers.incidents.departures import SHUT_DOWN, Departure, Departures
@@ -26,7 +26,6 @@ from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
 
 EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
-_SPAN: Final = timedelta(milliseconds=SPAN_MS)
 
 
 def incidents(reader: QuestionReader) -> list[Row]:
@@ -42,20 +41,9 @@ def incidents(reader: QuestionReader) -> list[Row]:
     for outage in found:
         outage.waited = {row["group_id"]: row["ms"] for row in outage.held_up_too(slow)}
     rows = [_row(outage, times) for outage in found]
-    rows += [
-        _row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in crashes if not _is_in(one, rows)
-    ]
+    untold = [one for one in crashes if not any(outage.tells(one) for outage in found)]
+    rows += [_row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in untold]
     return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))
-
-
-def _is_in(crash: Row, rows: Iterable[Row]) -> bool:
-    """Whether an incident of that broker and time tells of it. Not one that held groups up before: then both happened."""
-    return any(
-        (row["cluster"], row["broker"]) == (crash["cluster"], crash["broker"])
-        and row["cause"] != HELD_UP
-        and row["began_at"] - _SPAN <= crash["occurred_at"] <= max(row["last_at"], row["back_at"] or row["last_at"]) + _SPAN
-        for row in rows
-    )
 
 
 def findings_of(incidents: Iterable[Row], within: Mapping[str, Any] = EVERYTHING) -> Iterator[Row]:
