@@ -28,9 +28,9 @@ SELECT
   b.cause,
   count(*) AS rebalances,
   count(DISTINCT b.cluster || '/' || b.group_id) AS groups,
-  CAST(sum(b.total_ms) AS BIGINT) AS total_ms,
-  CAST(nullif(sum(b.unavailable_partition_ms), CASE WHEN count(b.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-    AS unavailable_partition_ms
+  known_sum(b.total_ms) AS total_ms,
+  known_sum(b.unavailable_partition_ms) AS unavailable_partition_ms,
+  at_least(b.total_ms, b.unavailable_partition_ms) AS at_least
 FROM began AS b
 GROUP BY b.place, b.cause
 ORDER BY b.place, b.cause

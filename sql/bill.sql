@@ -18,6 +18,7 @@
 WITH named AS (
   SELECT
     r.*,
+    CASE WHEN r.failed THEN r.unavailable_partition_ms ELSE 0 END AS by_failures_ms,
     coalesce(
       CASE :by
         WHEN 'group' THEN r.group_id
@@ -48,14 +49,11 @@ SELECT
   count(DISTINCT n.culprit_client_id) AS clients,
   count(DISTINCT n.group_id) AS groups,
   count(*) AS rebalances,
-  CAST(sum(n.total_ms) AS BIGINT) AS total_ms,
-  CAST(nullif(sum(n.unavailable_partition_ms), CASE WHEN count(n.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-    AS unavailable_partition_ms,
-  CAST(nullif(
-    sum(CASE WHEN n.failed THEN n.unavailable_partition_ms WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END),
-    CASE WHEN bool_or(n.failed AND n.unavailable_partition_ms IS NULL) THEN 0 END
-  ) AS BIGINT) AS by_failures_ms,
-  CAST(nullif(sum(n.partitions_moved), CASE WHEN count(n.partitions_moved) < count(*) THEN 0 END) AS BIGINT) AS partitions_moved
+  known_sum(n.total_ms) AS total_ms,
+  known_sum(n.unavailable_partition_ms) AS unavailable_partition_ms,
+  known_sum(n.by_failures_ms) AS by_failures_ms,
+  known_sum(n.partitions_moved) AS partitions_moved,
+  at_least(n.total_ms, n.unavailable_partition_ms, n.by_failures_ms, n.partitions_moved) AS at_least
 FROM named AS n
 GROUP BY n.cluster, n.payer
 ORDER BY unavailable_partition_ms DESC NULLS LAST, total_ms DESC, n.cluster, n.payer

@@ -62,10 +62,10 @@ SELECT
   max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,
   max(CASE WHEN p.place = 1 THEN p.client_id END) AS client_id,
   count(*) AS rounds,
-  CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
-  CAST(nullif(sum(p.partitions_moved), CASE WHEN count(p.partitions_moved) < count(*) THEN 0 END) AS BIGINT) AS partitions_moved,
-  CAST(nullif(sum(p.unavailable_partition_ms), CASE WHEN count(p.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-    AS unavailable_partition_ms,
+  known_sum(p.total_ms) AS total_ms,
+  known_sum(p.partitions_moved) AS partitions_moved,
+  known_sum(p.unavailable_partition_ms) AS unavailable_partition_ms,
+  at_least(p.total_ms, p.partitions_moved, p.unavailable_partition_ms) AS at_least,
   CASE
     WHEN count(*) < :endless THEN 'NORMAL'
     WHEN bool_or(p.is_followed) OR unix_millis(:until) - unix_millis(max(p.ended_at)) > :gap_ms THEN 'ENDED'

@@ -87,8 +87,8 @@ after AS (
   SELECT
     m.cluster, m.group_id, m.moved_at,
     count(*) AS rebalances,
-    CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-      AS unavailable_partition_ms,
+    known_sum(r.unavailable_partition_ms) AS unavailable_partition_ms,
+    at_least(r.unavailable_partition_ms) AS at_least,
     min_by(r.id, r.started_at) AS first_id
   FROM moves AS m
   JOIN rebalances_with_culprit AS r
@@ -113,6 +113,7 @@ SELECT
   CASE WHEN m.served_until IS NOT NULL THEN coalesce(x.refused, 0) ELSE x.refused END AS refused,
   coalesce(a.rebalances, 0) AS rebalances,
   a.unavailable_partition_ms,
+  a.at_least,
   a.first_id
 FROM moves AS m
 LEFT JOIN given_up AS u ON u.cluster = m.cluster AND u.group_id = m.group_id AND u.moved_at = m.moved_at

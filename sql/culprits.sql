@@ -39,9 +39,9 @@ SELECT
   min(p.group_id) AS a_group,
   count(*) AS rebalances,
   count(*) FILTER (WHERE p.failed) AS failures,
-  CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
-  CAST(nullif(sum(p.unavailable_partition_ms), CASE WHEN count(p.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-    AS unavailable_partition_ms,
+  known_sum(p.total_ms) AS total_ms,
+  known_sum(p.unavailable_partition_ms) AS unavailable_partition_ms,
+  at_least(p.total_ms, p.unavailable_partition_ms) AS at_least,
   max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,
   max(p.started_at) AS last_at
 FROM placed AS p

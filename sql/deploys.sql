@@ -111,7 +111,7 @@ told AS (
     count(x.member_id) AS restarts,
     count(x.member_id) FILTER (WHERE x.end_kind <> 'SESSION_TIMEOUT') AS clean,
     count(x.member_id) FILTER (WHERE x.end_kind = 'SESSION_TIMEOUT') AS expired,
-    f.rebalances, f.total_ms, f.unavailable_partition_ms
+    f.rebalances, f.total_ms, f.unavailable_partition_ms, f.at_least
   FROM bursts AS f
   LEFT JOIN member_sessions AS x ON x.cluster = f.cluster AND x.group_id = f.group_id AND position(x.member_id IN f.restarted) > 0
   WHERE f.code = 'ROLLING_RESTART'
@@ -119,7 +119,7 @@ told AS (
     AND (:group IS NULL OR f.group_id = :group)
     AND f.started_at >= :since
     AND f.started_at <= :until
-  GROUP BY f.id, f.cluster, f.group_id, f.started_at, f.last_at, f.rebalances, f.total_ms, f.unavailable_partition_ms
+  GROUP BY f.id, f.cluster, f.group_id, f.started_at, f.last_at, f.rebalances, f.total_ms, f.unavailable_partition_ms, f.at_least
 ),
 others AS (
   SELECT
@@ -127,9 +127,9 @@ others AS (
     CASE WHEN w.clients = 1 THEN 'ONE_CLIENT' WHEN w.together THEN 'TOGETHER' ELSE 'ROLLING' END AS verdict,
     w.clients, w.restarts, w.clean, w.expired,
     count(r.started_at) AS rebalances,
-    CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
-    CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(r.started_at) THEN 0 END) AS BIGINT)
-      AS unavailable_partition_ms
+    CASE WHEN count(r.started_at) = 0 THEN 0 ELSE known_sum(r.total_ms) END AS total_ms,
+    CASE WHEN count(r.started_at) = 0 THEN 0 ELSE known_sum(r.unavailable_partition_ms) END AS unavailable_partition_ms,
+    at_least(r.total_ms, r.unavailable_partition_ms) AS at_least
   FROM waves AS w
   LEFT JOIN rebalances_with_id AS r
     ON r.cluster = w.cluster AND r.group_id = w.group_id AND NOT r.from_empty
@@ -143,7 +143,7 @@ others AS (
 )
 SELECT
   d.cluster, d.group_id, d.verdict, d.started_at, d.ended_at, d.clients, d.restarts, d.clean, d.expired, d.rebalances, d.total_ms,
-  d.unavailable_partition_ms
+  d.unavailable_partition_ms, d.at_least
 FROM (
   SELECT t.* FROM told AS t
   UNION ALL

@@ -33,11 +33,13 @@ WITH seen AS (
 history AS (
   SELECT
     r.cluster, r.group_id,
-    count(*) FILTER (WHERE NOT r.startup) AS rebalances,
-    CAST(sum(r.total_ms) FILTER (WHERE NOT r.startup) AS BIGINT) AS total_ms,
-    max_by(r.blamed, r.ended_at) FILTER (WHERE NOT r.startup) AS last_cause
+    count(*) AS rebalances,
+    known_sum(r.total_ms) AS total_ms,
+    at_least(r.total_ms) AS at_least,
+    max_by(r.blamed, r.ended_at) AS last_cause
   FROM rebalances_with_culprit AS r
-  WHERE r.ended_at <= :until
+  WHERE NOT r.startup
+    AND r.ended_at <= :until
     AND (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
   GROUP BY r.cluster, r.group_id
@@ -58,7 +60,7 @@ told AS (
       ELSE 'classic'
     END AS group_protocol,
     nullif(s.protocol_type, '') AS protocol_type, t.state, t.entered_at AS since, t.generation,
-    t.members, h.rebalances, h.total_ms, h.last_cause, w.findings
+    t.members, h.rebalances, h.total_ms, h.at_least, h.last_cause, w.findings
   FROM seen AS s
   LEFT JOIN group_states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id
     AND t.since <= :until AND (t.next_at IS NULL OR t.next_at > :until)
@@ -75,6 +77,7 @@ SELECT
   g.members,
   coalesce(g.rebalances, 0) AS rebalances,
   g.total_ms,
+  g.at_least,
   g.last_cause,
   coalesce(g.findings, 0) AS findings,
   CASE WHEN g.group_protocol = 'classic' THEN g.protocol_type END AS protocol_type

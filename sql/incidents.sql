@@ -18,7 +18,8 @@ SELECT
   i.id, i.cluster, i.severity, i.cause, i.broker, i.began_at, i.last_at, i.back_at,
   i.groups_moved AS moved, i.groups_returned AS returned, i.groups_held_up AS held_up, i.groups_waited AS waited,
   size(i.members_lost) AS lost,
-  i.rebalances, i.rebalance_ms AS total_ms, i.unavailable_partition_ms, i.message, i.advice
+  i.rebalances, i.rebalance_ms AS total_ms, i.unavailable_partition_ms,
+  replace(i.at_least, 'rebalance_ms', 'total_ms') AS at_least, i.message, i.advice
 FROM incidents AS i
 WHERE (:cluster IS NULL OR i.cluster = :cluster)
   AND (:group IS NULL OR array_contains(i.groups, CAST(:group AS STRING)))

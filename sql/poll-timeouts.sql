@@ -66,10 +66,13 @@ back AS (
   GROUP BY d.cluster, d.group_id, d.id
 ),
 caused AS (
-  SELECT r.cluster, r.group_id, r.culprit_member_id AS member_id, CAST(sum(r.total_ms) AS BIGINT) AS total_ms
-  FROM rebalances_with_culprit AS r
-  WHERE r.blamed IN ('POLL_TIMEOUT', 'MEMBER_LEFT')
-  GROUP BY r.cluster, r.group_id, r.culprit_member_id
+  SELECT r.cluster, r.group_id, r.member_id, known_sum(r.rebalance_total_ms) AS rebalance_total_ms, at_least(r.rebalance_total_ms) AS at_least
+  FROM (
+    SELECT b.cluster, b.group_id, b.culprit_member_id AS member_id, b.total_ms AS rebalance_total_ms
+    FROM rebalances_with_culprit AS b
+    WHERE b.blamed IN ('POLL_TIMEOUT', 'MEMBER_LEFT')
+  ) AS r
+  GROUP BY r.cluster, r.group_id, r.member_id
 )
 SELECT
   d.cluster,
@@ -81,7 +84,8 @@ SELECT
   d.member_id,
   d.max_poll_interval_ms,
   unix_millis(b.back_at) - unix_millis(d.left_at) AS away_ms,
-  c.total_ms AS rebalance_total_ms,
+  c.rebalance_total_ms,
+  c.at_least,
   d.id
 FROM departures AS d
 LEFT JOIN back AS b ON b.cluster = d.cluster AND b.group_id = d.group_id AND b.id = d.id

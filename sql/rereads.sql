@@ -16,11 +16,12 @@ SELECT
   r.group_id,
   count(*) AS rebalances,
   CAST(sum(r.partitions_stopped) AS BIGINT) AS partitions_stopped,
-  CAST(sum(r.reread_min) AS BIGINT) AS reread_min,
-  CAST(sum(r.reread_max) AS BIGINT) AS reread_max,
+  CAST(coalesce(sum(r.reread_min) FILTER (WHERE r.reread_max IS NOT NULL), sum(r.reread_min)) AS BIGINT) AS reread_min,
+  known_sum(r.reread_max) AS reread_max,
   max(r.reread_max) AS for_each,
   count(*) - count(r.reread_max) AS unknown,
-  CAST(sum(r.lag_added) AS BIGINT) AS lag_added,
+  known_sum(r.lag_added) AS lag_added,
+  at_least(r.reread_max, r.lag_added) AS at_least,
   max(r.unread_ms) AS longest_unread_ms,
   max(r.started_at) AS last_at
 FROM rebalances_in_records AS r

@@ -1,7 +1,7 @@
 -- How many groups are in which state?
 --
--- One row per protocol and state as it was at `until`, groups in a rebalance first. `members` is the sum of the members of these groups,
--- as far as they are known. A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams
+-- One row per protocol and state as it was at `until`, groups in a rebalance first. `members` is the sum of the members of these groups.
+-- A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams
 -- groups have protocols of their own. UNKNOWN: no line shows a state.
 --
 -- :cluster     only this cluster
@@ -40,7 +40,8 @@ SELECT
   g.state,
   g.group_protocol,
   count(*) AS groups,
-  CAST(sum(g.members) AS BIGINT) AS members
+  known_sum(g.members) AS members,
+  at_least(g.members) AS at_least
 FROM told AS g
 GROUP BY g.state, g.group_protocol
 ORDER BY

@@ -41,6 +41,7 @@ SELECT
     100 * CAST(s.total_ms AS DOUBLE) / greatest(unix_millis(coalesce(e.ended_at, s.last_at)) - unix_millis(s.started_at), 1)
   ) AS INT) AS busy_percent,
   s.unavailable_partition_ms,
+  s.at_least,
   e.cause,
   s.client_id,
   s.id

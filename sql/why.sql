@@ -23,9 +23,9 @@ SELECT
   r.culprit_client_id AS client_id,
   r.culprit_client_host AS client_host,
   count(*) AS rebalances,
-  CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
-  CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-    AS unavailable_partition_ms,
+  known_sum(r.total_ms) AS total_ms,
+  known_sum(r.unavailable_partition_ms) AS unavailable_partition_ms,
+  at_least(r.total_ms, r.unavailable_partition_ms) AS at_least,
   max(r.started_at) AS last_at,
   max_by(r.id, r.ended_at) AS last_id
 FROM rebalances_with_culprit AS r

@@ -38,10 +38,10 @@ summed AS (
   SELECT
     r.cluster, r.group_id,
     count(*) AS rebalances,
-    CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
+    known_sum(r.total_ms) AS total_ms,
     max(r.total_ms) AS longest_ms,
-    CAST(nullif(sum(r.unavailable_partition_ms), CASE WHEN count(r.unavailable_partition_ms) < count(*) THEN 0 END) AS BIGINT)
-      AS unavailable_partition_ms,
+    known_sum(r.unavailable_partition_ms) AS unavailable_partition_ms,
+    at_least(r.total_ms, r.unavailable_partition_ms) AS at_least,
     max(r.started_at) AS last_at
   FROM recent AS r
   GROUP BY r.cluster, r.group_id
@@ -53,6 +53,7 @@ SELECT
   s.total_ms,
   s.longest_ms,
   s.unavailable_partition_ms,
+  s.at_least,
   c.cause,
   coalesce(e.errors, 0) AS errors,
   s.last_at

@@ -126,7 +126,7 @@ def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: R
         culprit.client_id,
         culprit.client_host,
         sign,
-        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else 0,
+        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else -1,
         -1 if price.unavailable_ms is None else price.unavailable_ms,
         -1 if price.moved is None else price.moved,
         rebalance.from_state is State.EMPTY,
@@ -340,8 +340,9 @@ def _report(
     span_ms = burst[-1].started_ms - burst[0].started_ms
     rows = len({past.row_ms for past in burst})
     epochs = {"epochs": len(burst)} if g.view.consumer_protocol else {}
-    unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
-    moved = [past.moved for past in burst if past.moved >= 0]
+    parts = {"total_ms": "total_ms", "unavailable_partition_ms": "unavailable_ms", "partitions_moved": "moved"}
+    sums = {name: _sum(burst, of) for name, of in parts.items()}
+    some = ", ".join(name for name, (known, is_whole) in sums.items() if known and not is_whole)
     emit(
         g,
         text,
@@ -353,11 +354,17 @@ def _report(
         rebalances=rows,
         **epochs,
         span_ms=span_ms,
-        total_ms=sum(past.total_ms for past in burst),
-        unavailable_partition_ms=sum(unavailable) or (0 if len(unavailable) == len(burst) else None),
-        partitions_moved=sum(moved) or (0 if len(moved) == len(burst) else None),
+        **{name: known for name, (known, _) in sums.items()},
+        **({"at_least": some} if some else {}),
         **details,
     )
+
+
+def _sum(burst: list[PastRebalance], name: str) -> tuple[int | None, bool]:
+    """What is known of a sum, and whether that is all of it: of rounds that share a row one may tell for all. None: not even 0 is known."""
+    known = {past.row_ms for past in burst if getattr(past, name) >= 0}
+    is_whole = known == {past.row_ms for past in burst}
+    return sum(max(getattr(past, name), 0) for past in burst) or (0 if is_whole else None), is_whole
 
 
 def _longest_restart_ms(burst: list[PastRebalance]) -> int:

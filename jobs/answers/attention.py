@@ -22,7 +22,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, known_sum, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, bound, span_of
 from jobs.answers.incidents.figures import FIGURES
 from jobs.answers.incidents.refusals import Refusals, refusals_in
 from jobs.answers.incidents.rows import by_finding
@@ -339,15 +339,18 @@ def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
     if entry.incident is not None or entry.code not in _BURSTS:
         return bill_of(found)
     details = [row["details"] for row in entry.findings]
-    counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
-    return Bill(counted, total_ms, known_sum(each.get("unavailable_partition_ms") for each in details))
+    parts = {
+        name: [part for each in details for part in [each.get(name), *([None] if bound(name, each) else [])]]
+        for name in ("total_ms", "unavailable_partition_ms")
+    }
+    return Bill.of(sum(each.get("rebalances") or 0 for each in details), **parts)
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:
     """What a broker did, then what cost most, whatever its severity; then errors and warnings that cost next to nothing, then notes."""
     first, severity = entry.findings[0], _rank(entry.severity)
-    cost = (-(entry.bill.unavailable_partition_ms or 0), -entry.bill.total_ms)
-    has_cost = max(entry.bill.unavailable_partition_ms or 0, entry.bill.total_ms) >= _COST_MS
+    cost = (-(entry.bill.unavailable_partition_ms or 0), -(entry.bill.total_ms or 0))
+    has_cost = -min(cost) >= _COST_MS
     is_note, is_broker = entry.severity == SEVERITIES[-1], entry.incident is not None and severity == 0
     place = (first["occurred_at"], first["cluster"], first["group_id"], first["code"])
     return (is_note, not is_broker, not has_cost, 0 if has_cost else severity, *cost, severity, *place)

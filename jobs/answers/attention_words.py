@@ -16,6 +16,7 @@ from coordinator_model.view.members import client_in
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
+from jobs.answers.incidents.bills import bound
 from jobs.answers.incidents.departures import CRASHED
 from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
@@ -271,8 +272,9 @@ def cost_of(entry: AttentionEntry) -> str:
     if not bill.rebalances:
         return ""
     lost = bill.unavailable_partition_ms
-    owners = f", {duration(lost)} of unowned partition time (sum)" if lost is not None else ""
-    took = f", {duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
+    least = {name: "at least " if bound(name, bill._asdict()) else "" for name in bill._fields}
+    owners = f", {least['unavailable_partition_ms']}{duration(lost)} of unowned partition time (sum)" if lost is not None else ""
+    took = f", {least['total_ms']}{duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
     return f"{many(bill.rebalances, 'rebalance')}{took}{owners}{records and f', {records}'}"
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.errors import QuestionError
-from jobs.common.places import SQL
+from jobs.common.places import SQL, sql_text
 
 FIFTEEN: Final = (
     "why",
@@ -59,6 +59,7 @@ SPANS: Final = frozenset({"around", "step"})  # durations, passed as whole milli
 OPTIONS: Final = ("cluster", "group", "since", "until", "client", "member", "at", "around", "limit")
 """The parameters that `rebalance ask` has an option for; others are given with --set NAME=VALUE."""
 
+_LOWER_BOUNDS: Final = "`at_least` names the sums that are lower bounds: of some of what they add up no line shows the cost."
 _PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
 
 
@@ -112,7 +113,7 @@ def load(name: str) -> Question:
         close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}?" if close else "`rebalance ask` lists them"
         raise QuestionError(f"no question named {name!r}: {hint}")
-    return parse(name, (SQL / f"{name}.sql").read_text(encoding="utf-8"))
+    return parse(name, sql_text(SQL / f"{name}.sql"))
 
 
 def parse(name: str, text: str) -> Question:
@@ -127,7 +128,8 @@ def parse(name: str, text: str) -> Question:
     unknown = set(re.findall(r"(?<![:\w]):([a-z_]+)\b", body)) ^ {parameter.name for parameter in parameters}
     if unknown:
         raise ValueError(f"{name}: parameters declared and not used, or used and not declared: {', '.join(sorted(unknown))}")
-    return Question(name, " ".join(question.split()), " ".join(answer.split()), parameters, text)
+    told = [*answer.split(), *(_LOWER_BOUNDS.split() if "AS at_least" in body else ())]
+    return Question(name, " ".join(question.split()), " ".join(told), parameters, text)
 
 
 def example_file(name: str) -> Path:

@@ -173,7 +173,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
     protocols = {key_of(row): row["protocol"] for row in named}
     state_of = {key_of(row): row for row in states}
     cost_of = {key_of(row): row for row in costs}
-    nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None}
+    nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None, "at_least": None}
     nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
     groups = []
     for key in sorted({*protocols, *state_of, *cost_of}):
@@ -186,7 +186,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
                 "protocol": protocols.get(key, "classic"),
                 **{name: last[name] for name in ("state", "generation", "members")},
                 **{name: cost[name] for name in ("rebalances", "rebalancing_ms", "worst_cause")},
-                **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms")},
+                **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms", "at_least")},
             }
         )
     return sorted(groups, key=_cost_of_group)
@@ -194,7 +194,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
 
 def _cost_of_group(row: Row) -> tuple[object, ...]:
     lost = row["unavailable_partition_ms"]
-    return lost is None, -(lost or 0), -row["rebalancing_ms"]
+    return lost is None, -(lost or 0), -(row["rebalancing_ms"] or 0)
 
 
 def to_json(report: Report, *, limit: int | None = None) -> str:

@@ -136,6 +136,7 @@ def _processed(source: Path, name: str, lakehouse: Place, settings: Settings, to
     """Processes the input: here, or on Spark if it is large. Says what of it was not read. `told`: takes what can wait for the answer."""
     from msgspec.structs import replace
 
+    from jobs.cli.output.progress import Progress
     from jobs.logs.files import left_out_in
     from jobs.pipeline import at_once
 
@@ -143,13 +144,13 @@ def _processed(source: Path, name: str, lakehouse: Place, settings: Settings, to
         told(text.replace(str(source), name))
 
     settings = replace(settings, alerts=AlertSettings())  # an old incident is no news
-    result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=note)
-    if result is None:
-        warn(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
-        from jobs.cli.output.progress import Progress
-        from jobs.pipeline import run
+    with Progress(stderr()) as progress:
+        most = at_once.MOST_LINES
+        result = at_once.process(source, lakehouse, settings=settings, most_lines=most, show=progress.show, warn=note)
+        if result is None:
+            warn(f"{name} has more than {most:,} lines: Spark reads them, as in `rebalance run`")
+            from jobs.pipeline import run
 
-        with Progress(stderr()) as progress:
             result = run.run(source, lakehouse, settings=settings, once=True, show=progress.show, warn=note)
     for line in (*result.troubles, left_out_in(source)):
         if line:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from jobs.common.errors import UserError
 from jobs.common.settings import Settings, load
 
 _SLICE_LINES = 100_000  # between two words about the progress
-_QUIET_SECONDS = 2.0  # who waits for less need not be told
 
 
 @options.command(
@@ -54,10 +52,9 @@ def _inspect(path: Path, name: str, settings: Settings, most: int, form: str, gi
 
     inspector = Inspector(path, SlicerSettings.of(settings, slice_lines=min(most, _SLICE_LINES)))
     with Progress(stderr()) as progress:
-        began = time.monotonic()
+        progress.show(RunProgress("reading"))
         for lines in inspector.work(most):
-            if time.monotonic() - began >= _QUIET_SECONDS:
-                progress.show(RunProgress("reading", lines=lines))
+            progress.show(RunProgress("reading", lines=lines))
     result = inspector.result
     if form == "json":
         click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from jobs.cli.output.not_understood import WHAT_IS_READ
-from jobs.cli.output.terminal import stdout, tell, warn, write
+from jobs.cli.output.terminal import stderr, stdout, tell, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import LakehouseError, UserError
 from jobs.common.stores import Place
@@ -119,10 +119,14 @@ def _exit_code(rows: Report, fail_on: str | None) -> int:
 
 
 def _write_page(lakehouse: Place, rows: Report, inputs: Sequence[Path], limit: int, why_empty: str) -> None:
+    from jobs.cli.output.progress import Progress
     from jobs.dashboard.saved import saved_report
+    from jobs.pipeline.run_progress import RunProgress
 
-    text = why_empty or as_text(rows, limit)
-    page = saved_report(lakehouse, rows, inputs, limit=limit, text=text, why_empty=why_empty)
+    with Progress(stderr()) as progress:
+        progress.show(RunProgress("writing the page"))
+        text = why_empty or as_text(rows, limit)
+        page = saved_report(lakehouse, rows, inputs, limit=limit, text=text, why_empty=why_empty)
     click.echo(page.encode("utf-8", "backslashreplace"), nl=False)
 
 

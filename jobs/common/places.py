@@ -83,10 +83,28 @@ SQL: Final = data_folder("sql", "why.sql")
 """The folder of the questions, and of other queries."""
 
 
+_KNOWN_SUM: Final = r"CAST(\n    nullif(sum(\1), CASE WHEN count(\1) < count(*) THEN 0 END) AS BIGINT\n  )"
+
+
+def sql_text(path: Path) -> str:
+    """A file of sql/, with its sums of costs in SQL: `known_sum(x)`, and `at_least(x, y)`, which names those sums that are lower bounds.
+
+    A sum is of what is known; null, not 0, where nothing above 0 is known beside what is not (docs/cost.md).
+    """
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"known_sum\((\S+?)\)", _KNOWN_SUM, text)
+    return re.sub(r"at_least\((.+?)\)", lambda found: _at_least(found[1].split(", ")), text)
+
+
+def _at_least(columns: list[str]) -> str:
+    names = [f"CASE WHEN sum({one}) > 0 AND count({one}) < count(*) THEN '{one.partition('.')[2] or one}' END" for one in columns]
+    return "nullif(concat_ws(', ',\n    " + ",\n    ".join(names) + "\n  ), '')"
+
+
 @cache
 def own_query(name: str, folder: str = "rows") -> str:
     """A query of this program's own, for DuckDB alone. Without its comments, which may name other tables than the query reads."""
-    return re.sub(r"^--.*\n", "", (SQL / folder / f"{name}.sql").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return re.sub(r"^--.*\n", "", sql_text(SQL / folder / f"{name}.sql"), flags=re.MULTILINE)
 
 
 def kept_folder(name: str) -> Path:

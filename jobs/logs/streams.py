@@ -189,7 +189,8 @@ class Stream:
             return 0
         if not self.has_more:
             return self.signature.size
-        source = self.reader.source if self.reader else None
+        reader = self.reader  # another thread may ask for progress
+        source = reader.source if reader else None
         return min(source.file_position(), self.signature.size) if source else 0
 
 

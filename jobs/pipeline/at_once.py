@@ -27,7 +27,7 @@ from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
 from jobs.pipeline.parts import THIS_PROCESS
-from jobs.pipeline.run_progress import RunResult, result_of
+from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.packets import packets_by_shard
@@ -40,7 +40,13 @@ MOST_LINES: Final = 50_000
 
 
 def process(
-    source: Path, folder: Place, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
+    source: Path,
+    folder: Place,
+    *,
+    settings: Settings,
+    most_lines: int,
+    show: Callable[[RunProgress], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> RunResult | None:
     """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. Raises UserError and QueryFailedError.
 
@@ -53,6 +59,7 @@ def process(
         before = reader.account(folder)
         remember_input(house, source)
         feeder = Feeder(source, house, settings, follow=False, tell=warn)
+        show(RunProgress("reading", share=feeder.share_read))
         with _stage("reading the input"):
             slices = feeder.cut(most_lines)
         for note in feeder.take_notes():
@@ -62,9 +69,11 @@ def process(
         mark_ended(house, settings)
         for name, schema in (INGEST_TABLES | WRITTEN | FOLDED_TABLES).items():
             ensure_table(folder, name, schema)
+        show(RunProgress("parsing"))
         with _stage("ingest"):
             _ingest(slices, feeder, house)
         remove_tree(house.spool)
+        show(RunProgress("tracking"))
         with _stage("track"):
             _track(folder, settings)
         return result_of(before, reader.account(folder), started, feeder)

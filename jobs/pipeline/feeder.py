@@ -142,6 +142,11 @@ class Feeder:
         """Bytes of the log files that were not read yet when the newest slice was cut."""
         return self.newest.bytes_total - self.newest.bytes_read if self.newest else None
 
+    def share_read(self) -> float:
+        """Of the bytes of the log files: what was read so far, before a slice is cut, too."""
+        streams = [*self._spool.streams]
+        return sum(stream.bytes_read() for stream in streams) / max(sum(stream.signature.size for stream in streams if stream.file), 1)
+
     def check(self, log: Path) -> None:
         """Raises the error that ended it. `log`: Spark's, which has more."""
         if self.error is not None:

@@ -57,6 +57,7 @@ def run(
     that does not end the run.
     """
     started = time.monotonic()
+    show(RunProgress("looking at the input"))
     if source is not None:
         check_source(source, once=once)
         check_input(folder, source, warn)
@@ -98,7 +99,8 @@ def run(
             if once and topic is None and feeder is not None and not before["lines_read"] and feeder.is_vain(interrupts.happened):
                 feeder.check(house.log)
                 return result_of(before, before, started, feeder)
-            show(RunProgress("starting Spark"))
+            share = feeder.share_read if once and feeder is not None else None
+            show(RunProgress("starting Spark, reading" if share else "starting Spark", share=share))
             with started_spark(house, spark, once=once) as session:
                 interrupts.install()  # Spark has replaced our handler of Ctrl-C by its own
                 inputs = Inputs(feeder, capture, topic, topic_watch)

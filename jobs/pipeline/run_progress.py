@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ class RunProgress:
 
     stage: str  # the stage that the run waits for
     lines: int = 0
-    share: float | None = None  # of the input's bytes; None: the input has no end
+    share: Callable[[], float] | None = None  # of the input's bytes, read by now; None: the input has no end
     slices: int = 0  # cut from the input
     tracked: int = 0  # micro-batches of the tracker
     event_ms: int | None = None
@@ -31,8 +31,8 @@ class RunProgress:
     def text(self) -> str:
         """One line for a terminal."""
         if not self.lines and not self.tracked:
-            return self.stage
-        parts = [self.stage, f"{self.lines:,} lines" + ("" if self.share is None else f" ({self.share:.0%})")]
+            return self.stage if self.share is None else f"{self.stage}  {self.share():.0%} of the input"
+        parts = [self.stage, f"{self.lines:,} lines" + ("" if self.share is None else f" ({self.share():.0%})")]
         parts += [f"{self.slices} slice{'' if self.slices == 1 else 's'}"] if self.slices else []
         if self.event_ms is not None:
             parts.append(f"at {instant(self.event_ms)[:19]}")
@@ -41,7 +41,7 @@ class RunProgress:
         return "  ".join(parts)
 
 
-def run_progress(stage: str, tally: Tally, *, lines: int = 0, share: float | None = None, slices: int = 0) -> RunProgress:
+def run_progress(stage: str, tally: Tally, *, lines: int = 0, share: Callable[[], float] | None = None, slices: int = 0) -> RunProgress:
     """How far the tracker is by its tally, in a run that has cut this much from its input."""
     summaries = tally.summaries()
     return RunProgress(

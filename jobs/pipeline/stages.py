@@ -222,8 +222,8 @@ class Stages:
         stage = "tracking" if self._once else "following"
         if (feeder := self._feeder) is not None:
             batches, lines = batches + feeder.slices, lines + feeder.lines
-            if self._once and (newest := feeder.newest):
-                share = newest.bytes_read / max(newest.bytes_total, 1)
+            if self._once:
+                share = feeder.share_read
             if self._once and not feeder.ended.is_set():
                 stage = "reading"
         return run_progress(stage, tally, lines=lines, share=share, slices=batches)

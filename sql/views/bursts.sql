@@ -5,6 +5,7 @@ SELECT
   CAST(get_json_object(f.details, '$.rebalances') AS BIGINT) AS rebalances,
   CAST(get_json_object(f.details, '$.total_ms') AS BIGINT) AS total_ms,
   CAST(get_json_object(f.details, '$.unavailable_partition_ms') AS BIGINT) AS unavailable_partition_ms,
+  get_json_object(f.details, '$.at_least') AS at_least,
   get_json_object(f.details, '$.restarted') AS restarted
 FROM findings_with_id AS f
 WHERE f.code IN ('ROLLING_RESTART', 'REBALANCE_STORM')

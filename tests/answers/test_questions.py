@@ -1,5 +1,6 @@
 """The files of sql/, and the values of their parameters: over small tables written by hand, no JVM."""
 
+import json
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,7 +13,7 @@ from jobs.common.errors import QuestionError, UserError
 from jobs.common.places import SQL
 from jobs.common.times import EPOCH
 from tests.answers.asking import asked
-from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, write
+from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, finding, line, rebalance, stopped, transition, write
 
 NOW = datetime(2026, 11, 21, 6, 30, tzinfo=timezone.utc)
 # What differs between DuckDB and Spark, or between one run and the next.
@@ -207,3 +208,40 @@ def test_the_questions_are_where_a_wheel_puts_them():
 def test_each_query_of_the_program_is_read():
     code = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "jobs").rglob("*.py"))
     assert [path.stem for path in (SQL / "rows").iterdir() if not re.search(rf"[\"']{path.stem}[\"']", code)] == []
+
+
+def test_each_question_names_the_sums_of_which_some_parts_are_not_known(lakehouse):
+    """Pairs of rebalances: of the second of each no line shows the time, nor what it cost."""
+    who, unknown = (
+        {"client_id": "app-1", "member_id": MEMBER, "members_before": 2, "members_after": 2},
+        {"total_ms": None, "start_seen": False},
+    )
+    costs = {"unavailable_partition_ms": 7_000, "partitions_moved": 2}
+    rounds = [("sticky", "MEMBER_LEFT", "REVOCATION_FOLLOW_UP"), ("stalls", *2 * ["POLL_TIMEOUT"]), ("moves", *2 * ["COORDINATOR_MOVED"])]
+    pairs = [
+        rebalance(group, start, cause=cause, generation=start, **who, **own)
+        for group, *causes in rounds
+        for start, cause, own in zip((1_000, 5_000), causes, (costs, unknown), strict=True)
+    ]
+    told = {"rebalances": 2, "span_ms": 4_000, "unavailable_partition_ms": 7_000, "at_least": "unavailable_partition_ms"}
+    moved = {"from_broker": "b1", "to_broker": "b2", "common_causes": []}
+    write(
+        lakehouse,
+        line("stalls"),
+        line("no-members"),
+        *(line("moves", at, broker=broker, source="coordinator") for at, broker in ((500, "b1"), (800, "b2"), (90_000, "b2"))),
+        *(transition("Stable", 4_000, 1, group) for group in ("stalls", "no-members")),
+        *pairs,
+        *(stopped(of=pair, reread_min=1, reread_max=known, lag_added=known) for pair, known in zip(pairs[:2], (9, None), strict=True)),
+        finding(group_id="stalls", code="POLL_TIMEOUT", occurred_at=DAY + 1_000, member_id=MEMBER),
+        finding(group_id="moves", code="COORDINATOR_MOVED", occurred_at=DAY + 900, details=json.dumps(moved)),
+        *(finding(code=code, details=json.dumps(told)) for code in ("ROLLING_RESTART", "REBALANCE_STORM")),
+    )
+    both = "total_ms, unavailable_partition_ms"
+    named = dict.fromkeys(("why", "worst", "culprits", "culprits-by", "activity", "incidents"), both)
+    named |= {"bill": f"{both}, by_failures_ms, partitions_moved", "cooperative": "total_ms, partitions_moved, unavailable_partition_ms"}
+    named |= dict.fromkeys(("deploys", "storms", "coordinators"), "unavailable_partition_ms")
+    named |= {"groups": "total_ms", "poll-timeouts": "rebalance_total_ms", "rereads": "reread_max, lag_added", "states": "members"}
+    assert {name for name in questions.names() if "known_sum(" in (SQL / f"{name}.sql").read_text(encoding="utf-8")} <= named.keys()
+    for name, sums in named.items():
+        assert sums in {row["at_least"] for row in asked(lakehouse, name)}, name

@@ -185,7 +185,7 @@ def test_groups_come_by_what_they_cost_and_quiet_ones_share_a_line(lakehouse):
     )
     shown = text(lakehouse)
     table = shown[shown.index("Groups (6)") : shown.index("Rebalances (")]
-    assert re.findall(r"^(\w+) +(?:\d|-)", table, re.MULTILINE) == ["a", "c", "b", "unknown"]
+    assert re.findall(r"^(\w+) +(?:≥|\d|-)", table, re.MULTILINE) == ["a", "c", "b", "unknown"]
     assert "Without a rebalance, state not seen (2): idle, started" in table
     assert [row["group_id"] for row in as_json(lakehouse)["groups"]][:4] == ["a", "c", "b", "unknown"]
     shown = text(lakehouse, limit=1)
@@ -209,6 +209,13 @@ def test_a_sum_with_unknown_parts_is_what_is_known_and_not_0(lakehouse):
     assert {row["group_id"]: row["unavailable_partition_ms"] for row in report["groups"]} == told
     assert {row["groups"][0]: row["unavailable_partition_ms"] for row in report["attention"]} == told
     assert {row["group_id"]: row["unavailable_partition_ms"] for row in asked(lakehouse, "why")} == told
+    some = {"a": None, "b": "unavailable_partition_ms", "c": None}
+    assert {row["group_id"]: row["at_least"] for row in report["groups"]} == some
+    assert {row["groups"][0]: row["at_least"] for row in report["attention"]} == some
+    assert {row["group_id"]: row["at_least"] for row in asked(lakehouse, "why")} == some
+    shown = text(lakehouse)
+    assert "2 rebalances, 4.0 s of rebalancing, at least 7.0 s of unowned partition time (sum)" in shown
+    assert re.search(r"^b +≥ 7\.0 s +4\.0 s", shown, re.MULTILINE)
     for name in ("worst", "culprits", "culprits-by", "bill"):
         assert [row["unavailable_partition_ms"] for row in asked(lakehouse, name)].count(0) == 1, name
     assert sorted(str(row["by_failures_ms"]) for row in asked(lakehouse, "bill")) == ["0", "7000", "None"]

@@ -21,8 +21,15 @@ class Bill(NamedTuple):
     """What an incident cost: its rebalances, their time, and the time that partitions had no owner, summed over them; None: unknown."""
 
     rebalances: int = 0
-    total_ms: int = 0
+    total_ms: int | None = 0
     unavailable_partition_ms: int | None = None
+    at_least: str | None = None  # those of the sums of which some parts are not known
+
+    @classmethod
+    def of(cls, rebalances: int, **parts: Sequence[int | None]) -> Bill:
+        """`parts`: of each sum, by its name."""
+        sums = {name: known_sum(of) for name, of in parts.items()}
+        return cls(rebalances, **sums, at_least=", ".join(name for name in sums if sums[name] and None in parts[name]) or None)
 
 
 class Rebalanced(NamedTuple):
@@ -87,13 +94,18 @@ class RebalanceTimes:
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:
     """What some rebalances cost."""
-    return Bill(len(found), sum(one.total_ms or 0 for one in found), known_sum(one.unavailable_ms for one in found))
+    times = [one.total_ms for one in found] or [0]
+    return Bill.of(len(found), total_ms=times, unavailable_partition_ms=[one.unavailable_ms for one in found])
 
 
-def known_sum(parts: Iterable[int | None]) -> int | None:
+def known_sum(parts: Sequence[int | None]) -> int | None:
     """The sum of the parts that are known; None where it is not even known that there is one: unknown parts beside zeros."""
-    known = [*parts]
-    return sum(part or 0 for part in known) or (0 if known and None not in known else None)
+    return sum(part or 0 for part in parts) or (0 if parts and None not in parts else None)
+
+
+def bound(name: str, row: Row) -> str:
+    """The sign before a sum in a table, by its column: of some of its parts no line shows the cost."""
+    return "≥ " if name in (row.get("at_least") or "").split(", ") else ""
 
 
 def span_of(found: Sequence[Rebalanced]) -> tuple[datetime, datetime] | None:

@@ -86,6 +86,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "rebalances": bill.rebalances,
         "rebalance_ms": bill.total_ms,
         "unavailable_partition_ms": bill.unavailable_partition_ms,
+        "at_least": bill.at_least and bill.at_least.replace("total_ms", "rebalance_ms"),
         "message": outage.sentence(),
         "advice": _advice(outage),
         "findings": [row["id"] for row in findings],

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from jobs.answers.duckdb_views import Answer
+from jobs.answers.incidents.bills import bound
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable, short_member
@@ -33,9 +34,9 @@ def render(answer: Answer, console: Console, fixed: Sequence[str]) -> None:
     heading += [f"{day.isoformat()} UTC"] if day is not None else []
     if heading:
         write(console, ", ".join(heading), "dim")
-    shown = {name: own for name, own in values.items() if name not in common}
+    shown = {name: own for name, own in values.items() if name not in common and name != "at_least"}
     columns = Columns([_alignment(name, own) + _title(name) for name, own in shown.items()], console)
-    cells = [*zip(*([_cell(name, value, day) for value in own] for name, own in shown.items()), strict=True)]
+    cells = [[bound(name, row) + _cell(name, row[name], day) for name in shown] for row in answer.by_name()]
     for row in cells:
         columns.add(*row)
     if columns.fits(cut=True):

@@ -16,6 +16,7 @@ from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.attention_words import EXPLAINED, AttentionWords
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.in_records import Records
+from jobs.answers.incidents.bills import bound
 from jobs.answers.open_rebalances import is_open
 from jobs.answers.rebalance_words import culprit_of
 from jobs.answers.report import Report
@@ -154,8 +155,8 @@ class _View:
         for row in groups:
             cells = {
                 "Group": self.name(row["cluster"], row["group_id"]),
-                "Unowned": duration(row["unavailable_partition_ms"]),
-                "Rebalancing": duration(row["rebalancing_ms"] or None),
+                "Unowned": bound("unavailable_partition_ms", row) + duration(row["unavailable_partition_ms"]),
+                "Rebalancing": bound("rebalancing_ms", row) + duration(row["rebalancing_ms"] or None),
                 "Rebalances": str(row["rebalances"]),
                 "Main cause": row["worst_cause"] or "-",
                 "State": _state(row),
@@ -179,7 +180,9 @@ class _View:
 
     def rebalances(self) -> None:
         """Rebalances of each group in time order, the group that cost most first."""
-        caused, startups, startup_ms = (sum(row[name] for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms"))
+        caused, startups, startup_ms = (
+            sum(row[name] or 0 for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms")
+        )
         if not caused + startups:
             alone = ": application logs alone do not show them" if self.report.judgement.of_clients else ""
             write(self.console, f"No rebalances{alone}.")
@@ -203,7 +206,8 @@ class _View:
         if startups and not one_group:
             what = "the first rebalance of a group that was new or empty"
             left_out = "1 start-up is" if startups == 1 else f"{startups} start-ups are"
-            write(self.console, f"  {left_out} not shown ({what}): {duration(startup_ms)} of rebalancing")
+            least = any(row["startup_ms"] is None or bound("startup_ms", row) for row in self.report.groups)
+            write(self.console, f"  {left_out} not shown ({what}): {'at least ' if least else ''}{duration(startup_ms)} of rebalancing")
 
     def _rebalance_columns(self, rebalances: Sequence[Row], names: Sequence[str]) -> Columns:
         """The table of rebalances with some of its columns."""

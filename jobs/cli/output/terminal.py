@@ -27,8 +27,8 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """The same of standard error."""
-    return _Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+    """The same of standard error, wherever that goes by then: Spark's has a place of its own (jobs/pipeline/jvm.py)."""
+    return _Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def write(console: Console, text: str | Text = "", style: str = "") -> None:

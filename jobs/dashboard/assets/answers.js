@@ -16,11 +16,14 @@ export function heading(name) {
   return SHORTER.reduce((text, [long, short]) => text.replace(long, short), name).replace(/_ms$/, "").replaceAll("_", " ");
 }
 
+/** The sign before a sum of which some parts are not known: the row names it. */
+export const bound = (name, row) => ((row.at_least ?? "").split(", ").includes(name) ? "≥ " : "");
+
 /** A value as a node or a text. kind: what the server says of the column: time, number, list or text. */
 export function cell(name, kind, value, row) {
   if (value === null || value === undefined || value === "") return h("span", { class: "dim" }, "-");
   if (kind === "time") return h("span", { class: "t" }, instant(value));
-  if (kind === "number") return name.endsWith("_ms") ? h("span", { title: `${count(value)} ms` }, duration(value)) : count(value);
+  if (kind === "number") return name.endsWith("_ms") ? h("span", { title: `${count(value)} ms` }, bound(name, row) + duration(value)) : bound(name, row) + count(value);
   if (kind === "list") return printable(JSON.stringify(value), 200);
   if (value === true || value === false) return value ? "yes" : "no";
   const text = String(value);
@@ -62,7 +65,7 @@ export const columns = (rows, ...wanted) => wanted.map((one) => {
 /** The columns of an answer for `table`, all as they are but for what stands above. */
 export function plainColumns(answer, of) {
   return answer.columns.map((name, index) => ({ name, label: heading(name), kind: answer.kinds[index], number: answer.kinds[index] === "number" }))
-    .filter(({ name }) => !of.common.includes(name))
+    .filter(({ name }) => !of.common.includes(name) && name !== "at_least")
     .map((column) => ({ ...column, class: PROSE.has(column.name) ? "prose" : null, cell: (row) => {
       const value = row[column.name];
       return column.kind === "time" && value !== null ? when(value, of) : cell(column.name, column.kind, value, row);

@@ -1,5 +1,5 @@
 // A group: what happened, its timeline, and the same as tables.
-import { columns, MOST_ROWS, result } from "./answers.js";
+import { bound, columns, MOST_ROWS, result } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { count, duration, instant, many, shortMember, zoneName } from "./format.js";
@@ -88,7 +88,7 @@ function head(row, attention) {
   const facts = [
     [row.state, `since ${row.since === null ? "-" : instant(row.since, 0)}`], [count(row.members), row.members === 1 ? "member" : "members"],
     [count(row.generation), row.group_protocol === "classic" ? "generation" : "group epoch"], [count(row.rebalances), "rebalances besides start-ups"],
-    [duration(row.total_ms), "of rebalancing"], [count(row.findings), row.findings === 1 ? "finding" : "findings"],
+    [bound("total_ms", row) + duration(row.total_ms), "of rebalancing"], [count(row.findings), row.findings === 1 ? "finding" : "findings"],
   ];
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: state.link("/groups", { cluster: row.cluster }) }, "groups"), ` / ${row.group_protocol} protocol`),

@@ -1,5 +1,5 @@
 // Members and clients: who causes rebalances, who comes close to losing its session, and who was a member when.
-import { cell, columns, MOST_ROWS, result, share, shared, when } from "./answers.js";
+import { bound, cell, columns, MOST_ROWS, result, share, shared, when } from "./answers.js";
 import { ask } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { count, duration } from "./format.js";
@@ -78,7 +78,7 @@ function league(rows, of) {
   const named = byClient() ? [client, "client_host"] : [{ label: BY.choices.find(([name]) => name === state.get("by"))[1], class: "main", cell: (row) => printable(row.culprit, 80) }, "clients", "hosts"];
   return columns(rows,
     { label: "", class: "rank", number: true, cell: (row) => String(rows.indexOf(row) + 1) }, ...cluster(of), ...named, "rebalances", "failures",
-    { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, duration(row.total_ms)) },
+    { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, bound("total_ms", row) + duration(row.total_ms)) },
     "unavailable_partition_ms", "cause Main cause",
     { label: "Groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
     at("Last", "last_at", of));
