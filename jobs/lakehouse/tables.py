@@ -60,8 +60,7 @@ def ensure_table(lakehouse: Place, name: str, schema: pa.Schema, configuration: 
     except TableNotFoundError:
         path.mkdir(parents=True, exist_ok=True)
         create = partial(DeltaTable.create, storage_options=delta_options(path), configuration=dict(configuration))
-        asked(path, lambda: create(str(path), wanted, mode="ignore", name=name))
-        table = opening.opened(path)
+        table = asked(path, lambda: create(str(path), wanted, mode="ignore", name=name))
     known = {field.name for field in table.schema().fields}
     if added := [field for field in wanted.fields if field.name not in known]:
         table.alter.add_columns(added)

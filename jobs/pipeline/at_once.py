@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coordinator_model.events import BROKER_SOURCE
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
@@ -71,11 +72,11 @@ def process(
             ensure_table(folder, name, schema)
         show(RunProgress("parsing"))
         with _stage("ingest"):
-            _ingest(slices, feeder, house)
+            of_brokers = _ingest(slices, feeder, house)
         remove_tree(house.spool)
         show(RunProgress("tracking"))
         with _stage("track"):
-            _track(folder, settings)
+            _track(folder, settings, of_brokers=of_brokers)
         return result_of(before, reader.account(folder), started, feeder)
 
 
@@ -90,16 +91,20 @@ def _stage(name: str) -> Iterator[None]:
         raise QueryFailedError(name, f"{type(error).__name__}: {error}") from error
 
 
-def _ingest(slices: Sequence[Place], feeder: Feeder, house: Lakehouse) -> None:
+def _ingest(slices: Sequence[Place], feeder: Feeder, house: Lakehouse) -> bool:
+    """Whether there are lines about brokers that come and go."""
+    of_brokers = False
     write = LineWriter(house.folder, feeder.files.parts).write
     for batch_id, path in enumerate(slices):
         lines = pq.ParquetFile(readable(path)).read(use_threads=False).combine_chunks()
         rows = pa.concat_tables([kinds.parsed(batch) for batch in lines.to_batches()])
+        of_brokers = of_brokers or BROKER_SOURCE in rows["source"].to_pylist()
         write(rows, batch_id, THIS_PROCESS)
+    return of_brokers
 
 
-def _track(folder: Place, settings: Settings) -> None:
-    """Tracks all events as one micro-batch."""
+def _track(folder: Place, settings: Settings, *, of_brokers: bool) -> None:
+    """Tracks all events as one micro-batch. `of_brokers`: some are about brokers that come and go."""
     tracker = shards.tracker_settings(settings)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
     table = folder / names.GROUP_EVENTS
@@ -109,4 +114,4 @@ def _track(folder: Place, settings: Settings) -> None:
         for row, at_end in shards.follow_whole(key, own, tracker):
             rows[row.table].append({**row.values, "cluster": key[0], names.AT_END: at_end})
     write_rows(folder, rows, 0)
-    IncidentTable(folder).refresh()
+    IncidentTable(folder).take(rows, brokers=of_brokers)
