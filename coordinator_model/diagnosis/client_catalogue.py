@@ -9,17 +9,27 @@ from coordinator_model.diagnosis.catalogue import Text
 
 
 class Settings(NamedTuple):
-    """What the settings of a client are called."""
+    """What the settings of a client are called, what takes part in the group there, and what to do where that was stuck."""
 
     session: str = "session.timeout.ms"
     poll: str = "max.poll.interval.ms"  # empty: it has none
     records: str = "max.poll.records"
+    thread: str = "its poll loop"
+    unstick: str = (
+        "A client rejoins when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs)."
+    )
 
 
 _PYTHON: Final = Settings("session_timeout_ms", "max_poll_interval_ms", "max_poll_records")
 SETTINGS: Final = {
     "": Settings(),
-    "connect": Settings("session.timeout.ms of the worker", "rebalance.timeout.ms of the worker", ""),
+    "connect": Settings(
+        "session.timeout.ms of the worker",
+        "rebalance.timeout.ms of the worker",
+        "",
+        "the worker's thread",
+        "Find out what the worker did instead: most often it started or stopped a connector, or read the config topic.",
+    ),
     "sink": Settings(
         "consumer.override.session.timeout.ms of the connector",
         "consumer.override.max.poll.interval.ms",
@@ -37,7 +47,12 @@ SETTINGS: Final = {
 """By the library or the program; those of the Java client elsewhere. Sources: WorkerConfig and DistributedConfig of Connect,
 logstash-integration-kafka, and the configuration of each library."""
 
-OF_PROGRAMS: Final = Settings(records="")
+OF_PROGRAMS: Final = Settings(
+    records="",
+    thread="the {program} thread",
+    unstick="No application polls there: find out what that thread waited for (take a thread dump while it is stuck; in Schema Registry, "
+    "reading _schemas).",
+)
 """Of other programs that are members of a group by themselves, such as Schema Registry: none of them reads records there."""
 
 _ASK_THE_BROKER: Final = " The log of the group's coordinator shows which (docs/capture.md)."
@@ -68,8 +83,7 @@ POLL_TIMEOUT_OF_PROGRAM: Final = Text(
     "POLL_TIMEOUT",
     "WARNING",
     "The client left the group: the {program} thread that takes part in it was stuck for longer than its limit{limit}.",
-    "No application polls there: find out what that thread waited for (take a thread dump while it is stuck; in Schema Registry, reading "
-    "_schemas). Restart the process if it does not come back, and raise {poll}{current} only if the work really takes that long.",
+    "{unstick} Restart the process if it does not come back, and raise {poll}{current} only if the work really takes that long.",
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
@@ -126,14 +140,13 @@ COORDINATOR_UNREACHABLE: Final = Text(
     "__consumer_offsets have no replica elsewhere: the usual reason is offsets.topic.replication.factor=1, not a client setting.",
 )
 HAD_NOT_JOINED: Final = (
-    " It had been told of a rebalance {called} before, and no line shows that it joined since: its poll loop may already have stalled."
+    " It had been told of a rebalance {called} before, and no line shows that it joined since: {thread} may already have stalled."
 )
 NOT_REJOINED: Final = Text(
     "NOT_REJOINED",
     "WARNING",
-    "The client was told of a rebalance and did not rejoin {until}: its poll loop stalled.",
-    "A client rejoins when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs). The "
-    "others wait for it until its rebalance timeout, then continue without it.",
+    "The client was told of a rebalance and did not rejoin {until}: {thread} stalled.",
+    "{unstick} The others wait for it until its rebalance timeout, then continue without it.",
 )
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",

@@ -274,6 +274,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
     words: dict[str, Any] = {
         **settings._asdict(),
         "program": one.settings,
+        "thread": settings.thread.format(program=one.settings),
         "records": f"lower {settings.records}, " if settings.records else "",
         "departure": removals.departure(is_static=bool(one.instance_id)),
         "limit": f" ({seconds(one.limit_ms)})" if one.limit_ms >= 0 else "",

@@ -123,6 +123,25 @@ def test_a_client_that_is_told_to_join_and_does_not(explained):
     told = " ".join(out.split())
     assert "It had been told of a rebalance 3 min 45 s before, and no line shows that it joined since" in told
     assert "sr-1 is told to rejoin: “group is already rebalancing”" in told
+    assert "since: the Schema registry thread may already have stalled." in told
+
+
+@pytest.mark.parametrize(
+    ("program", "stalled", "remedy"),
+    [
+        ("Consumer", "its poll loop stalled.", "A client rejoins when the application calls poll()."),
+        ("Schema registry", "the Schema registry thread stalled.", "No application polls there: find out what that thread waited for"),
+        ("Worker", "the worker's thread stalled.", "most often it started or stopped a connector, or read the config topic."),
+    ],
+)
+def test_what_stalled_is_what_takes_part_in_the_group(explained, program, stalled, remedy):
+    """In a program of which no application polls, a poll loop is not to blame."""
+    line = "[2025-03-01 10:00:{},000] INFO [{} clientId=c1, groupId=g1] Attempt to heartbeat failed since group is rebalancing (x.y.{})\n"
+    _, out, _ = explained("".join(line.format(at, program, "SomeCoordinator") for at in ("00", "03", "33")))
+    told = " ".join(out.split())
+    assert f"The client was told of a rebalance and did not rejoin for 33 s, up to its last line about that: {stalled}" in told
+    assert remedy in told
+    assert ("poll loop" in told) is (program == "Consumer")
 
 
 BROKER = "[2025-03-01 10:00:0{},000] INFO [GroupCoordinator {}]{} (kafka.coordinator.group.GroupCoordinator)\n"
