@@ -1,6 +1,7 @@
 -- What needs attention?
 --
--- One row per finding, the newest first. `rebalance evidence ID` shows the lines that prove it.
+-- One row per finding, the newest first. `rebalance evidence ID` shows the lines that prove it. A broker's crash of which
+-- no finding tells is one of each of its groups.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -24,7 +25,7 @@ SELECT
   f.member_id,
   f.generation,
   f.message
-FROM findings_with_id AS f
+FROM findings_with_broker AS f
 WHERE (:cluster IS NULL OR f.cluster = :cluster)
   AND (:group IS NULL OR f.group_id = :group)
   AND (:client IS NULL OR f.client_id = :client)

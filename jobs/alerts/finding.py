@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -14,14 +14,15 @@ from urllib.parse import urlencode
 import duckdb
 from deltalake.exceptions import DeltaError
 
-from coordinator_model.diagnosis.titles import title
 from coordinator_model.view.outcomes import OPEN
-from jobs.answers.incidents.rows import by_finding, findings_of
+from jobs.answers.attention_words import title_of
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.incidents.rows import by_finding
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
+from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place
-from jobs.common.text import printable
-from jobs.common.times import epoch_ms
+from jobs.common.times import EPOCH, epoch_ms
 from jobs.lakehouse.reader import table_rows, with_zone
 from schemas.names import AT_END, INCIDENTS
 
@@ -45,8 +46,7 @@ class Finding:
     client_id: str | None = None
     client_host: str | None = None
     generation: int | None = None
-    broker: str = ""  # that did it, as the table of incidents says
-    incident: str = ""  # what that says of all groups
+    incident: Row | None = None  # that it is part of
     row_id: str = ""  # of another row than one of `findings`
     open: bool | None = None  # whether what it is about goes on, or has ended; None: it has happened
     at_end: bool = False  # the row stands until more of the logs is read, and comes again if that changes nothing
@@ -62,8 +62,8 @@ class Finding:
         if "outcome" in row:
             known = (row["cluster"], row["group_id"], epoch_ms(row["started_at"]), None, row["generation"])
             said, own = as_finding(row) | {AT_END: row[AT_END]}, {"row_id": "r" + _digest(known), "open": row["outcome"] == OPEN}
-        elif "incident" in row:
-            said, own = row | {AT_END: False}, {"row_id": row["id"], "broker": row["culprit_broker"]}
+        elif row.get("incident") == row.get("id", ""):
+            own = {"row_id": row["id"]}
         at = row["ended_at" if "outcome" in row else "occurred_at"]
         return cls(occurred_ms=epoch_ms(at), **{name: said[name] for name in COLUMNS}, **own)
 
@@ -96,7 +96,12 @@ class Finding:
     @property
     def title(self) -> str:
         """Who did what."""
-        return title_of([self])
+        return title_of([self.row])
+
+    @property
+    def row(self) -> Row:
+        """It as the table has it."""
+        return vars(self) | {"occurred_at": EPOCH + timedelta(milliseconds=self.occurred_ms)}
 
     @property
     def _is_incident(self) -> bool:
@@ -108,35 +113,26 @@ class Finding:
         return SEVERITIES.index(self.severity) if self.severity in SEVERITIES else len(SEVERITIES)
 
 
-COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "broker", "incident", "row_id", "open"})
+COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"occurred_ms", "incident", "row_id", "open"})
 """The columns of `findings` that a Finding has, besides its time."""
-
-
-def title_of(findings: Sequence[Finding]) -> str:
-    """Who did what, of findings of one code."""
-    clients = [printable(one.client_id or one.client_host or "", 40) for one in findings]
-    groups = [printable(one.group_id, 60) for one in findings]
-    return title(findings[0].code, groups, [*filter(None, clients)], [json.loads(one.details) for one in findings])
 
 
 def of_incidents(lakehouse: Place) -> list[Finding]:
     """The incidents of which no finding tells, in the order of time, for each group that they touched."""
     try:
-        rows = table_rows(lakehouse / INCIDENTS)
-    except (DeltaError, duckdb.Error, OSError):  # as in with_brokers
+        rows = QuestionReader(lakehouse).found("SELECT * FROM findings_with_broker WHERE id = incident", {})
+    except (DeltaError, duckdb.Error, LakehouseError, OSError):  # as in with_incidents
         return []
-    found = findings_of({**row, "began_at": with_zone(row["began_at"])} for row in rows)
-    return sorted(map(Finding.of, found), key=lambda one: (one.occurred_ms, one.key))
+    return sorted(map(Finding.of, rows), key=lambda one: (one.occurred_ms, one.key))
 
 
-def with_brokers(lakehouse: Place, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with what the table of incidents says. The broker that a group left may only have stood in for another that was lost."""
+def with_incidents(lakehouse: Place, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with the incidents that they are part of: the broker that a group left may have stood in for one that was lost."""
     rows = []
     with suppress(DeltaError, duckdb.Error, OSError):  # there is none, or its files are just being replaced: alerts do not wait for it
-        rows = table_rows(lakehouse / INCIDENTS, ["cluster", "broker", "message", "findings"])
+        rows = table_rows(lakehouse / INCIDENTS)
     known = by_finding(rows)
-    told = ((one, known.get((one.cluster, one.id))) for one in findings)
-    return [replace(one, broker=row["broker"], incident=row["message"]) if row else one for one, row in told]
+    return [replace(one, incident=known.get((one.cluster, one.id))) for one in findings]
 
 
 def wanted_by(receiver: ReceiverSettings, finding: Finding) -> bool:

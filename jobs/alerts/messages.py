@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from jobs.alerts.finding import COLUMNS, Finding, title_of
+from jobs.alerts.finding import COLUMNS, Finding
+from jobs.answers.attention_words import title_of
 from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, some, who
@@ -101,10 +102,11 @@ def _problems(findings: Sequence[Finding]) -> list[list[Finding]]:
     """
     problems: dict[tuple[str, ...], list[Finding]] = {}
     for one in sorted(findings, key=lambda one: (one.occurred_ms, one.key)):
-        problems.setdefault((one.cluster, one.broker, "" if one.broker else one.group_id, one.code), []).append(one)
+        place = one.incident["id"] if one.incident else one.group_id
+        problems.setdefault((one.cluster, place, one.code), []).append(one)
 
     def order(problem: Sequence[Finding]) -> tuple[int, bool, int, int]:
-        return -max(one.gravity for one in problem), not problem[0].broker, -len(problem), problem[0].occurred_ms
+        return -max(one.gravity for one in problem), problem[0].incident is None, -len(problem), problem[0].occurred_ms
 
     return sorted(problems.values(), key=order)
 
@@ -122,14 +124,16 @@ def _headline(findings: Sequence[Finding]) -> str:
 def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
     first, newest = problem[0], problem[-1]
     groups = sorted({one.group_id for one in problem})
-    where = broker_name(first.broker) if first.broker else f"group {first.group_id}"
-    title = f"{_escaped(title_of(problem))} ({_escaped(where, _NAME_CHARS)} of {_escaped(first.cluster, _NAME_CHARS)})  {first.code}"
+    where = broker_name(first.incident["broker"]) if first.incident else f"group {first.group_id}"
+    place = f"{_escaped(where, _NAME_CHARS)} of {_escaped(first.cluster, _NAME_CHARS)}"
+    title = f"{_escaped(title_of((one.row for one in problem), first.incident))} ({place})  {first.code}"
     clients = sorted({who(one.client_id, one.client_host, one.member_id) for one in problem} - {"-"})
     until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
     span = instant(first.occurred_ms)[:19] + until
-    lines = [_escaped(newest.incident or newest.message), f"*What to change:* {_escaped(newest.advice)}"]
+    told = newest.incident or newest.row
+    lines = [_escaped(told["message"]), f"*What to change:* {_escaped(told['advice'])}"]
     lines += [f"*Client:* {some([*map(_code, clients)], _NAMED)}"] if clients else []
-    lines += [f"*Groups:* {some([*map(_code, groups)], _NAMED)}"] if first.broker else []
+    lines += [f"*Groups:* {some([*map(_code, groups)], _NAMED)}"] if first.incident else []
     attachment = {
         "color": _ENDED if newest.open is False else COLOURS.get(newest.severity, COLOURS["ERROR"]),
         "fallback": f"{newest.severity}: {title}",

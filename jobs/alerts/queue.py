@@ -17,9 +17,9 @@ from urllib.parse import unquote
 
 import msgspec
 import pyarrow.parquet as pq
-from deltalake.exceptions import TableNotFoundError
 
-from jobs.alerts.finding import COLUMNS, Finding, of_incidents, wanted_by, with_brokers
+from jobs.alerts.finding import COLUMNS, Finding, wanted_by, with_incidents
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
@@ -30,7 +30,7 @@ from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.followers import NewFile, files_after
 from jobs.lakehouse.reader import table_rows
-from schemas.names import FINDINGS, REBALANCES_PROVISIONAL, TRACK
+from schemas.names import REBALANCES_PROVISIONAL, TRACK
 
 _ROWS: Final = 1_000
 """Rows of a file that are in memory at a time."""
@@ -185,9 +185,9 @@ class Queue:
 def past_findings(lakehouse: Place, since: timedelta) -> list[Finding]:
     """Findings up to so long before the newest one, in order of time. LakehouseError: there is no table of them."""
     try:
-        rows = table_rows(lakehouse / FINDINGS, [*COLUMNS, "occurred_at"])
-    except TableNotFoundError:
+        rows = QuestionReader(lakehouse).ask("SELECT * FROM findings_with_broker", {}).by_name()
+    except LakehouseError:
         raise LakehouseError(f"no findings at {lakehouse}: no lakehouse of `rebalance run`") from None
-    found = sorted([*map(Finding.of, rows), *of_incidents(lakehouse)], key=lambda finding: (finding.occurred_ms, finding.key))
+    found = sorted(map(Finding.of, rows), key=lambda finding: (finding.occurred_ms, finding.key))
     first_ms = found[-1].occurred_ms - milliseconds(since) if found else 0
-    return with_brokers(lakehouse, [finding for finding in found if finding.occurred_ms >= first_ms])
+    return with_incidents(lakehouse, [finding for finding in found if finding.occurred_ms >= first_ms])

@@ -17,7 +17,7 @@ from typing import Final
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from jobs.alerts.finding import Finding, with_brokers
+from jobs.alerts.finding import Finding, with_incidents
 from jobs.alerts.incident_queue import IncidentQueue
 from jobs.alerts.messages import message
 from jobs.alerts.posting import Outcome, Webhook
@@ -132,7 +132,7 @@ class Sender:
     def _send(self, queue: Queue | IncidentQueue) -> None:
         if not (batch := queue.take(self._most)):
             return
-        findings = with_brokers(self._lakehouse, [finding for _, finding in batch])
+        findings = with_incidents(self._lakehouse, [finding for _, finding in batch])
         outcome = self._webhook.post(message(self.receiver, findings, self._alerts.dashboard_url))
         if outcome.delivered:
             self.sent += len(batch)

@@ -274,7 +274,7 @@ class _Folding:
 
 def _of_incidents(rows: Iterable[Row], incidents: Sequence[Row]) -> Iterator[AttentionEntry]:
     """An entry for each incident that any of these findings is part of."""
-    incident_of = by_finding(incidents) | {(row["cluster"], row["id"]): row for row in incidents}
+    incident_of = by_finding(incidents)
     found: dict[str, AttentionEntry] = {}
     for row in rows:
         if incident := incident_of.get((row["cluster"], row["id"])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -293,7 +294,8 @@ def title(entry: AttentionEntry) -> str:
     incident = entry.incident
     if incident is None:
         clients = [printable(client or host, 40) for client, host, _ in entry.clients] or [client_in(one, "") for one in entry.members]
-        return titles.title(entry.code, [printable(entry.gravest["group_id"], 60)], clients, [row["details"] for row in entry.findings])
+        groups = [printable(group, 60) for group in entry.groups]
+        return titles.title(entry.code, groups, clients, [row["details"] for row in entry.findings])
     removed = len(incident["members_lost"])
     lost = f"{many(removed, 'member')} {'was' if removed == 1 else 'were'} removed" if removed else ""
     message = printable(incident["message"], 600)
@@ -305,6 +307,11 @@ def title(entry: AttentionEntry) -> str:
     hit = f"at least {' and '.join(filter(None, parts))}" if any(parts) else ""
     told = ", ".join(filter(None, (hit, lost)))
     return f"{re.split(r'[:;.] ', message, maxsplit=1)[0].removesuffix('.')}{away}{told and f': {told}'}"
+
+
+def title_of(rows: Iterable[Row], incident: Row | None = None) -> str:
+    """The title of findings of one code, as tables have them, or of the incident that they are part of."""
+    return title(AttentionEntry([row | {"details": json.loads(row["details"])} for row in rows], incident))
 
 
 def as_row(entry: AttentionEntry) -> Row:

@@ -22,7 +22,6 @@ from jobs.answers.as_json import as_json
 from jobs.answers.attention import attention
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import RebalanceTimes
-from jobs.answers.incidents.rows import findings_of
 from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
@@ -125,10 +124,11 @@ def _rows_of_entry(reader: QuestionReader, row: Row) -> list[Row]:
     if row["id"][0] not in "fi":
         raise EvidenceError(f"{row['id']} is neither a finding nor an incident: entries of the report consist of these")
     findings, incidents = read_findings(reader, Scope(cluster=row["cluster"])), read_incidents(reader)
-    entries = attention([*findings, *findings_of(incidents)], RebalanceTimes(()), incidents=incidents)
+    entries = attention(findings, RebalanceTimes(()), incidents=incidents)
     one = next(iter(row.get("findings") or ()), row["id"])
     ids = next(entry.ids for entry in entries if one in entry.ids)
-    return [found for found in (*incidents, *findings) if found["cluster"] == row["cluster"] and found["id"] in ids]
+    own = (*incidents, *(found for found in findings if found["id"][0] == "f"))  # a crash of which no finding tells is both
+    return [found for found in own if found["cluster"] == row["cluster"] and found["id"] in ids]
 
 
 def places_of(

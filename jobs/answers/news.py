@@ -7,7 +7,7 @@ that was seen. Only files that are new or were written lately are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -20,8 +20,6 @@ from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.in_records import Records, RecordsOf
-from jobs.answers.incidents.rows import EVERYTHING, findings_of
-from jobs.answers.report import read_incidents
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.places import own_query
 from jobs.common.stores import Place
@@ -138,7 +136,6 @@ class News:
         self._batches: dict[str, int] = {}  # the newest micro-batch that was seen of each table
         self._told: dict[_Key, NewsItem] = {}  # what was told last is the last
         self._forgotten: datetime | None = None  # what is not younger is not told when tables are made anew
-        self._incidents: set[str] = set()  # those that were seen of which no finding tells
         self._failed = self._waited = 0
 
     def take(self) -> list[NewsItem]:
@@ -177,14 +174,12 @@ class News:
         values = self._scope | known | {"since": self._since or EPOCH, "after": after, "limit": limit}
         queries = ((REBALANCES, own_query("new_rebalances")), (FINDINGS, own_query("new_findings")))
         found = [NewsItem(table, row) for table, query in queries for row in reversed(reader.ask(query, values).by_name())]
-        found += [NewsItem(FINDINGS, row) for row in self._incidents_in(reader, values)]
         found.sort(key=lambda item: item.at)
         unknown = [item for item in found if item.row.get("code") == COORDINATOR_MOVED.code and not item.row["culprit_broker"]]
         self._waited = self._waited + 1 if unknown else 0
         if 0 < self._waited <= _TRIALS:
             return None
         self._files = reader.files
-        self._incidents |= {item.row["id"] for item in found if item.row["id"] == item.row.get("incident")}
         self._batches = {name: max(batch, known[name]) for name, batch in reader.ask(_BATCHES, {}).rows}
         if is_first:
             self._forgotten = EPOCH
@@ -192,13 +187,7 @@ class News:
                 found = found[-LATEST:]
                 self._forgotten = found[0].at - timedelta(microseconds=1)
             found = self._with_records(reader, found)
-        return [told for item in found if (told := self._remembered(item, is_new=item.row["batch_id"] > known[item.source])) is not None]
-
-    def _incidents_in(self, reader: QuestionReader, values: Mapping[str, Any]) -> Iterator[Row]:
-        """The incidents of which no finding tells: new if they were not seen, since their table is written as a whole."""
-        for row in findings_of(read_incidents(reader), {**EVERYTHING, **values}):
-            if row["occurred_at"] > values["after"]:
-                yield row | {"batch_id": -1 if row["id"] in self._incidents else _NO_LIMIT}
+        return [told for item in found if (told := self._remembered(item, since=known[item.source])) is not None]
 
     def _with_records(self, reader: QuestionReader, items: list[NewsItem]) -> list[NewsItem]:
         """Rebalances with what they cost in records."""
@@ -208,8 +197,10 @@ class News:
         )
         return [replace(item, records=records.rebalance(item.row)) if item.table == REBALANCES else item for item in items]
 
-    def _remembered(self, item: NewsItem, *, is_new: bool) -> NewsItem | None:
+    def _remembered(self, item: NewsItem, *, since: int) -> NewsItem | None:
         """The item with what was told of it before; None: all of it was told, or it was there when nothing had been told."""
+        batch = item.row["batch_id"]  # none of a crash of which no finding tells: what was told tells whether it is new
+        is_new = item.at > (self._forgotten or EPOCH) if batch is None else batch > since
         before = self._told.get(item.key)
         if before is None and not item.goes_on:
             before = self._ended(item)

@@ -10,9 +10,8 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from coordinator_model.diagnosis.titles import title
 from coordinator_model.view.reasons import UNKNOWN
-from jobs.answers.attention_words import STYLES
+from jobs.answers.attention_words import STYLES, title_of
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
@@ -63,7 +62,7 @@ class NewsText:
         if is_rebalance:
             self._rebalance(text, item)
         else:
-            self._finding(text, item.row, groups)
+            self._finding(text, [item.row, *(one.row for one in others)], groups)
         has_ended = item.replaced is not None and item.replaced.goes_on
         note = waits_note(item.row) if item.waits_for is not None else "corrected" if item.is_correction and not has_ended else ""
         if note:
@@ -84,11 +83,9 @@ class NewsText:
             text.append(f"  {row['id']}", "dim")
             text.append(f"  {cost}" if (cost := item.records.in_words()) else "")
 
-    def _finding(self, text: Text, row: Row, groups: Sequence[str]) -> None:
-        details, broker = json.loads(row["details"]), row["culprit_broker"]
-        client = printable(row["client_id"] or "", 40)
-        told = title(row["code"], [printable(group, 60) for group in groups], [client] if client else [], [details])
-        text.append(told + (f" ({broker_name(printable(broker, 30))})" if broker else ""), STYLES.get(row["severity"], ""))
+    def _finding(self, text: Text, rows: Sequence[Row], groups: Sequence[str]) -> None:
+        row, broker = rows[0], rows[0]["culprit_broker"]
+        text.append(title_of(rows) + (f" ({broker_name(printable(broker, 30))})" if broker else ""), STYLES.get(row["severity"], ""))
         text.append(f"  {row['code']}", "dim")
         if self._wide:
             names = some([printable(group, 60) for group in groups], _NAMED)
@@ -109,8 +106,9 @@ def _folded(items: Iterable[NewsItem]) -> Iterable[list[NewsItem]]:
     for number, item in enumerate(items):
         row = item.row
         broker = None if item.table == REBALANCES else row["culprit_broker"]
-        back = broker and json.loads(row["details"]).get("to_broker") == broker
-        found.setdefault((row["cluster"], row["incident"], item.is_correction, back) if broker else number, []).append(item)
+        details = json.loads(row["details"]) if broker else {}
+        way = [details.get("to_broker") == one for one in (broker, details.get("from_broker"))]  # it came back, or it stayed
+        found.setdefault((row["cluster"], row["incident"], item.is_correction, *way) if broker else number, []).append(item)
     return found.values()
 
 

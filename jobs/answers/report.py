@@ -18,7 +18,6 @@ from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.in_records import RecordsOf
 from jobs.answers.incidents.bills import RebalanceTimes
-from jobs.answers.incidents.rows import findings_of
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.places import own_query
@@ -135,7 +134,7 @@ def _overview(its: _Scoped) -> Overview:
     incidents = read_incidents(its.reader)
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    entries = attention([*findings, *open_ones, *findings_of(incidents, its.values)], times, refused, incidents)
+    entries = attention([*findings, *open_ones], times, refused, incidents)
     spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
     judgement = judged(its.reader, its.values, its.states, entries, incidents, spans)
     said = said_alone(its.reader, its.values, judgement)

@@ -49,14 +49,15 @@ def test_rows_of_one_id_that_say_something_else_have_keys_of_their_own():
 
 
 def test_what_a_broker_did_to_its_groups_is_one_problem_and_the_first():
-    def moved(group, broker="broker-2", **values):
-        return replace(ONE, code="COORDINATOR_MOVED", group_id=group, broker=broker, client_id=None, client_host=None, **values)
+    def moved(group, broker="broker-2"):
+        did = {"id": broker, "broker": broker, "cause": "COORDINATOR_MOVED", "message": f"Groups left {broker}.", "advice": "Look at it."}
+        return replace(ONE, code="COORDINATOR_MOVED", group_id=group, incident=did | {"members_lost": []}, client_id=None, client_host=None)
 
     storm = [replace(ONE, group_id=f"s{n}", occurred_ms=AT - 9_000 + n) for n in range(12)]
     told = content("slack", *storm, *(moved(f"g{n}") for n in range(6)), moved("other", "broker-3"))["attachments"]
     assert [one["title"] for one in told[:2]] == [
-        "6 groups moved to another broker (broker-2 of prod)  COORDINATOR_MOVED",
-        "other moved to another broker (broker-3 of prod)  COORDINATOR_MOVED",
+        "Groups left broker-2 (broker-2 of prod)  COORDINATOR_MOVED",
+        "Groups left broker-3 (broker-3 of prod)  COORDINATOR_MOVED",
     ]
     assert "*Groups:* `g0`, `g1`, `g2`, `g3` and 2 more" in told[0]["text"]
     assert told[2]["title"] == "c-1 did not poll in time (group s0 of prod)  POLL_TIMEOUT"
@@ -73,9 +74,9 @@ def test_the_broker_is_that_of_the_incident(tmp_path):
 
     found(lake, moved("b3", "b1", 0), moved("b1", "b3", 20_000), finding("other"))
     told = past_findings(lake, timedelta(days=36_500))
-    assert {(one.code, one.broker) for one in told} == {("COORDINATOR_MOVED", "b3"), ("SESSION_TIMEOUT", "")}
+    assert {(one.code, one.incident and one.incident["broker"]) for one in told} == {("COORDINATOR_MOVED", "b3"), ("SESSION_TIMEOUT", None)}
     assert [part["title"] for part in content("slack", *told)["attachments"]] == [
-        "payments moved to another broker (b3 of c)  COORDINATOR_MOVED",
+        "At least 1 group moved from b3 to b1, and it had moved back by 06:27:20 UTC (b3 of c)  COORDINATOR_MOVED",
         "payments-1 missed the session timeout (group other of c)  SESSION_TIMEOUT",
     ]
 

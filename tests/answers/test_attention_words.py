@@ -82,7 +82,8 @@ def test_whether_it_is_over_is_said_where_the_lines_show_it(entry, end, said):
 @pytest.mark.parametrize(
     ("cause", "text"),
     [
-        ("BROKER_CRASHED", "b1 down"),
+        ("BROKER_SHUT_DOWN", "b1 down"),
+        ("BROKER_CRASHED", "b1 had crashed"),  # when it went and came back, no line shows
         ("COORDINATOR_MOVED", "groups left b1"),
         ("COORDINATOR_HELD_UP", "b1 unresponsive"),
         ("BROKER_EXPIRED", "b1 expired"),

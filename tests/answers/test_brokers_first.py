@@ -40,7 +40,7 @@ def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_
     assert (entry["code"], entry["severity"], entry["groups"], entry["findings"]) == ("BROKER_CRASHED", "ERROR", ["a", "b"], [row["id"]])
     assert f"BROKER_CRASHED  broker 1, 2 groups  00:01:47 (id {row['id']})" in shown
     assert row["message"].endswith("no clean shutdown. It had coordinated 2 groups.")
-    assert [one["id"] for one in asked(lakehouse, "incidents", group="b")] == [row["id"]]
+    assert [one["id"] for name in ("incidents", "findings") for one in asked(lakehouse, name, group="b")] == [row["id"]] * 2
     assert [len(read_report(lakehouse, Scope(group=group)).attention) for group in "ac"] == [1, 0]
     news = News(lakehouse)
     _, text = NewsText(wide=True).lines(items := news.take())
@@ -151,6 +151,16 @@ def test_one_brokers_log_alone_says_that_it_crashed_but_not_when(told, unclean_a
     assert (entry["incident"]["began_at"], entry["incident"]["back_at"]) == ("2026-11-21T00:01:40.000Z", None)
     assert "away" not in shown
     assert trouble(AttentionEntry([], entry["incident"]))["text"] in ("broker-1 had crashed", "broker-1 unresponsive")
+
+
+def test_a_line_of_watch_says_of_groups_that_moved_no_more_than_of_those_that_stayed(told, lakehouse):
+    """What one broker did to both is one incident."""
+    there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
+    lost = logged("BROKER_UNREACHABLE", 94, "broker-2", 1)
+    told(there, lost, moved(100, "g1"), moved(101, "g2"), *(moved(102, group, "broker-2", "broker-2") for group in "cde"))
+    _, left, stayed = NewsText().lines(News(lakehouse).take())
+    assert "g1 and g2 moved to another broker (broker-1)" in left.plain
+    assert "The coordinator did not answer 3 groups in time (broker-1)" in stayed.plain
 
 
 SERVED = {"kind": "HEARTBEAT", "source": "request", "error_code": 0}

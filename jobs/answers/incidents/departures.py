@@ -54,9 +54,7 @@ class Departure:
     def tells(self, crash: Row) -> bool:
         """Whether it is the crash that the broker found when it started."""
         first, at = self.signs[0], crash["occurred_at"]
-        if not self.is_dated:
-            return any(sign["occurred_at"] == at for sign in self.signs)
-        return first["clean"] is False and first["occurred_at"] <= at <= (first["started_at"] or at)
+        return first["clean"] is False and first["occurred_at"] <= at <= (first["started_at"] or first["again_at"] or at)
 
     def was_lost_at(self, at: datetime) -> bool:
         """Whether it was away and had not shut down: then others wait for its replicas."""
@@ -120,7 +118,7 @@ class Departures:
             if since_ms <= epoch_ms(one["occurred_at"]) <= until_ms
             and (left_at is None or (one["heard_at"] or left_at) <= left_at <= (one["again_at"] or left_at))
         ]
-        return Departure(tuple(one for one in near if one["heard_at"] == near[-1]["heard_at"])) if near else None
+        return Departure((next(one for one in near if one["heard_at"] == near[-1]["heard_at"]),)) if near else None
 
     def before(self, cluster: str, broker: str, first_at: datetime, last_at: datetime) -> Departure | None:
         """Why groups left a broker between two times. A sign counts if it came soon before the first of them left.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
 from coordinator_model.diagnosis.incidents import SLOW_MS
@@ -44,19 +44,6 @@ def incidents(reader: QuestionReader) -> list[Row]:
     untold = [one for one in crashes if not any(outage.tells(one) for outage in found)]
     rows += [_row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in untold]
     return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))
-
-
-def findings_of(incidents: Iterable[Row], within: Mapping[str, Any] = EVERYTHING) -> Iterator[Row]:
-    """The incidents of which no finding tells, as a finding of each of their groups within what is shown: all of one have its id."""
-    for incident in incidents:
-        if incident["findings"] or not within["since"] <= incident["began_at"] <= within["until"]:
-            continue
-        shown = {name: incident[name] for name in ("cluster", "id", "severity", "message", "advice", "evidence")}
-        shown |= {"occurred_at": incident["began_at"], "code": incident["cause"], "details": "{}"}
-        shown |= dict.fromkeys(("member_id", "client_id", "client_host", "generation"))
-        shown |= {"culprit_broker": incident["broker"], "incident": incident["id"]}
-        groups = incident["groups"] if within["cluster"] in (None, incident["cluster"]) else ()
-        yield from (shown | {"group_id": group} for group in groups if within["group"] in (None, group))
 
 
 def _row(outage: Outage, times: RebalanceTimes) -> Row:
@@ -135,5 +122,5 @@ def _id(cluster: str, broker: str, at_ms: int) -> str:
 
 
 def by_finding(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
-    """The incident that each finding is part of, by cluster and id of the finding."""
-    return {(row["cluster"], finding): row for row in rows for finding in row["findings"]}
+    """The incident that each finding is part of, by cluster and id of the finding; one of which none tells stands for them itself."""
+    return {(row["cluster"], finding): row for row in rows for finding in row["findings"] or [row["id"]]}
