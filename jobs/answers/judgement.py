@@ -11,7 +11,7 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
   group.instance.id, and those that a broker cannot be reached while an incident tells of its trouble.
 
 A group that an entry is about is judged by the entry, but for where it went on once its coordinator gave it up. Lines that were not
-understood may be about any group.
+understood may be about any group, and no group that they name is healthy.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def judged(
     outages = json.dumps([*_outages(incidents)])
     troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}
     causes = {key_of(row): row for row in reader.found(own_query("causes"), values)}
+    unreadable = {key_of(row): row for row in reader.found(own_query("unreadable"), values)}
     untracked = _untracked(reader)
     first_at: dict[str, datetime] = {}
     for (cluster, _), at in untracked.items():
@@ -114,18 +115,19 @@ def judged(
                 goes_on = until < times[row["cluster"]][1]
                 of_lines = _of_lines(row, state, troubles.get(key), causes.get(key), goes_on=goes_on)
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
-            healthy += [] if why else [key]
+            healthy += [] if why or key in unreadable else [key]
         found += [(*key, *gap) for gap in why]
     gaps = _folded(found)
     gaps += [Gap(row["cluster"], (), *_untold(row)) for row in troubles.values() if not row["group_id"]]
     gaps += [
         Gap(
-            row["cluster"],
-            (),
-            f"{many(row['lines'], 'line')} that may be about a group could not be read, such as {printable(row['one'], _SENTENCE)}",
+            cluster,
+            (group,) if group else (),
+            f"{many(row['lines'], 'line')} that may be about {'it' if group else 'a group'} could not be read, such as"
+            f" {printable(row['one'], _SENTENCE)}",
             "`rebalance inspect` shows some of them, by what is wrong with them.",
         )
-        for row in reader.found(own_query("unreadable"), values)
+        for (cluster, group), row in unreadable.items()
     ]
     spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values() if is_known(first)]
     return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))

@@ -219,6 +219,15 @@ def test_lines_that_were_not_understood_forbid_the_all_clear(lakehouse):
     assert reasons(it) == [((), "1 line that may be about a group could not be read, such as f:3, UNKNOWN_TEMPLATE")]
 
 
+def test_a_group_that_such_a_line_names_is_not_healthy(lakehouse):
+    refused = row(
+        "quarantine", broker="b1", reason="TIMESTAMP_OUTLIER", origin="f", position=3, raw="[Consumer clientId=c, groupId=payments] x"
+    )
+    it = judged(lakehouse, line(**COORDINATOR), STABLE, refused)
+    assert it.healthy == []
+    assert reasons(it) == [(("payments",), "1 line that may be about it could not be read, such as f:3, TIMESTAMP_OUTLIER")]
+
+
 def test_a_group_is_judged_in_what_was_asked_for(lakehouse):
     trouble = line("a", 5_000, kind=e.MEMBER_FAILED, origin="f", position=1, **COORDINATOR)
     rows = [line("a", **COORDINATOR), line("b", 90_000, **COORDINATOR), trouble]

@@ -21,6 +21,7 @@ FALL_BACK_SECONDS: Final = 60
 
 MOST_SECTIONS: Final = 1_000
 _LEAST_WITNESSES: Final = 4  # at the ends of the file
+_LEAST_BETWEEN: Final = 2  # a single line may be damaged
 _LEAST_FALLS: Final = 8  # of a file that lists its newest line first,
 _LEAST_RETURN: Final = 1  # seconds
 _MOST_RETURNS: Final = 32  # more have other reasons
@@ -84,21 +85,25 @@ class SectionSearch:
             self._falls += at < before
             before = at
             self._note_return(at, offset + match.start() + 1)
-            if self._start is None:
-                if len(self._recent) < _LEAST_WITNESSES or at >= median_low(self._recent) - FALL_BACK_SECONDS or self._repeats(at):
-                    self._recent.append(at)
-                    continue
+            if self._falls_back(at):
+                if self._start is not None:
+                    self._begin()
                 line += block.count(b"\n", counted, match.start())
                 counted = match.start()
                 self._start = Section(offset + match.start() + 1, line)
                 self._later, self._limit = [], median_low(self._recent) - FALL_BACK_SECONDS
-            if at >= self._limit:  # the times between were damaged
+            if self._start is None or at >= self._limit:  # in the latter case the times between were damaged
                 self._start = None
                 self._recent.append(at)
                 continue
             self._later.append(at)
             if len(self._later) == WITNESSES:
                 self._begin()
+
+    def _falls_back(self, at: float) -> bool:
+        """Whether another log may begin with this time. Two lines are one between two others if the time falls back behind them, too."""
+        before, least = (self._recent, _LEAST_WITNESSES) if self._start is None else (self._later, _LEAST_BETWEEN)
+        return len(before) >= least and at < median_low(before) - FALL_BACK_SECONDS and not self._repeats(at)
 
     def _note_return(self, at: float, place: int) -> None:
         """Looks whether the time goes back at a line, and stays there."""

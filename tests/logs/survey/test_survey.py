@@ -250,6 +250,13 @@ def test_a_time_that_is_damaged_makes_no_section(tmp_path):
     assert len({row["position"] for row in consumer.of("clock")}) == 1
 
 
+def test_a_short_excerpt_between_two_longer_ones_is_one_of_its_own(tmp_path):
+    hours = [3] * 12 + [2] * 3 + [1] * 12
+    write(tmp_path / "in/prod/broker-1/server.log", [coordinator(START_MS + hour * 3_600_000 + n) for n, hour in enumerate(hours)])
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    assert Counter(row["fault"] for row in consumer.of("line")) == {None: len(hours)}
+
+
 def test_the_hour_that_daylight_saving_repeats_makes_no_section(tmp_path):
     """25 October 2026, Berlin: 02:59:59 is followed by 02:00:00."""
     first, second = (
