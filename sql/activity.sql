@@ -1,9 +1,8 @@
--- When were there rebalances, of what cause, and what did they cost?
+-- When did groups rebalance, why, and what did it cost?
 --
--- One row per cause and `step` of time in which rebalances of that cause began, in the order of time. `began_at` is the beginning of the
--- step. `cause` is as `rebalances` tells it. A rebalance counts
--- whole in the step in which it began. `unavailable_partition_ms` is the unowned partition time (sum): how long each
--- partition had no owner, added up. It takes a request log.
+-- One row per cause and `step` of time, in the order of time. `began_at` is the beginning of the step. A rebalance counts whole in the
+-- step in which it began, under the cause that `rebalances` shows. `unavailable_partition_ms` is the unowned partition time (sum): how
+-- long each partition had no owner, added up. It needs a request log.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group

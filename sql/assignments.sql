@@ -1,8 +1,8 @@
 -- Which partitions did each member have?
 --
--- One row per generation (in the consumer protocol: member epoch) and member, the newest first: what it was given last in that generation.
--- `partitions` counts them, `names` lists them; both are null where the assignment could not be decoded. In the consumer protocol
--- partitions have the ids of their topics. Needs kafka-request.log, or records or polls.
+-- One row per generation (consumer protocol: member epoch) and member, the newest first: the last assignment that the member got in it.
+-- `partitions` counts its partitions, `names` lists them; both are null where the assignment could not be decoded. In the consumer
+-- protocol partitions have the ids of their topics. Needs kafka-request.log, or records or polls.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group

@@ -1,8 +1,8 @@
 -- What changed around that time?
 --
--- One row per change within `around` of `at`, the closest first: members that joined or left, client versions and
--- timeouts that differ from those of the same client.id before, rebalances, changes of the group's protocol, coordinators
--- that moved, findings. Without --at it shows the newest changes.
+-- One row per change within `around` of `at`, the closest first: members that joined or left, client versions and timeouts that differ
+-- from earlier ones of the same client.id, rebalances, changes of the group's protocol, coordinators that moved, findings. Without --at:
+-- the newest changes.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group, and its cluster's coordinators
@@ -79,7 +79,7 @@ changes AS (
   UNION ALL
   SELECT
     e.occurred_at, e.cluster, e.group_id, 'coordinator', NULL, e.broker, NULL,
-    CASE WHEN e.kind = 'GROUP_LOADED' OR e.state = 'READ_BACK' THEN 'took the group over' ELSE 'gave the group up' END, NULL
+    CASE WHEN e.kind = 'GROUP_LOADED' OR e.state = 'READ_BACK' THEN 'took over the group' ELSE 'gave up the group' END, NULL
   FROM group_events AS e
   WHERE e.kind IN ('GROUP_LOADED', 'GROUP_UNLOADED') OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('READ_BACK', 'GIVEN_UP'))
   UNION ALL

@@ -1,9 +1,9 @@
--- How do groups of the new consumer protocol (KIP-848) fare: who was fenced, who is slow, what was migrated?
+-- In groups of the consumer protocol (KIP-848), who was fenced, who is slow, and what was migrated?
 --
--- One row per group and member, fenced members first, then the newest. `fenced` counts the coordinator's own log lines,
--- and `last_reason` quotes the last of them. `refused` counts its answers 22, 25, 110, 111 and 113 (wrong epoch, removed
--- member, instance id in use). `joins` and `leaves` are those of the member. A row without a member is about the whole
--- group: the `epochs` that it went through, and CONVERTED to the protocol that it changed to last.
+-- One row per group and member, fenced members first, then the newest. `fenced` counts the coordinator's log lines about that,
+-- `last_reason` quotes the last one. `refused` counts answers with error 22, 25, 110, 111 or 113 (wrong epoch, removed member, instance
+-- id in use). `joins` and `leaves` are the member's own. A row without a member is about the whole group: the `epochs` that it went
+-- through, and CONVERTED with the protocol that it changed to last.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,17 +1,17 @@
 -- How many rounds do cooperative rebalances take?
 --
--- One row per rebalance of a group with a cooperative assignor, or that has had a second round, as groups of Kafka Connect
--- and Kafka Streams have. The most rounds come first. `rounds` includes the rebalances that followed within `gap_ms` and
--- changed no member. One or two rounds are normal: the second assigns what the first revoked. ENDLESS means `endless` rounds
--- or more, the last one less than `gap_ms` ago: members revoke again and again, usually because their subscriptions or
--- versions differ. ENDED: as many, but then the group rested for `gap_ms`, or another change began the next rebalance.
+-- One row per rebalance of a group that has a cooperative assignor or has had a second round, as groups of Kafka Connect and Kafka
+-- Streams have. The most rounds come first. `rounds` includes the rebalances that followed within `gap_ms` and changed no member. One or
+-- two rounds are normal: the second assigns what the first revoked. ENDLESS: `endless` rounds or more, the last one less than `gap_ms`
+-- ago. Members revoke again and again, usually because their subscriptions or versions differ. ENDED: as many rounds, but then the group
+-- rested for `gap_ms`, or another change began the next rebalance.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
 -- :since           from this time on
 -- :until           up to this time
 -- :gap_ms = 60000  longest pause between two rounds, ms
--- :endless = 4     too many rounds
+-- :endless = 4     from so many rounds on ENDLESS
 -- :limit = 20      rows at most
 
 WITH cooperative AS (

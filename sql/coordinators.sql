@@ -1,13 +1,12 @@
 -- Did a group's coordinator move, and how did that affect the group?
 --
--- One row per move of a group to another broker, the newest first. `silent_ms` is the time in which no broker served the
--- group: from the last request that was served to the next one, or, where no request is seen, from where the old coordinator gave
--- the group up to the move; null where no line shows it. `refused` counts the requests in that time and just after it that were
--- answered COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log.
--- `rebalances` counts those that began within a minute and are blamed on the move. A move alone needs no rebalance: members
--- continue with their ids.
--- `away_at` is when the first line within a minute before the move said that the former broker went away, `away_by` which one;
--- `clean` says whether it had been shut down cleanly, and `back_at` when it was back. They are null where no line says so.
+-- One row per move of a group to another broker, the newest first. `silent_ms` is how long no broker served the group: from the last
+-- request that was served to the next one; where no request is logged, from when the old coordinator gave up the group to the move; null
+-- where no line shows it. `refused` counts requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
+-- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log. `rebalances` counts those that began within a
+-- minute and are blamed on the move. A move alone needs no rebalance: members keep their ids. `away_at` is when the first line within a
+-- minute before the move said that the former broker went away, `away_by` which line. `clean` says whether the broker was shut down
+-- cleanly, `back_at` when it was back. These are null where no line says so.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

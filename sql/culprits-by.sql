@@ -1,9 +1,9 @@
 -- Which applications, hosts or versions of client software cause the most rebalances?
 --
--- One row per culprit, first the one whose rebalances took the most time. `by` sets what a culprit is: an application (a client.id
--- without the number, or the hash of a Kubernetes pod, at its end), a host, or the software of the client with its version, which
--- brokers log since Kafka 2.4. `culprits` shows clients, and tells who counts as one, which rebalances are `failures` and what `cause`
--- is. Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault.
+-- One row per culprit; the one whose rebalances took the most time comes first. `by` sets what a culprit is: an application (a client.id
+-- without the number, or the hash of a Kubernetes pod, at its end), a host, or the client software with its version, which brokers log
+-- since Kafka 2.4. `culprits` shows clients, and says who counts as a culprit, and what `failures` and `cause` are. Start-ups are left
+-- out: the first rebalance of a group that was new or empty is nobody's fault.
 --
 -- :by = application  what a culprit is: application, host or software
 -- :cluster           only this cluster

@@ -1,12 +1,12 @@
 -- What did my deployments and restarts cost?
 --
--- One row per wave of restarts in a group, rolling ones first, then the newest. ROLLING: a finding ROLLING_RESTART, with its
--- figures, or two clients or more that left and came back under new member ids, each within `gap_ms` of the one before.
--- TOGETHER: all of them were away at once. ONE_CLIENT: one client, twice or more. Whose old member id was used again later had
--- only stood still, and was not restarted. What is a storm, or followed when a broker was lost, is no deployment: see `storms` and
--- `incidents`. `clean` members left by themselves, or came back as the same static member. `expired` members were removed when
--- their session ran out. `rebalances` counts those that began in the wave, without start-ups. Consumers of Connect's sink tasks
--- are left out: workers start and stop them whenever they share out tasks.
+-- One row per wave of restarts in a group, rolling ones first, then the newest. ROLLING: a finding ROLLING_RESTART, with its figures; or
+-- two clients or more left and came back under new member ids, each within `gap_ms` of the one before. TOGETHER: all of them were away at
+-- once. ONE_CLIENT: one client, twice or more. A client whose old member id was used again later had only paused, and does not count.
+-- Storms are no deployments, nor are restarts after a broker was lost: see `storms` and `incidents`. `clean` members left by themselves,
+-- or came back as the same static member. `expired` members were removed when their session ran out. `rebalances` counts those that began
+-- in the wave, without start-ups. Consumers of Connect's sink tasks are left out: workers start and stop them whenever they distribute
+-- tasks.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

@@ -1,10 +1,9 @@
 -- Why was my commit refused: who was removed from the group, and when?
 --
--- One row per member and error, the newest first: how many commits were refused, and how the membership had ended
--- before. The client's message (CommitFailedException) blames max.poll.interval.ms in every case; `removed_by` is the
--- real reason. A row without a member id is about an admin tool (generation -1), or about a client that had given up its
--- id: `removed_by` then tells of the last member of its connection that had gone. Needs kafka-request.log: the
--- coordinator log has no line for a refused commit.
+-- One row per member and error, the newest first: how many commits were refused, and how the membership had ended before. The client's
+-- message (CommitFailedException) always blames max.poll.interval.ms; `removed_by` is the real reason. A row without a member id is about
+-- an admin tool (generation -1), or about a client that had given up its id: `removed_by` is then that of the last member that had left
+-- its connection. Needs kafka-request.log: the coordinator log has no line for a refused commit.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,9 +1,9 @@
 -- Which clients fight for one group.instance.id?
 --
--- One row per static name that changed hands, disputed names first. DISPUTED: a client was refused because another
--- client held the name (errors 82 and 111), so two of them ran at once. A request without a member id may be one of the client
--- that holds it. REJOINED: the same name came back with a new member id: its process was started again, or its client had given
--- its id up, as after a poll timeout, or when it cannot reach its broker. `members` counts the member ids that used the name.
+-- One row per static name that changed hands, disputed names first. DISPUTED: the coordinator refused a client because another one held
+-- the name (errors 82 and 111), so two of them ran at once. A request without a member id may come from the client that holds the name.
+-- REJOINED: the same name came back with a new member id. Its process restarted, or its client had given up its id, as after a poll
+-- timeout, or when it cannot reach its broker. `members` counts the member ids that used the name.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,8 +1,8 @@
--- Why does it take so long until a new group gets its partitions?
+-- Why does a new group wait so long for its partitions?
 --
--- One row per first rebalance of an empty group, the slowest first. The broker waits group.initial.rebalance.delay.ms
--- (`delay_ms`, 3 s by default) for more members. It waits as long again if one joins in that time, up to the rebalance
--- timeout. `delays` counts these waits in the join phase. The clients took the rest of the join phase, and `sync_ms`.
+-- One row per first rebalance of an empty group, the slowest first. The broker waits group.initial.rebalance.delay.ms (`delay_ms`, 3 s by
+-- default) for more members, and as long again if one joins in that time, up to the rebalance timeout. `delays` counts these waits in the
+-- join phase. The clients took the rest of the join phase, and `sync_ms`.
 --
 -- :cluster          only this cluster
 -- :group            only this consumer group

@@ -1,10 +1,10 @@
 -- In which state is every group?
 --
--- One row per group as it was at `until`, groups in a rebalance first: its state and since when, generation, members,
--- and how often and how long it has rebalanced so far, without start-ups (the first rebalance of a group that was new or
--- empty). `last_cause` is that of the last of these, as `why` tells it. A group of the consumer protocol (KIP-848) is Empty,
--- Reconciling or Stable, and its generation is the group epoch. UNKNOWN: no line shows a state. `group_protocol` is classic,
--- consumer, share or streams; `protocol_type` says of what a classic group is if not of consumers, such as connect or sr.
+-- One row per group as it was at `until`, groups in a rebalance first: its state and since when, generation, members, and how often and
+-- how long it has rebalanced so far, without start-ups (the first rebalance of a group that was new or empty). `last_cause` is the cause
+-- of the last of these, as in `why`. A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable, and its generation is
+-- the group epoch. UNKNOWN: no line shows a state. `group_protocol` is classic, consumer, share or streams. `protocol_type` says what a
+-- classic group consists of if not of consumers, such as connect or sr.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group

@@ -1,9 +1,9 @@
 -- Which partitions did a rebalance hand over, and what did that cost?
 --
--- One row per partition that stopped with a rebalance, in the order of time: what its owner committed last, who went on, when
--- and from where, and what came of it. `resumed_offset` is the answer to its request for the offset; -1: none was
--- committed. `resumed_at` is empty where nobody read the partition again within ten minutes, or before the next rebalance.
--- Where `gaps` is true, lag and `reread_max` count offsets, and are records at most.
+-- One row per partition that stopped with a rebalance, in the order of time: what its owner committed last, who read on, when and from
+-- which offset, and what that cost. `resumed_offset` is the answer to the request for the offset; -1: none was committed. `resumed_at` is
+-- empty where nobody read the partition again within ten minutes, or before the next rebalance. Where `gaps` is true, lag and
+-- `reread_max` count offsets, which are records at most.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group

@@ -1,15 +1,15 @@
 -- "Attempt to heartbeat failed since group is rebalancing": is that an error?
 --
--- No: members learn of a rebalance in this way. What matters is how fast they join again. One row per group and
--- generation that ended so, the slowest first: how many members were told, how often, and the time from the first such
--- answer to the JoinGroup of the slowest member, none if that was on its way already. SLOW means `slow_ms` or more: that
--- member's poll loop was busy, or its process stood still. `never` counts members that did not join again. Needs kafka-request.log.
+-- No: this is how members learn of a rebalance. What matters is how fast they rejoin. One row per group and generation that ended so, the
+-- slowest first: how many members were told, how often, and the time from the first such answer to the JoinGroup of the slowest member,
+-- none if that was already on its way. SLOW: it took `slow_ms` or more, since that member's poll loop was busy or its process paused.
+-- `never` counts members that did not rejoin. Needs kafka-request.log.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
 -- :since           from this time on
 -- :until           up to this time
--- :slow_ms = 3000  slow from this on, ms
+-- :slow_ms = 3000  slow if it takes so long, ms
 -- :limit = 20      rows at most
 
 WITH told AS (

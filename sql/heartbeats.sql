@@ -1,10 +1,10 @@
--- How healthy are the heartbeats: who comes close to losing its session?
+-- How healthy are the heartbeats, and who comes close to losing its session?
 --
--- One row per member, the one closest to a timeout first. `longest_gap_ms` is the longest time that the session lived through, from where
--- it began or was renewed until a sign of life came (heartbeat, join, commit). `used_percent` is its share of
--- session.timeout.ms: at 100 the session ends, or began anew meanwhile, as `silences` shows; a healthy member stays below 40.
--- `refused` counts heartbeats that were answered with an error other than REBALANCE_IN_PROGRESS. A series of regular
--- heartbeats is counted whole if it began by `until`. Needs kafka-request.log.
+-- One row per member, the one closest to a timeout first. `longest_gap_ms` is the longest time without a sign of life (heartbeat, join,
+-- commit) that the session survived, from where it began or was renewed. `used_percent` is its share of session.timeout.ms. At 100 the
+-- session ends, or began anew meanwhile, as `silences` shows; a healthy member stays below 40. `refused` counts heartbeats that were
+-- answered with an error other than REBALANCE_IN_PROGRESS. A series of regular heartbeats counts whole if it began by `until`. Needs
+-- kafka-request.log.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,8 +1,8 @@
 -- Who is, or was, a member of the group, and how did each membership end?
 --
--- One row per membership, those that last first, then the last ended. `ended_at` and `end_kind` are null as long as it lasts.
--- `longest_gap_ms` is the longest time that the session of a membership which has ended lived through without a sign of life; `heartbeats`
--- has that of the others.
+-- One row per membership, current ones first, then the last that ended. `ended_at` and `end_kind` are null while it lasts.
+-- `longest_gap_ms` is the longest time without a sign of life that the session of an ended membership survived; `heartbeats` has that of
+-- the others.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group

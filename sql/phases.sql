@@ -1,13 +1,12 @@
 -- Where does the time of a rebalance go, and who was slow?
 --
--- One row per rebalance, the longest first, from its start until the last member began to work. JOIN: the group waited
--- for its members to join again, longest for `slowest_client_id`: the last that the coordinator put out meanwhile (it never
--- came), else the last that came. DELAY: the group had been empty, and the broker waited for more members. ASSIGN: the group
--- waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup answer to its SyncGroup; without a request
--- log, `sync_ms` comes near it). INTERVAL: the coordinator had to wait before it computed the next assignment
--- (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members had their
--- partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and consumed nothing.
--- No `longest` where the log does not show how the rebalance began.
+-- One row per rebalance, the longest first, from its start until the last member began to work. JOIN: the group waited for its members to
+-- rejoin, longest for `slowest_client_id`: the last one that the coordinator removed meanwhile (it never came), else the last one that
+-- came. DELAY: the group had been empty, and the broker waited for more members. ASSIGN: the group waited for the leader's assignment
+-- (`assignment_ms`: from the leader's JoinGroup answer to its SyncGroup; without a request log, `sync_ms` comes close). INTERVAL: the
+-- coordinator waited before it computed the next assignment (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3).
+-- START: members had their partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`; until then it sent
+-- heartbeats and consumed nothing. `longest` is null where the log does not show how the rebalance began.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,13 +1,12 @@
 -- Which application did not poll within max.poll.interval.ms?
 --
--- One row per such stall, the newest first. CERTAIN: a finding POLL_TIMEOUT; the client gave this reason (Java 3.2 and
--- later), or its requests or its own log prove it. LIKELY: a member left without a reason and joined again on the same
--- connection, as Java does after its poll timeout in the consumer protocol (KIP-848). An application that unsubscribes and
--- subscribes again looks the same. Only kafka-request.log shows LIKELY ones. SAID: the client's own log says so while it was
--- a member that no finding is about: the coordinator was not told, or nothing had come of it when the lines end. `away_ms` is
--- how long the member was out of the group. A static member that stalls does not leave: it falls silent. `rebalance_total_ms`
--- is the time of the rebalances that are blamed on it, as in `why`. `id` is that of the finding, or of the membership; null where
--- it is SAID.
+-- One row per such stall, the newest first. CERTAIN: a finding POLL_TIMEOUT. The client gave this reason (Java 3.2 and later), or its
+-- requests or its own log prove it. LIKELY: a member left without a reason and rejoined on the same connection, as Java does after its
+-- poll timeout in the consumer protocol (KIP-848). An application that unsubscribes and subscribes again looks the same. Only
+-- kafka-request.log shows LIKELY ones. SAID: the client's own log says so, and no finding is about this member: the coordinator was not
+-- told, or nothing had come of it when the lines end. `away_ms` is how long the member was out of the group. A static member that stalls
+-- does not leave: it falls silent. `rebalance_total_ms` is the time of the rebalances that are blamed on the member, as in `why`. `id` is
+-- that of the finding, or of the membership; null for SAID.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

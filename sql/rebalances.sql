@@ -1,10 +1,10 @@
--- Which rebalances were there, and what did each cost?
+-- Which rebalances happened, and what did each cost?
 --
--- One row per rebalance, the newest first. `cause` and `culprit` are those that `why` tells. Where a finding explains the
--- rebalance, that is a broker that was lost or held up, or a client that timed out or joined late while all waited for it;
--- `began_with` and the client then say what set the rebalance off: after a move that a member joined again, or that its session ran out.
--- `rebalance evidence ID` shows the lines that prove it. `waits_for` is there if the row is provisional: it says which lines are
--- waited for, which may still correct the row. STARTUP is the first rebalance of a group that was new or empty.
+-- One row per rebalance, the newest first. `cause` and `culprit` are those that `why` names. Where a finding explains the rebalance, the
+-- culprit is a broker that was lost or held up, or a client that timed out or joined late while all waited for it. `began_with` and the
+-- client then say what set the rebalance off: after a move, a member that rejoined or whose session ran out. `rebalance evidence ID`
+-- shows the lines that prove it. A row with `waits_for` is provisional: `waits_for` names lines still to come, which may correct the row.
+-- STARTUP is the first rebalance of a group that was new or empty.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

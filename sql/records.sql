@@ -1,12 +1,11 @@
 -- What did a rebalance cost in records?
 --
--- One row per rebalance that partitions stopped with, the one first after which most records were read twice. Whoever
--- takes a partition over begins at its last committed offset, so what was read after it is read again: `reread_min` to
--- `reread_max` records, from the rate of the commits. `unread_ms` is the longest time that nobody read one of the
--- `partitions_stopped`; `partitions_unread` were not read again within ten minutes, or before the next rebalance.
--- `lag_added` is by how many records the lag grew, `catch_up_ms` how long it took until it was what it had been: both
--- need the ends of logs (`rebalance poll`). Where `gaps` is true, these are offsets, and records at most. It
--- takes a request log, or `dump-offsets --commits`.
+-- One row per rebalance in which partitions stopped; the one after which most records were read twice comes first. A new owner begins at
+-- the last committed offset, so it reads again what was read after that: `reread_min` to `reread_max` records, from the rate of the
+-- commits. `unread_ms` is the longest time that nobody read one of the `partitions_stopped`; `partitions_unread` were not read again
+-- within ten minutes, or before the next rebalance. `lag_added` is by how many records the lag grew, `catch_up_ms` how long it took to
+-- shrink back: both need the ends of logs (`rebalance poll`). Where `gaps` is true, these are offsets, which are records at most. It
+-- needs a request log, or `dump-offsets --commits`.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

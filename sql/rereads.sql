@@ -1,10 +1,10 @@
 -- Which groups read most records twice?
 --
--- One row per group, the one that read most again first: after all its rebalances together, `reread_min` to
--- `reread_max` records, without the rebalances of which the most is `unknown`. `for_each` is the most that one rebalance
--- cost. `longest_unread_ms` is the longest time that nobody read a partition. Fewer records are read twice if offsets are
--- committed more often (auto.commit.interval.ms, a commit in onPartitionsRevoked), and if partitions stay where they are
--- (static membership, the cooperative assignor).
+-- One row per group; the one that read most records twice comes first. After all its rebalances together it read `reread_min` to
+-- `reread_max` records again, without the `unknown` rebalances of which no line shows the most. `for_each` is the most that one rebalance
+-- cost. `longest_unread_ms` is the longest time that nobody read a partition. To read fewer records twice, commit more often
+-- (auto.commit.interval.ms, a commit in onPartitionsRevoked), and let partitions stay where they are (static membership, the cooperative
+-- assignor).
 --
 -- :cluster     only this cluster
 -- :since       from this time on

@@ -1,13 +1,12 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first, also of a static member whose application did not poll: it does
--- not leave, but falls silent. UNHEARD: the process ran: a request of it waited for its answer when the session ended, or others
--- came after the last one that was accepted, or that one came within half of the session timeout, or the finding
--- COORDINATOR_MOVED names it. PAUSED: the same process appeared again, under its old member id or on its old connection,
--- so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new member with the same
--- client.id appeared (the process was restarted, or connected again). GONE: none of these. `back_at` is when it appeared
--- again, which may be before its old session ran out. In a classic group PAUSED, in all most of UNHEARD can be told only
--- with kafka-request.log. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
+-- One row per expired session, the newest first. A static member whose application did not poll has one too: it does not leave, but falls
+-- silent. UNHEARD: the process ran. A request of it waited for its answer when the session ended, or others came after the last one that
+-- was accepted, or that one came within half of the session timeout, or the finding COORDINATOR_MOVED names the member. PAUSED: the same
+-- process appeared again, under its old member id or on its old connection, so it had only paused (garbage collection, CPU limit,
+-- network). REJOINED: a new member with the same client.id appeared (the process restarted, or connected again). GONE: none of these.
+-- `back_at` is when it appeared again, which may be before its old session ran out. Only kafka-request.log shows most of UNHEARD, and in
+-- a classic group PAUSED. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

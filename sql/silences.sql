@@ -1,11 +1,11 @@
 -- When was a member silent, and for how long?
 --
 -- One row per silence, in the order of time: no heartbeat, join or commit was accepted for `percent` of session.timeout.ms or longer, or
--- until the session ran out (`expired`). A healthy member stays below 40. A commit does not count in the consumer protocol, where it keeps
--- no session alive. There `session_timeout_ms` is the shortest silence after which a broker removed a member of the group, or else of the
--- cluster. If nothing shows it, `used_percent` is empty, and `percent` is of 45 s, Kafka's default. Who was silent for longer than its
--- session and still is a member did not survive that: its session began anew, at another coordinator or after a restart, or lines are
--- missing; `expired` is empty. Needs kafka-request.log.
+-- until the session ran out (`expired`). A healthy member stays below 40. In the consumer protocol a commit keeps no session alive and
+-- does not count, and `session_timeout_ms` is the shortest silence after which a broker removed a member of the group, or else of the
+-- cluster. If nothing shows it, `used_percent` is empty, and `percent` is of 45 s, Kafka's default. `expired` is empty for a member that
+-- was silent for longer than its session and still is a member: its session began anew, at another coordinator or after a restart, or
+-- lines are missing. Needs kafka-request.log.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
@@ -13,8 +13,8 @@
 -- :member        only members whose id contains this
 -- :since         silences that ended from this time on
 -- :until         silences that began up to this time
--- :percent = 40  of session.timeout.ms at least
--- :session       only silences that the session survived, or those after which it had expired: survived or expired
+-- :percent = 40  at least this share of session.timeout.ms
+-- :session       only silences that the session survived, or only those after which it expired: survived or expired
 -- :limit = 100   rows at most
 
 WITH requests AS (

@@ -1,8 +1,8 @@
 -- How many groups are in which state?
 --
 -- One row per protocol and state as it was at `until`, groups in a rebalance first. `members` is the sum of the members of these groups.
--- A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams
--- groups have protocols of their own. UNKNOWN: no line shows a state.
+-- A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams groups have protocols of their own.
+-- UNKNOWN: no line shows a state.
 --
 -- :cluster     only this cluster
 -- :until       up to this time

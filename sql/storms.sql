@@ -1,10 +1,10 @@
 -- Which groups rebalance in storms?
 --
--- One row per finding REBALANCE_STORM, that of most rebalances first: clients came back, or went, again and again, and the group did
--- little else. `ended_at` is when the last of its rebalances ended. `busy_percent` is the share of that time which the group spent
--- rebalancing. `cause` is that which `why` tells of most of them, the first by name if of equally many. `client_id` began nearly all of
--- them; null if several did. `id` is that of the finding: `rebalance evidence ID` shows the lines that prove it. A storm of more than
--- ten minutes has a row for each ten.
+-- One row per finding REBALANCE_STORM, the one with most rebalances first: clients came back or left again and again, and the group did
+-- little else. `ended_at` is when the last of its rebalances ended. `busy_percent` is the share of that time that the group spent
+-- rebalancing. `cause` is the most frequent one that `why` tells; of equally frequent ones, the first by name. `client_id` began nearly
+-- all of them; null if several did. `id` is that of the finding: `rebalance evidence ID` shows the lines that prove it. A storm of more
+-- than ten minutes has a row for each ten.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

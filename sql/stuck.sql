@@ -1,17 +1,17 @@
 -- Why is, or was, my group stuck in a rebalance?
 --
--- One row per rebalance that took `slow_ms` or more, first those that have not ended, then the longest. JOIN: the group
--- waited for members to join again, longest for `waited_for` (the last that it put out), or, while it is OPEN, for one or
--- more of these. SYNC: it waited for the leader's assignment (`phases` calls that ASSIGN). DELAY: the group had been empty,
--- and the broker waited for more members (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol
--- waited until all members had the new assignment. `put_out` counts the members that the coordinator removed meanwhile: they
--- did not join, synchronise or give partitions up in time, were too many, or their session ended.
+-- One row per rebalance that took `slow_ms` or more, those that have not ended first, then the longest. JOIN: the group waited for
+-- members to rejoin, longest for `waited_for` (the last one that it removed); while the rebalance is OPEN, for one or more of these.
+-- SYNC: it waited for the leader's assignment (ASSIGN in `phases`). DELAY: the group had been empty, and the broker waited for more
+-- members (group.initial.rebalance.delay.ms). RECONCILE: a group of the consumer protocol waited until all members had the new
+-- assignment. `put_out` counts the members that the coordinator removed meanwhile: they did not join, synchronise or give up partitions
+-- in time, were too many, or their session ended.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
 -- :since           from this time on
 -- :until           up to this time
--- :slow_ms = 5000  stuck from this on, ms
+-- :slow_ms = 5000  stuck if it takes so long, ms
 -- :limit = 20      rows at most
 
 WITH slow AS (

@@ -1,10 +1,10 @@
--- Do the members of a group subscribe to different topics, and does the leader join again and again?
+-- Do the members of a group subscribe to different topics, and does the leader rejoin again and again?
 --
--- One row per group and set of topics, doubtful groups first. UNEQUAL: the present members subscribe to different topics
--- (often two applications with one group.id). CHANGED: all agree now, but did not always. EQUAL: they always agreed.
--- `members` counts those with this set now, `ever` those that had it at some time. `rejoins` counts the group's
--- rebalances for changed subscriptions or topics, or by its leader. A regular expression of a member of the consumer protocol stands
--- beside its topics. Needs kafka-request.log: the coordinator log does not name topics.
+-- One row per group and set of topics, doubtful groups first. UNEQUAL: current members subscribe to different topics (often two
+-- applications with one group.id). CHANGED: all agree now, but did not always. EQUAL: they always agreed. `members` counts those with
+-- this set now, `ever` those that had it at some time. `rejoins` counts the group's rebalances because of changed subscriptions or
+-- topics, or by its leader. A regular expression of a member of the consumer protocol stands beside its topics. Needs kafka-request.log:
+-- the coordinator log does not name topics.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

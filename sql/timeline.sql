@@ -1,7 +1,7 @@
 -- What happened in this group, step by step?
 --
--- One row per change of the group's state, per end of a membership and per finding, in the order of time. Give --group.
--- UNKNOWN: its broker gave the group up (COORDINATOR_MOVED), which lives on at another one, or had just read it (GROUP_LOADED).
+-- One row per change of the group's state, per end of a membership and per finding, in the order of time. Give --group. UNKNOWN: the
+-- broker gave up the group (COORDINATOR_MOVED), which lives on at another one, or had just loaded it (GROUP_LOADED).
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group

@@ -1,9 +1,9 @@
 -- Which partitions does nobody read?
 --
--- One row per partition whose committed offset stood still though its log grew and its owner was there, the last one first.
--- PARTITION_NOT_READ: the owner commits other offsets, or this one again. COMMITS_STOPPED: it commits nothing at all, so
--- it does not read, or does not commit what it reads. OPEN_TRANSACTION: it waits for the end of a transaction.
--- `records` came meanwhile. It takes the ends of logs (`rebalance poll`) and a request log, or `dump-offsets --commits`.
+-- One row per partition whose committed offset stood still although its log grew and its owner was there, the newest first.
+-- PARTITION_NOT_READ: the owner commits other offsets, or this one again. COMMITS_STOPPED: it commits nothing at all, so it does not
+-- read, or does not commit what it reads. OPEN_TRANSACTION: it waits for a transaction to end. `records` came meanwhile. It needs the
+-- ends of logs (`rebalance poll`) and a request log, or `dump-offsets --commits`.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,12 +1,11 @@
 -- Why does my group keep rebalancing, and who started it?
 --
--- One row per group, cause and culprit, first the one that took the most time. Where a finding explains a rebalance, its
--- code is the cause: COORDINATOR_MOVED and the `broker` that the group left or that was held up, or another client that
--- timed out or joined late while all waited for it, and not the client that happened to join first. No client is the
--- culprit where topics changed, an administrator removed a member, a round follows another one (REVOCATION_FOLLOW_UP), a
--- full group waited for a member that it had refused, or the coordinator asked all to join again. `last_id` names the last
--- of these rebalances: `rebalance evidence` shows the lines that prove it. Start-ups are left out: the first rebalance of a
--- group that was new or empty is no problem, and `first-join` shows it.
+-- One row per group, cause and culprit; the one that took the most time comes first. Where a finding explains a rebalance, its code is
+-- the cause: COORDINATOR_MOVED with the `broker` that the group left or that was held up; or a timeout or late join of another client,
+-- for which all waited, and not the client that happened to join first. No client is the culprit where topics changed, an administrator
+-- removed a member, a round follows another one (REVOCATION_FOLLOW_UP), a full group waited for a member that it had refused, or the
+-- coordinator asked all to rejoin. `last_id` is the last of these rebalances: `rebalance evidence` shows the lines that prove it.
+-- Start-ups are left out: the first rebalance of a group that was new or empty is no problem, and `first-join` shows it.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,10 +1,9 @@
 -- Which groups are the worst today?
 --
 -- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most first.
--- `unavailable_partition_ms` is the unowned partition time (sum): how long each partition had no owner, added up. It takes a
--- request log. `cause` is the cause that took most of the time, as `why` tells it. `errors` counts findings of severity
--- ERROR. Start-ups are left out: the first rebalance of a group that was new or empty is no problem, and `first-join`
--- shows it.
+-- `unavailable_partition_ms` is the unowned partition time (sum): how long each partition had no owner, added up. It needs a request log.
+-- `cause` took most of the time, as in `why`. `errors` counts findings of severity ERROR. Start-ups are left out: the first rebalance of
+-- a group that was new or empty is no problem, and `first-join` shows it.
 --
 -- :cluster      only this cluster
 -- :since = 24h  from this time on

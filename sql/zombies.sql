@@ -1,10 +1,9 @@
 -- Who still sends requests for a past generation, or under an id that was removed?
 --
--- One row per such member, the longest-lived first. `zombie_ms` is the time from its removal to its last refused request
--- (errors 22, 25, 82). In that time the process may have worked on partitions that others already owned. `commits`
--- counts the refused commits among `requests`. A request without an id is one of the last member of its connection that had gone;
--- within ten seconds after a client left, its last requests may cross its leave and do not count. Needs kafka-request.log: the
--- coordinator log has no line for these refusals.
+-- One row per such member, the longest-lived first. `zombie_ms` is the time from its removal to its last refused request (errors 22, 25,
+-- 82). In that time the process may have worked on partitions that others already owned. `commits` counts the refused commits among
+-- `requests`. A request without an id counts for the last member that had left its connection. Requests within ten seconds after a client
+-- left may cross its leave, and do not count. Needs kafka-request.log: the coordinator log has no line for these refusals.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -33,7 +33,7 @@ _ONCE_SECONDS: Final = 60.0
 @options.settings
 @options.alerts
 @options.dashboard_url
-@click.option("--test", is_flag=True, help="Post a sample to each receiver, say what became of it, and end. Needs no lakehouse.")
+@click.option("--test", is_flag=True, help="Post a sample to each receiver, print whether it arrived, and end. Needs no lakehouse.")
 @click.option("--dry-run", is_flag=True, help="Print what would be posted about findings in the tables. Post nothing.")
 @click.option("--since", type=options.SPAN, default="24h", help="With --dry-run: how far to look back from the newest finding.")
 @options.once("Post what is new since the last time, and end. The first time, nothing is posted.")

@@ -15,6 +15,7 @@ from jobs.cli.output.terminal import stdout, tell, write
 from jobs.common import options
 from jobs.common.errors import QuestionError
 from jobs.common.stores import Place
+from jobs.common.text import many
 
 if TYPE_CHECKING:
     from jobs.answers.duckdb_views import Answer
@@ -88,7 +89,7 @@ def ask(
 
 
 def _help(question: Question, context: click.Context) -> str:
-    """What a question answers, what may be given, and an example."""
+    """What a question answers, its options, and an example."""
     formatter = context.make_formatter()
     formatter.write_usage(f"{context.command_path} {question.name}", "[OPTIONS]")
     for text in (question.question, question.answer):
@@ -123,8 +124,7 @@ def _answer(question: Question, lakehouse: Place, given: Mapping[str, str | None
     elif bound.cut:
         click.echo(f"Only the first {len(answer.rows)}; --limit N shows more.", err=True)
     if count := bound.provisional():
-        those = "1 rebalance is" if count == 1 else f"{count} rebalances are"
-        click.echo(f"{those} provisional: lines that are still to come may correct their rows (`rebalance ask rebalances`).", err=True)
+        click.echo(f"Later lines may correct {many(count, 'rebalance')}: `rebalance ask rebalances` shows which.", err=True)
 
 
 def _not_judged(lakehouse: Place, given: Mapping[str, str | None]) -> str:
@@ -132,7 +132,7 @@ def _not_judged(lakehouse: Place, given: Mapping[str, str | None]) -> str:
     from jobs.answers.report import Scope, read_overview
 
     gaps = read_overview(lakehouse, Scope(given.get("cluster"), given.get("group"))).judgement.gaps
-    return "But not everything could be judged: `rebalance report` says what, and what would tell." if gaps else ""
+    return "But not everything could be judged: `rebalance report` says what is missing." if gaps else ""
 
 
 def _tell_rounds(lakehouse: Place, answer: Answer) -> None:
@@ -168,7 +168,7 @@ def _list_questions(console: Console) -> None:
         write(console, title, "bold")
         columns.write(indent="  ", names=False)
         write(console)
-    write(console, "rebalance ask NAME --lakehouse DIR answers one; rebalance ask NAME --help says what may be given, with an example")
+    write(console, "rebalance ask NAME --lakehouse DIR answers one; rebalance ask NAME --help shows its options and an example")
 
 
 def _sql(question: Question) -> str:

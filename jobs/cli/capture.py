@@ -41,7 +41,7 @@ from jobs.common.times import parse_span
 @click.option(
     "--pods",
     metavar="NAMESPACE/POD[/CONTAINER]",
-    help="Instead of --broker: the input is a kubelet's folder of logs, /var/log/pods. Ship those of the pods that match, each pod as a "
+    help="Instead of --broker: the input is a kubelet's folder of logs, /var/log/pods. Ships the logs of matching pods; each pod is a "
     "broker of its name.",
 )
 @options.bootstrap
@@ -60,7 +60,7 @@ from jobs.common.times import parse_span
     help="Pattern of the broker's log lines: kafka, strimzi, strimzi-log4j1, ttcc, or the pattern itself, such as '%d %p [%t] %c - %m%n'. "
     "[default: auto]",
 )
-@click.option("--raw", is_flag=True, help="Send heartbeats as lines, too. By default they go in bundles, a twentieth of the bytes.")
+@click.option("--raw", is_flag=True, help="Send heartbeats as lines. By default they go in bundles, which take a twentieth of the bytes.")
 @options.once("Ship what the logs hold now, and stop.")
 def ship(
     inputs: Sequence[Path],
@@ -136,14 +136,14 @@ _LONGEST: Final = timedelta(hours=1)
 @click.option(
     "--commits",
     is_flag=True,
-    help="Also write the committed offsets: how far each group was when it rebalanced. They are most of the topic: a consumer that commits "
-    "every 5 s, the default, writes 17,280 of them a day for each of its partitions, 3 MB in the file.",
+    help="Also write committed offsets. They show how far each group was when it rebalanced, and are most of the topic: a consumer that "
+    "commits every 5 s, the default, writes 17,280 of them a day for each of its partitions, 3 MB in the file.",
 )
 @click.option("--all", "everything", is_flag=True, help="Also write all other records: committed offsets, share groups and streams groups.")
 def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follow: bool, commits: bool, everything: bool) -> int:
     """Write the group records of __consumer_offsets to a file.
 
-    `rebalance run` reads them, with logs or without. The client needs permission to read that topic, and no other. Put the file into
+    `rebalance run` reads them, with logs or without. The client needs permission to read that topic. Put the file into
     INPUT/<cluster>/offsets/.
     """
     from jobs.kafka.clients import Cluster
@@ -178,12 +178,12 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
 @click.option(
     "--offsets/--no-offsets",
     default=True,
-    help="Ask for the committed offsets of the groups and the ends of their partitions: how far behind each group was when it rebalanced.",
+    help="Also ask for committed offsets and the ends of partitions. They show how far behind each group was when it rebalanced.",
 )
 @click.option(
     "--offsets-every",
     metavar="TIME",
-    help="Time between two questions for offsets, in whole polls. [default: --every, so that a change of a group comes with its offsets]",
+    help="Time between two requests for offsets, in whole polls. [default: --every, so that a change of a group comes with its offsets]",
 )
 @options.once("Poll once.")
 def poll(
@@ -200,8 +200,8 @@ def poll(
 ) -> int:
     """Ask a cluster for its groups at regular intervals.
 
-    For clusters whose logs and __consumer_offsets you cannot read. The client needs permission to list and describe groups, for offsets to
-    describe their topics, and no other. Ctrl-C ends it.
+    For clusters whose logs and __consumer_offsets you cannot read. The client needs permission to list and describe groups, and for
+    offsets to describe their topics. Ctrl-C ends it.
     """
     from jobs.kafka.clients import Cluster, check_cluster_name
     from jobs.kafka.poll import Poller, follow

@@ -27,7 +27,8 @@ _NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes fir
 def dashboard(lakehouse: Place, *, host: str, port: int) -> int:
     """Show the tables in a browser, while they grow.
 
-    Clusters at a glance, the timeline of each group, the waterfall of each rebalance. Reads the tables without Spark, writes nothing.
+    It shows all clusters at a glance, a timeline of each group and a waterfall of each rebalance. It reads the tables without Spark and
+    writes nothing.
     """
     from jobs.dashboard.server import serve
     from jobs.lakehouse.folder import check_ours, is_lakehouse

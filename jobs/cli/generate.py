@@ -57,7 +57,7 @@ def trace(*, kafka: str | None, episodes: bool) -> int:
     ),
 )
 @click.argument("folder", type=options.PATH, metavar="DIR")
-@click.option("--size", type=click.Choice(list(SIZES)), default="S", help="The cluster: its groups and their members.")
+@click.option("--size", type=click.Choice(list(SIZES)), default="S", help="Size of the cluster (see below).")
 @click.option("--lines", type=click.IntRange(1), metavar="N", default=1_000_000, help="Lines of all logs together.")
 @click.option("--seed", type=int, metavar="N", default=1, help="Seed of all random choices. The same seed gives the same lines.")
 @click.option("--brokers", type=click.IntRange(1, 50), metavar="N", help=f"Number of brokers. [default: {_BROKERS}; 1 with -]")
@@ -79,7 +79,7 @@ def generate(
 ) -> None:
     """Write logs of a simulated cluster, to load a pipeline with.
 
-    The logs begin while all groups are stable. Consumers restart, crash, stall, flap and are deployed anew. With several brokers, groups
+    The logs begin while all groups are stable. Consumers restart, crash, stall, flap and are redeployed. With several brokers, groups
     move. The brokers answer as the specification of the group coordinator does.
 
     The files are DIR/NAME/broker-N/kafka-request.log and server.log, as `rebalance run --input DIR` reads them. With - for DIR

@@ -25,9 +25,7 @@ _SLICE_LINES = 100_000  # between two words about the progress
 @options.timezones
 @options.log_format
 @options.settings
-@click.option(
-    "--lines", "most", type=click.IntRange(1), metavar="N", default=2_000_000, help="Look at about N lines, those of the earliest times."
-)
+@click.option("--lines", "most", type=click.IntRange(1), metavar="N", default=2_000_000, help="Look at about N lines, the earliest ones.")
 @options.output_format("text", "json")
 def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, config: Path | None, most: int, form: str) -> int:
     """Show what is in log files: brokers, times, kinds of lines, and what is not understood.

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--offsets-commits",
     is_flag=True,
-    help="Read the committed offsets from it, too: how far each group was when it rebalanced. They are most of the topic.",
+    help="Also read committed offsets. They show how far each group was when it rebalanced, and are most of the topic.",
 )
 @options.client_settings("--client-config", "the client that reads __consumer_offsets")
 @click.option(

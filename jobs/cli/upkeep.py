@@ -34,7 +34,7 @@ _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files del
     "--grace",
     type=options.SPAN,
     default="7d",
-    help="Delete replaced files of this age; a query that began earlier may still read younger ones. 7d at most.",
+    help="Delete replaced files that are older than this. A running query may still read younger ones. 7d at most.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def maintain(lakehouse: Place, *, dry_run: bool, **ages: Any) -> int:
@@ -101,7 +101,7 @@ def _change(before: str, after: str) -> str:
 def replay(old: Place, lakehouse: Place, *, swap: bool, config: Path | None, lateness_ms: int | None) -> int:
     """Process the events of a lakehouse again, into a new one.
 
-    Needed after some upgrades, and to use other settings. Stop it at any time; the same command continues, and reads the
+    Use it after some upgrades, or to apply other settings. Stop it at any time; the same command continues, and reads the
     events that were added since. docs/operations.md describes an upgrade step by step.
     """
     from jobs.cli.output.progress import Progress

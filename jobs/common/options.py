@@ -143,7 +143,7 @@ alerts = click.option(
     metavar="FORMAT=FILE",
     multiple=True,
     help="Post new findings (ERROR) to a webhook: slack, alertmanager or json, and the file that holds its URL (chmod 600). "
-    "Repeatable; [alerts] in --config says more (docs/alerts.md).",
+    "Repeatable; [alerts] in --config has more settings (docs/alerts.md).",
 )
 dashboard_url = click.option("--dashboard-url", metavar="URL", help="Address of `rebalance dashboard`, to which alerts link.")
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
@@ -173,5 +173,5 @@ def topic_input(*, required: bool = False) -> Option:
             help="Records of the topic per micro-batch. [default: as many as hold about 500000 lines, at most 100000]",
         ),
         client_settings("--kafka-config", "the client that reads the topic"),
-        click.option("--accept-loss", is_flag=True, help="Continue although the topic has deleted records that were not read."),
+        click.option("--accept-loss", is_flag=True, help="Continue although the topic deleted records before they were read."),
     )

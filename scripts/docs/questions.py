@@ -17,8 +17,8 @@ from scripts.docs.recorded import lakehouse
 
 
 def part() -> str:
-    """A row for each question: what it answers, and what may be given."""
-    lines = ["| name | question | what may be given |", "|---|---|---|"]
+    """A row for each question: what it answers, and its options."""
+    lines = ["| name | question | options |", "|---|---|---|"]
     for name in (*questions.FIFTEEN, *(name for name in questions.names() if name not in questions.FIFTEEN)):
         question = questions.load(name)
         flags = " ".join(f"`{parameter.flag}`" for parameter in question.parameters)

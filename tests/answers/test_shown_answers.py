@@ -61,8 +61,8 @@ def test_a_provisional_row_is_shown_and_marked_until_its_final_one_is_there(lake
     shown, notes = asked("ask", "rebalances")
     assert "waits for" in shown
     assert "DEPARTURE, STORAGE" in shown
-    assert "1 rebalance is provisional: " in notes
-    assert "1 rebalance is provisional: " in asked("ask", "why").err
+    assert "Later lines may correct 1 rebalance: " in notes
+    assert "Later lines may correct 1 rebalance: " in asked("ask", "why").err
     assert "provisional" not in asked("ask", "why", "--group", "other").err
     assert "MEMBER_LEFT *" in (report := asked("report").out)
     assert "* provisional: lines still to come may change this row" in report
@@ -149,7 +149,7 @@ def test_nothing_found_says_why(lakehouse, capsys):
     assert "The logs do not mention group paiments. Did you mean payments?" in said("why", "--group", "paiments")
     assert "The logs do not mention cluster c\\n2." in said("why", "--cluster", "c\n2")
     assert "needs kafka-request.log" in said("zombies")
-    unjudged = "Nothing found. But not everything could be judged: `rebalance report` says what, and what would tell.\n"
+    unjudged = "Nothing found. But not everything could be judged: `rebalance report` says what is missing.\n"
     assert said("why", "--group", "payments") == unjudged
     write(lakehouse, transition("Stable", 0, 1))
     assert said("why", "--group", "payments") == "Nothing found.\n"

@@ -100,7 +100,7 @@ export function after(name, values, answer, { about, noun = "row", first = "The 
     shown ? h("span", { class: "note" }, answer.cut ? `${first} ${many(shown, noun)}.` : `${many(shown, noun)}.`) : null,
     more ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, shown * 5) }, { push: true }) }, "Show more") : null, own,
     answer.cut && !more ? h("span", { class: "note" }, "A file has as many as its limit allows.") : null,
-    answer.provisional ? h("span", { class: "note" }, `${many(answer.provisional, "rebalance")} may still be corrected by lines that are to come.`) : null,
+    answer.provisional ? h("span", { class: "note" }, `Later lines may correct ${many(answer.provisional, "rebalance")}.`) : null,
     h("span", { class: "files" },
       about ? h("a", { href: state.link("/questions", { ...values, name, cluster: state.get("cluster") }) }, "As a question") : null,
       ["csv", "json"].map((form) => h("a", { href: exportLink(name, values, form), download: `${name}.${form}` }, form.toUpperCase()))));
