@@ -64,6 +64,13 @@ _OF_GROUP: Final = "the group's session timeout"
 _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash or SIGKILL"}
 """What a code that is only counted tells of the clients."""
 
+_ASIDE: Final = re.compile(r" \((?!now )[^()]*(?:\(\)[^()]*)*\)")
+_PART: Final = re.compile(r"(?<=[.:]) ")
+_ORDER: Final = re.compile(
+    r"(?:.*, )?(?:abort|call|check|commit|find out|get|give|look|make|raise|read|restart|run|set|shorten|stop|tell|use)\b", re.IGNORECASE
+)
+_VALUE: Final = re.compile(r"\babove \d")
+
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 _SENTENCES: Final = 1_200  # characters of a message or of advice
@@ -88,6 +95,7 @@ class EntryWords:
     clients: str
     message: str
     advice: str
+    change: str  # the orders in it, in few words
     cost: str
     away: dict[str, Any] | None  # the band of a broker's trouble
 
@@ -125,6 +133,7 @@ class AttentionWords:
             clients=clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
             message=printable(entry.message, _SENTENCES),
             advice=printable(" ".join(entry.advice), _SENTENCES),
+            change=printable(_orders(" ".join(entry.advice)), _SENTENCES),
             cost=cost_of(entry),
             away=trouble(entry),
         )
@@ -263,6 +272,14 @@ def clients_of(entry: AttentionEntry) -> str:
 
 def _folded(names: Iterable[str]) -> str:
     return some([*dict.fromkeys(printable(name, 60) for name in names)], 2 * _NAMED)
+
+
+def _orders(advice: str) -> str:
+    """What to do first, and which value to set, without the reasons that advice gives for it."""
+    parts = [part.rstrip(".:") for part in _PART.split(_ASIDE.sub("", advice))]
+    first, *others = [part for part in parts if _ORDER.match(part)] or parts
+    value = next((part for part in others if _VALUE.search(part)), "") if not _VALUE.search(first) else ""
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in (first, value) if part)
 
 
 def cost_of(entry: AttentionEntry) -> str:

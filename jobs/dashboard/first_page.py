@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, as_row, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, as_row, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
@@ -48,7 +48,6 @@ def attention(overview: Overview) -> dict[str, Any]:
             {"why": printable(words.gap(gap), _SENTENCES), "next": printable(gap.next, _SENTENCES)}
             for gap in overview.judgement.gaps[:_ENTRIES]
         ],
-        "settings": {"title": TOO_SHORT, "texts": words.settings(entries)[:_ENTRIES]},
         "clients_say": CLIENTS_SAY,
         "said": [
             {"cluster": one.cluster, "group_id": one.group_id, "text": printable(words.said(one), _SENTENCES)}

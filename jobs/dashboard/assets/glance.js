@@ -4,7 +4,8 @@ import { fetchJson } from "./api.js";
 import * as drawing from "./chart.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many } from "./format.js";
-import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
+import { linesBelow } from "./evidence.js";
+import { calm, cardBody, cardTitle, gaps, look, rowOf, when } from "./judged.js";
 import { legend, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
 import * as state from "./state.js";
@@ -12,9 +13,29 @@ import { around } from "./timeline.js";
 import { stateSwatch } from "./timeline_draw.js";
 
 const SPANS = [["1h", "1 hour", 3.6e6], ["24h", "24 hours", 8.64e7], ["7d", "7 days", 6.048e8], ["", "all", 0]];
-const FIRST = 8; // incidents that are listed unless all are asked for
+const FIRST = 10; // incidents that are listed unless all are asked for
+const STEPS = { n: 1, p: -1 };
+const spacious = matchMedia("(min-width: 1600px)");
 
 export const title = () => "Clusters at a glance";
+export const keys = [["n p", "next, previous incident"], ["Enter", "its panel"], ["+ −", "zoom"], ["0", "the whole time"]];
+
+let shown = null; // the time that is shown, and the whole
+
+export function press(key) {
+  const factor = { "+": 0.5, "=": 0.5, "-": 2 }[key];
+  if (key in STEPS) {
+    const rows = [...document.querySelectorAll("button.row")];
+    const next = rows.indexOf(document.activeElement) + STEPS[key];
+    rows[Math.min(Math.max(next, 0), rows.length - 1)]?.focus();
+  } else if (shown && (factor || key === "0")) {
+    const { from, to, whole } = shown;
+    const half = ((to - from) * factor) / 2;
+    const isPart = factor && 2 * half < whole.to - whole.from;
+    const middle = Math.min(Math.max((from + to) / 2, whole.from + half), whole.to - half);
+    state.set(isPart ? { from: Math.round(middle - half), to: Math.round(middle + half) } : { from: "", to: "" }, { push: true });
+  }
+}
 
 export async function draw(main) {
   const cluster = state.get("cluster");
@@ -26,6 +47,7 @@ export async function draw(main) {
     return;
   }
   const period = zoom ?? data.period;
+  shown = { ...period, whole: zoom && shown ? shown.whole : period };
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
   const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
@@ -37,7 +59,7 @@ export async function draw(main) {
     lead(attention),
     attention.lanes.length || zoom ? overview(attention, period, groups) : null,
     legend(drawn(attention, activity)),
-    attention.entries.length ? panel("What needs attention", data.counts, [incidents(attention), settings(data)], "wide") : null,
+    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },
@@ -48,8 +70,6 @@ export async function draw(main) {
       panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
       panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
 }
-
-const settings = ({ settings: { title, texts } }) => (texts.length ? h("details", { id: "settings" }, h("summary", {}, `${title} (${texts.length})`), h("ul", {}, texts.map((text) => h("li", {}, text)))) : null);
 
 /** What clients say of groups of which no broker speaks. */
 function said(data) {
@@ -78,16 +98,28 @@ function stateBar(rows) {
       h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
 }
 
+/** A row for each incident. The one that is chosen has its panel: beside the rows, or below its own where there is no room. */
 function incidents(attention) {
   const all = state.get("incidents") === "all";
-  const cards = attention.entries.slice(0, all ? undefined : FIRST).map((entry) => {
-    const groups = entry.groups.map((group) => [h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)), " "]);
-    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups[0][0] : entry.subject, clock)), cardBody(entry), proof(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
-  });
+  const listed = attention.entries.slice(0, all ? undefined : FIRST);
+  const list = h("ol", { class: "incidents", id: "attention", style: { "--rows": listed.length + 1 } });
+  const show = () => {
+    const chosen = state.get("entry") || (spacious.matches ? listed[0].id : "");
+    put(list, h("li", { class: "row", "aria-hidden": "true" }, [["what", "What"], ["t", "When"], ["n", "Unowned"], ["change", "What to change"]].map(([cell, text]) => h("span", { class: cell }, text))),
+      listed.map((entry) => h("li", {}, rowOf(entry, { "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }), entry.id === chosen ? details(entry) : null)));
+  };
+  show();
   const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
-  return [h("ol", { class: "incidents", id: "attention" }, cards),
-    cards.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.entries.length, "incident")}`)) : null,
-    all && attention.all > attention.entries.length && attention.entries.length === cards.length && state.number("from") === null ? h("p", { class: "note" }, `The first ${count(cards.length)} are listed.`) : null];
+  return [list,
+    listed.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.entries.length, "incident")}`)) : null,
+    all && attention.all > attention.entries.length && attention.entries.length === listed.length && state.number("from") === null ? h("p", { class: "note" }, `The first ${count(listed.length)} are listed.`) : null];
+}
+
+/** The panel of an incident: what happened, what to change, what it cost, and the log lines that prove it. */
+function details(entry) {
+  const groups = entry.groups.map((group) => h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)));
+  return h("section", { class: `detail ${look(entry)}`, "aria-label": entry.title }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry),
+    groups.length === 1 ? null : h("p", {}, groups.flatMap((link) => [link, " "])), linesBelow([entry.id], entry.groups));
 }
 
 /** Columns by cause. rows: of the question `activity`, with their looks. */
