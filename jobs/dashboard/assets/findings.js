@@ -21,7 +21,7 @@ let frame = null;
 export async function draw(main) {
   const cluster = state.get("cluster");
   const { rows: codes } = await fetchRows("codes");
-  if (frame === null || !main.contains(frame.out)) frame = framed(main);
+  if (frame === null || !main.contains(frame.out)) frame = framed();
   frame.form.offer("code", [["", "all"], ...codes.map((row) => [row.code, row.code])]);
   frame.form.sync();
   const values = { cluster, ...Object.fromEntries(["severity", "code", "group", "client", "text", "since", "until"].map((name) => [name, state.get(name)])),
@@ -32,9 +32,10 @@ export async function draw(main) {
     const named = /^f[0-9a-f]{6,11}$/.test(id) && !answer.rows.some((row) => row.id === id) ? (await fetchRows("finding", { id, limit: 1 })).rows : [];
     return list(named, answer, values, id, attention.entries);
   });
+  if (!main.contains(frame.out)) put(main, frame.whole);
 }
 
-function framed(main) {
+function framed() {
   const form = filters([
     { name: "severity", label: "Severity", kind: "buttons", choices: [["", "All"], ["ERROR", "Error"], ["WARNING", "Warning"], ["INFO", "Info"]] },
     { name: "code", label: "Code", kind: "select", choices: [["", "all"]] },
@@ -44,9 +45,8 @@ function framed(main) {
     { name: "since", label: "Since", kind: "time", placeholder: "15m, 06:12" },
     { name: "until", label: "Until", kind: "time", placeholder: "newest" },
   ], "Filter findings");
-  const made = { form, out: h("div", { class: "out" }, h("p", { class: "note" }, "Reading the tables …")) };
-  put(main, h("div", { class: "head" }, h("h1", {}, title())), folded(form.form, FILTERS, "Filters"), made.out);
-  return made;
+  const out = h("div", { class: "out" });
+  return { form, out, whole: [h("div", { class: "head" }, h("h1", {}, title())), folded(form.form, FILTERS, "Filters"), out] };
 }
 
 const unfolded = new Map(); // by incident: whether its findings are shown
