@@ -3,8 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
+from jobs.common.settings import Settings
+from jobs.lakehouse.folder import Lakehouse, check_layout
+from schemas.names import INGEST
 from tests.dashboard import browsing
 from tests.dashboard.serving import serving
+from tests.lakehouse.rows import line, provisional, track_is_at, transition, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
@@ -95,3 +99,13 @@ def test_a_question_is_the_heading_of_its_page_and_its_name_is_a_tag(its, record
     assert its.text("h1") == why["question"]
     assert its.page.title() == f"{why['question']} · rebalance"
     assert its.text(".library [aria-current]") == f"{why['question']} why"
+
+
+def test_the_live_page_sends_nobody_for_lines_that_are_on_the_way(reader, served, lakehouse):
+    check_layout(Lakehouse(lakehouse), Settings())
+    rows = line(source="coordinator"), transition("Stable", 0, 1), provisional(group="payments", cause="UNKNOWN", members_before=2)
+    write(lakehouse, *rows, app=INGEST)
+    track_is_at(lakehouse, 0)
+    live = reader(served.url).open("/")
+    assert "is not known yet Next: Wait for the lines that come next" in live.text(".gaps")
+    assert "Get the line" not in live.text()
