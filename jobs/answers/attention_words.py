@@ -84,10 +84,7 @@ class EntryWords:
     """The words of one entry."""
 
     id: str  # of the row whose lines prove it
-    severity: str
-    code: str
     subject: str  # the group, or the broker and how many groups
-    title: str  # who did what
     times: str  # how often, if more than once
     lasted: str  # for how long, if longer than a moment
     outcome: str  # whether it is over
@@ -122,10 +119,7 @@ class AttentionWords:
         span, outcome = begin + (f" to {end}" if begin != end else ""), self.outcome(entry)
         return EntryWords(
             id=(entry.incident or entry.gravest)["id"],
-            severity=entry.severity,
-            code=entry.code,
             subject=self.subject(entry),
-            title=title(entry),
             times=times,
             lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end and is_known(entry.first_at) else "",
             outcome=outcome,

@@ -1,4 +1,4 @@
-// Clusters at a glance: what happened in a sentence, all groups over time, the incidents with advice; then states, charts, the worst groups, the pipeline.
+// Clusters at a glance: what happened in a sentence, all groups over time, the incidents as rows; then states, charts, clients and deploys, the pipeline.
 import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import * as drawing from "./chart.js";
@@ -20,7 +20,7 @@ const spacious = matchMedia("(min-width: 1600px)");
 export const title = () => "Clusters at a glance";
 export const keys = [["n p", "next, previous incident"], ["Enter", "its panel"], ["+ −", "zoom"], ["0", "the whole time"]];
 
-let shown = null; // the time that is shown, and the whole
+let shown = {}; // the time that is shown, and the whole
 
 export function press(key) {
   const factor = { "+": 0.5, "=": 0.5, "-": 2 }[key];
@@ -28,12 +28,11 @@ export function press(key) {
     const rows = [...document.querySelectorAll("button.row")];
     const next = rows.indexOf(document.activeElement) + STEPS[key];
     rows[Math.min(Math.max(next, 0), rows.length - 1)]?.focus();
-  } else if (shown && (factor || key === "0")) {
+  } else if (factor || key === "0") {
     const { from, to, whole } = shown;
-    const half = ((to - from) * factor) / 2;
-    const isPart = factor && 2 * half < whole.to - whole.from;
-    const middle = Math.min(Math.max((from + to) / 2, whole.from + half), whole.to - half);
-    state.set(isPart ? { from: Math.round(middle - half), to: Math.round(middle + half) } : { from: "", to: "" }, { push: true });
+    const room = ((factor - 1) * (to - from)) / 2;
+    const within = { from: Math.round(Math.max(from - room, whole.from)), to: Math.round(Math.min(to + room, whole.to)) };
+    state.set(factor && within.to - within.from < whole.to - whole.from ? within : { from: "", to: "" }, { push: true });
   }
 }
 
@@ -47,7 +46,7 @@ export async function draw(main) {
     return;
   }
   const period = zoom ?? data.period;
-  shown = { ...period, whole: zoom && shown ? shown.whole : period };
+  shown = { ...period, whole: (zoom && shown.whole) || period };
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
   const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
@@ -65,10 +64,9 @@ export async function draw(main) {
     h("div", { class: "grid2" },
       panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
       panel("Unowned partition time", "summed over all partitions", chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-      panel("Worst groups", "by unowned partition time", worstGroups(data.worst), "wide"),
       panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
       panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
-      panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
+      panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide")));
 }
 
 /** What clients say of groups of which no broker speaks. */
@@ -106,7 +104,7 @@ function incidents(attention) {
   const show = () => {
     const chosen = state.get("entry") || (spacious.matches ? listed[0].id : "");
     put(list, h("li", { class: "row", "aria-hidden": "true" }, [["what", "What"], ["t", "When"], ["n", "Unowned"], ["change", "What to change"]].map(([cell, text]) => h("span", { class: cell }, text))),
-      listed.map((entry) => h("li", {}, rowOf(entry, { "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }), entry.id === chosen ? details(entry) : null)));
+      listed.map((entry) => h("li", {}, rowOf(entry, "button", { type: "button", "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }), entry.id === chosen ? details(entry) : null)));
   };
   show();
   const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
@@ -119,6 +117,7 @@ function incidents(attention) {
 function details(entry) {
   const groups = entry.groups.map((group) => h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)));
   return h("section", { class: `detail ${look(entry)}`, "aria-label": entry.title }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry),
+    entry.settings.length > 1 ? h("ul", {}, entry.settings.map((text) => h("li", {}, text))) : null,
     groups.length === 1 ? null : h("p", {}, groups.flatMap((link) => [link, " "])), linesBelow([entry.id], entry.groups));
 }
 
@@ -139,10 +138,6 @@ function chart(rows, step, period, column, noun, format) {
       "rebalances", "groups", "total_ms", "unavailable_partition_ms"), rows.slice(0, 300), { caption: noun })),
   ];
 }
-
-const worstGroups = ({ rows, nothing }) => table(columns(rows,
-  { label: "Group", class: "main", cell: (row) => [row.errors ? symbol("error", many(row.errors, "error")) : null, h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 60))] },
-  "cause Main cause", "rebalances", "total_ms", "unavailable_partition_ms"), rows, { caption: "Worst groups", empty: nothing || "No group rebalanced in this time." });
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },
@@ -165,11 +160,4 @@ function verdict(health) {
   if (health.ok === null) return h("p", {}, symbol("info"), health.summary);
   if (health.ok) return h("p", {}, symbol("good"), h("b", {}, "OK: "), health.summary);
   return health.problems.map((each) => h("article", { class: "entry error" }, h("p", {}, symbol("error", "problem"), h("b", {}, each.code), " ", each.message), h("p", { class: "note" }, each.advice)));
-}
-
-function batches(health) {
-  const rows = health.batches ?? [];
-  return rows.length ? h("details", {}, h("summary", { class: "note" }, `The last ${rows.length === 1 ? "micro-batch" : `${count(rows.length)} micro-batches`}`), table(columns(rows,
-    { label: "Ended", class: "t main", cell: (row) => instant(row.occurred_at, 0) }, "query", "duration_ms Took", "input_rows Rows",
-    { label: "Behind", number: true, cell: (row) => (health.running && row.lag_ms >= 0 ? duration(row.lag_ms) : "-") }), rows.toReversed().slice(0, 20), { caption: "Micro-batches" })) : null;
 }

@@ -21,8 +21,8 @@ export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLow
 /** What happened, what to change, what it cost. */
 export const cardBody = (entry) => [h("p", {}, printable(entry.message, 1200)), h("p", { class: "advice" }, h("b", {}, "Advice "), printable(entry.advice, 1200)), entry.cost ? h("p", { class: "note" }, entry.cost) : null];
 
-/** An entry as a row: how grave, when, what, what it cost, what to change. others: attributes of the button. */
-export const rowOf = (entry, others) => h("button", { type: "button", class: "row", ...others }, symbol(entry.severity.toLowerCase(), entry.severity),
+/** An entry as a row: how grave, when, what, what it cost, what to change. tag: button or summary. */
+export const rowOf = (entry, tag, others = {}) => h(tag, { class: "row", ...others }, symbol(entry.severity.toLowerCase(), entry.severity),
   h("span", { class: "what" }, h("b", {}, entry.title), h("small", {}, entry.subject)),
   h("span", { class: "t" }, clock(entry.first_at, 0), h("small", {}, [entry.times, entry.lasted, entry.outcome].filter(Boolean).join(", "))),
   h("span", { class: "n" }, entry.unavailable_partition_ms === null ? "" : [duration(entry.unavailable_partition_ms), h("span", { class: "sr" }, " unowned")], h("small", {}, entry.rebalances ? many(entry.rebalances, "rebalance") : entry.refused ? `${many(entry.refused.requests, "join")} refused` : "")),

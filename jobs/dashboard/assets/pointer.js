@@ -12,18 +12,23 @@ export function axisWithin(picture, track, { from, to }) {
   return new Axis(from, to, its.left - picture.getBoundingClientRect().left, its.width);
 }
 
-/** Says at once what the pointer is over, where a browser would wait: the first line of its title is the head of the rest. */
-function explain(tip, { target, clientX, clientY }) {
-  const mark = target.closest("[title], [data-tip]");
-  if (mark?.title) mark.dataset.tip = mark.title;
-  mark?.removeAttribute("title");
-  tip.hidden = !mark;
-  if (!mark) return;
-  const [first, ...others] = mark.dataset.tip.split("\n");
+/** Says at the pointer what it is over, if anything: some lines, of which the first is their head. */
+export function showTip(tip, lines, { clientX, clientY } = {}) {
+  tip.hidden = !lines;
+  if (!lines) return;
+  const [first, ...others] = lines;
   put(tip, h("b", {}, first), others.join("\n"));
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(clientX + 14, innerWidth - width - 8))}px`;
   tip.style.top = `${clientY + 18 + height > innerHeight ? clientY - height - 10 : clientY + 18}px`;
+}
+
+/** The title of a mark, at once: a browser would wait. */
+function explain(tip, event) {
+  const mark = event.target.closest("[title], [data-tip]");
+  if (mark?.title) mark.dataset.tip = mark.title;
+  mark?.removeAttribute("title");
+  showTip(tip, mark?.dataset.tip.split("\n"), event);
 }
 
 /** axisOf(event): the axis in pixels of the picture; null where no time is under the pointer. picked(from, to): a time was dragged over. */
