@@ -188,11 +188,15 @@ def test_many_groups_are_folded_and_the_gravest_come_first(reader, served, lakeh
         lakehouse, line(), line(at=90_000), *(line(group=name, at=1_000) for name in names),
         *(rebalance(group=name, start=1_000 * number, unavailable_partition_ms=number) for number, name in enumerate(names)),
         finding(group_id="g07", occurred_at=DAY + 5_000),
+        rebalance(group="late", start=85_000, unavailable_partition_ms=0),
     )  # fmt: skip
     its = reader(served.url).open("/")
     shown = its.page.locator(".lane .name > span:first-of-type").all_inner_texts()
     assert shown[:3] == ["g07", "g59", "g58"]
     assert len(shown) == 22
+    assert "late" not in shown
+    last, chart = its.page.locator(".chart >> nth=0 >> .step").last.bounding_box(), its.page.locator(".chart").first.bounding_box()
+    assert last["x"] + last["width"] <= chart["x"] + chart["width"] + 1, "a group without a lane has its columns within the chart"
     its.page.click("text=Show 18 more groups")
     expect(its.page.locator(".lane .name")).to_have_count(40)
 

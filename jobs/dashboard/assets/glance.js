@@ -132,7 +132,7 @@ function chart(rows, step, period, column, noun, format) {
   if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
   for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));
   return [
-    drawing.columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
+    drawing.columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: Math.max(period.to, ...[...steps.keys()].map((at) => at + step)), format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
     h("details", {}, h("summary", { class: "note" }, "As a table"), table(columns(rows,
       { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
       "rebalances", "groups", "total_ms", "unavailable_partition_ms"), rows.slice(0, 300), { caption: noun })),
