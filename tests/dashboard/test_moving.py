@@ -91,6 +91,9 @@ def test_keys_work_before_anything_is_clicked(its):
     expect(its.page.locator(".timeline-said")).to_contain_text("room-optimizer")
     press("+")
     its.page.wait_for_url("**from=**")
+    press("Enter")
+    its.page.wait_for_url("**/rebalance?**")
+    its.drawn()
 
 
 def test_a_question_is_the_heading_of_its_page_and_its_name_is_a_tag(its, recorded):

@@ -52,6 +52,7 @@ export async function draw(main) {
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
   const spans = SPANS.filter(([, , length]) => !state.saved && length < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at)));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
+  const read = main.querySelector(".detail")?.scrollTop; // as far as a panel was read that stays
   put(main,
     data.shown?.since || data.shown?.until ? h("p", { class: "crumbs" }, `From ${data.shown.since ? instant(data.shown.since, 0) : "the beginning"} to ${data.shown.until ? instant(data.shown.until, 0) : "the end"}`) : null,
     data.outside ? h("p", { class: "notice" }, data.outside) : null,
@@ -67,6 +68,7 @@ export async function draw(main) {
       panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
       panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
       panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide")));
+  main.querySelector(".detail")?.scrollTo(0, read ?? 0);
 }
 
 /** What clients say of groups of which no broker speaks. */

@@ -18,7 +18,7 @@ const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings",
 
 export const keys = [["drag", "zoom; with Shift: move"], ["← →", "move"], ["+ −", "zoom"], ["0", "the whole time"], ["n p", "next, previous rebalance"], ["Enter", "open the rebalance"]];
 export const title = () => printable(state.get("group"), 60) || "Group";
-export const press = (key) => ["n", "p", "+", "-", "0"].includes(key) && timeline?.key(new KeyboardEvent("keydown", { key }));
+export const press = (key) => (["n", "p", "+", "-", "0"].includes(key) || (key === "Enter" && document.activeElement === document.body)) && timeline?.key(new KeyboardEvent("keydown", { key }));
 
 let timeline = null;
 let parts = null;
