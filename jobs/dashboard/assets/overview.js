@@ -26,7 +26,7 @@ export function overview(attention, period, groups) {
   const few = narrow.matches ? FEW.narrow : FEW.wide;
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
-  const left = (tick) => ({ left: `clamp(1.6rem, ${axis.x(tick.at)}%, 100% - 1.6rem)` });
+  const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
   const behind = (lane) => backdrop(axis, ticks, away.filter((band) => band.cluster === lane.cluster && band.groups.includes(lane.group_id)).map((band) => ({ ...band, text: band.tip })));
   const entryOf = new Map(attention.entries.flatMap((entry) => idsOf(entry).map((id) => [id, entry])));
   const isFirst = (lane) => first.cluster === lane.cluster && (first.incident?.groups ?? first.groups).includes(lane.group_id);
