@@ -3,8 +3,8 @@
 A bad day has hundreds of findings and a handful of incidents. Three rules fold them:
 
 * All that a broker did to its groups is one entry, a row of `incidents`, with what clients were refused in those groups meanwhile.
-* What follows from a removal belongs to it: a frozen member loses its session, then its heartbeat is refused, then its commit. So do
-  the sessions that end in a storm or a rolling restart.
+* What follows from a removal belongs to it: a frozen member loses its session, then its heartbeat is refused, then its commit. A static
+  one is waited for as it does not rejoin, then as it does not sync. So do the sessions that end in a storm or a rolling restart.
 * The same code in the same group is one entry, however often it came.
 """
 
@@ -246,6 +246,8 @@ class _Folding:
         cause = next((entry for burst, entry in self._bursts[key_of(row)] if _is_part(row, burst)), None)
         if row["code"] in _AFTER_OUTAGES and "join_ms" not in row["details"]:  # else a group waited for it
             cause = cause or self._moves.latest((), row, SPAN_MS)
+        if row["code"] == catalogue.SYNC_TIMEOUT.code:  # one stop, if the member had not come into this generation: a static one stays
+            cause = cause or self._removals.latest((row["member_id"], row["generation"]), row)
         if row["code"] == offset_catalogue.OFFSET_RESET.code:
             cause = cause or self._removals.latest((row["details"]["partition"],), row)
         entry = self._put(row, cause)
@@ -254,6 +256,7 @@ class _Folding:
         if row["code"] in _ENDING:
             for member_id in {row["member_id"], *(row["details"].get("waited_for") or ())} - {None}:
                 self._removals.add((member_id,), row, entry)
+                self._removals.add((member_id, row["generation"]), row, entry)
             self._removals.add((row["code"], row["client_id"]), row, entry)  # a client that has left sends no member id
 
     def refusal(self, row: Row) -> None:

@@ -66,6 +66,13 @@ _OF_GROUP: Final = "the group's session timeout"
 _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash or SIGKILL"}
 """What a code that is only counted tells of the clients."""
 
+_ASIDE: Final = re.compile(r" \((?!now )[^()]*(?:\(\)[^()]*)*\)")
+_PART: Final = re.compile(r"(?<=[.:]) ")
+_ORDER: Final = re.compile(
+    r"(?:.*, )?(?:abort|call|check|commit|find out|get|give|look|make|raise|read|restart|run|set|shorten|stop|tell|use)\b", re.IGNORECASE
+)
+_VALUE: Final = re.compile(r"\babove \d")
+
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 _SENTENCES: Final = 1_200  # characters of a message or of advice
@@ -79,10 +86,7 @@ class EntryWords:
     """The words of one entry."""
 
     id: str  # of the row whose lines prove it
-    severity: str
-    code: str
     subject: str  # the group, or the broker and how many groups
-    title: str  # who did what
     times: str  # how often, if more than once
     lasted: str  # for how long, if longer than a moment
     outcome: str  # whether it is over
@@ -90,6 +94,7 @@ class EntryWords:
     clients: str
     message: str
     advice: str
+    change: str  # the orders in it, in few words
     cost: str
     away: dict[str, Any] | None  # the band of a broker's trouble
 
@@ -116,10 +121,7 @@ class AttentionWords:
         span, outcome = begin + (f" to {end}" if begin != end else ""), self.outcome(entry)
         return EntryWords(
             id=(entry.incident or entry.gravest)["id"],
-            severity=entry.severity,
-            code=entry.code,
             subject=self.subject(entry),
-            title=title(entry),
             times=times,
             lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end and is_known(entry.first_at) else "",
             outcome=outcome,
@@ -127,6 +129,7 @@ class AttentionWords:
             clients=clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
             message=printable(entry.message, _SENTENCES),
             advice=printable(" ".join(entry.advice), _SENTENCES),
+            change=printable(_orders(" ".join(entry.advice)), _SENTENCES),
             cost=cost_of(entry),
             away=trouble(entry),
         )
@@ -265,6 +268,14 @@ def clients_of(entry: AttentionEntry) -> str:
 
 def _folded(names: Iterable[str]) -> str:
     return some([*dict.fromkeys(printable(name, 60) for name in names)], 2 * _NAMED)
+
+
+def _orders(advice: str) -> str:
+    """What to do first, and which value to set, without the reasons that advice gives for it."""
+    parts = [part.rstrip(".:") for part in _PART.split(_ASIDE.sub("", advice))]
+    first, *others = [part for part in parts if _ORDER.match(part)] or parts
+    value = next((part for part in others if _VALUE.search(part)), "") if not _VALUE.search(first) else ""
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in (first, value) if part)
 
 
 def cost_of(entry: AttentionEntry) -> str:

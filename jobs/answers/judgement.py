@@ -48,6 +48,7 @@ _MOVED: Final = "UNKNOWN"  # of sql/views/group_states.sql
 
 ONLY_CLIENTS: Final = "only application logs mention it: they show neither who began a rebalance nor whom the coordinator removed"
 NO_STATE: Final = "no line shows its state"
+_ON_THE_WAY: Final = "Wait for the lines that come next: `rebalance run` reads them."
 
 
 class Gap(NamedTuple):
@@ -113,7 +114,7 @@ def judged(
                 why = [*([_untold(troubles[key])] if key in troubles else []), *why]
             else:
                 goes_on = until < times[row["cluster"]][1]
-                of_lines = _of_lines(row, state, troubles.get(key), causes.get(key), goes_on=goes_on)
+                of_lines = _of_lines(row, state, troubles.get(key), causes.get(key), goes_on=goes_on, is_live=is_followed(reader.house))
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
             healthy += [] if why or key in unreadable else [key]
         found += [(*key, *gap) for gap in why]
@@ -167,12 +168,12 @@ def _without_track(own: datetime | None, first_at: datetime | None, until: datet
         yield why, "Start `rebalance run` again: it continues where it stopped (on a cluster: jobs/track.py)."
 
 
-def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, goes_on: bool) -> Iterator[tuple[str, str]]:
+def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, goes_on: bool, is_live: bool) -> Iterator[tuple[str, str]]:
     """Why a group cannot be called healthy by what its lines say, and what to fetch.
 
-    `last`: its state. `goes_on`: there are lines after the time.
+    `last`: its state. `goes_on`: there are lines after the time. `is_live`: more lines may come by themselves.
     """
-    state = last.get("state")
+    state, later = last.get("state"), _ON_THE_WAY if is_live else f"{_of_coordinator(row)} after the last of these lines."
     if trouble is not None:
         yield _untold(trouble)
     if causes is not None and causes["troubled"]:
@@ -187,18 +188,18 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         names = some([f"{printable(client_in(one, ''), 60)} {short_member(one)}".strip() for one in sorted(newcomers)], _NAMED)
         came = "a new member that had its id but had not joined with it yet"
         then = "" if state in _CALM else ": it is rebalancing when the lines end"
-        yield f"it was {state} with {came} ({names}){then}", f"{_of_coordinator(row)} after the last of these lines."
+        yield f"it was {state} with {came} ({names}){then}", later
     elif returned := last.get("returned"):
         names = some([printable(one, 60) for one in sorted(returned)], _NAMED)
         why = f"it was {state} when the static member {names} came back under a new member id, and no line shows a rebalance"
-        yield why, f"{_of_coordinator(row)} after the last of these lines."
+        yield why, later
     elif state is None and not row["works"]:
         why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
         yield why, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"it is {state} at the end of the time shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:
-        yield f"it is {state} when the lines end", f"{_of_coordinator(row)} after the last of these lines."
+        yield f"it is {state} when the lines end", later
     if causes is not None and causes["unknown"]:
         group = printable(row["group_id"], 60)
         line = f"with `[GroupId {group}]`" if causes["by_epoch"] else f"`Preparing to rebalance group {group}`"
@@ -206,6 +207,8 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
             f"the cause of {causes['unknown']} of its {many(causes['rebalances'], 'rebalance')} is not known",
             f"Get the line {line} of {moment(causes['first_at'])} or just before, or the request log (docs/capture.md).",
         )
+    elif causes is not None and causes["waiting"]:
+        yield f"the cause of {causes['waiting']} of its {many(causes['rebalances'], 'rebalance')} is not known yet", _ON_THE_WAY
 
 
 def _lost(crashed: str | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from jobs.answers.attention_words import CLIENTS_SAY, TOO_SHORT, AttentionWords, as_row, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, as_row, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.report import Overview, Scope
@@ -19,7 +19,6 @@ from jobs.dashboard.queries import asked, look_of, named, shown
 _SENTENCES: Final = 1_200
 _ENTRIES: Final = 200
 _LANES: Final = 40
-_WORST: Final = 10
 _FEW: Final = 5
 _MARKS: Final = 100  # of a lane
 _MARK: Final = ("id", "occurred_at", "severity", "code", "client_id", "client_host", "member_id", "message")
@@ -39,7 +38,7 @@ def attention(overview: Overview) -> dict[str, Any]:
     form = "{}/{}" if len(overview.clusters) > 1 else "{1}"
     words = AttentionWords(lambda at: instant(epoch_ms(at)), lambda *of: form.format(*(printable(name, 60) for name in of)), overview.ends)
     return {
-        "entries": [as_row(entry) | vars(words.of(entry)) for entry in entries[:_ENTRIES]],
+        "entries": [as_row(entry) | vars(words.of(entry)) | {"settings": words.settings([entry])} for entry in entries[:_ENTRIES]],
         "all": len(entries),
         "counts": counts_of(entries),
         "calm": printable(words.calm(overview.judgement), _SENTENCES),
@@ -48,7 +47,6 @@ def attention(overview: Overview) -> dict[str, Any]:
             {"why": printable(words.gap(gap), _SENTENCES), "next": printable(gap.next, _SENTENCES)}
             for gap in overview.judgement.gaps[:_ENTRIES]
         ],
-        "settings": {"title": TOO_SHORT, "texts": words.settings(entries)[:_ENTRIES]},
         "clients_say": CLIENTS_SAY,
         "said": [
             {"cluster": one.cluster, "group_id": one.group_id, "text": printable(words.said(one), _SENTENCES)}
@@ -70,7 +68,6 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
     since = iso(overview.since or min(row["first_at"] for row in overview.clusters))
     few = {**given, "group": overview.scope.group, "since": since, "limit": str(_FEW)}
     worst = asked(reader, "worst", {**given, "since": since, "limit": str(_LANES)})
-    worst["rows"] = [row for row in worst["rows"] if overview.scope.group in (None, row["group_id"])]
     lanes, rebalances = _lanes(reader, overview, worst["rows"])
     span = period(overview, rebalances)
     step = next((1_000 * each for each in _SECONDS if (span["to"] - span["from"]) / (1_000 * each) <= _COLUMNS), 1_000 * _SECONDS[-1])
@@ -83,7 +80,6 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
         "period": span,
         "step": step,
         "activity": [{**row, "look": look_of(row["cause"])} for row in asked(reader, "activity", activity)["rows"]],
-        "worst": {**worst, "rows": worst["rows"][:_WORST]},
         **{name: asked(reader, name, few) for name in ("culprits", "deploys")},
         "missing": [
             *([] if all(is_known(row["first_at"]) for row in overview.clusters) else [_NO_TIMES]),

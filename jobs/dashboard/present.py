@@ -14,8 +14,6 @@ from jobs.health import reading, verdict
 from jobs.lakehouse.folder import known_inputs
 
 _LINE_CHARS: Final = 2_000  # of a log line, as in `rebalance evidence`
-_BATCHES: Final = 60
-_OF_BATCH: Final = ("occurred_at", "query", "duration_ms", "input_rows", "lag_ms")
 
 
 def health(lakehouse: Place, now_ms: int) -> dict[str, Any]:
@@ -31,7 +29,6 @@ def health(lakehouse: Place, now_ms: int) -> dict[str, Any]:
         "running": seen.running,
         "summary": "" if problems else reading.summary(seen, limits),
         "problems": [asdict(problem) for problem in problems],
-        "batches": [{name: getattr(row, name) for name in _OF_BATCH} for row in seen.recent(limits)[-_BATCHES:]],
     }
 
 

@@ -391,3 +391,10 @@ def test_a_client_that_may_not_join_is_told_how_often_it_asked(told):
     assert [entry["refused"]["pending_at"] for entry in entries] == ["2026-11-21T00:00:11.000Z", None]  # app-2 was not let in
     assert [entry["severity"] for entry in entries] == ["ERROR", "WARNING"]
     assert "Refused 1 join, the last at 00:00:21; later ones were accepted" in shown
+
+
+@pytest.mark.parametrize(("generation", "entries"), [(2, [("SLOW_JOINER", ["payments"], 1, 1)]), (3, None)], ids=["away", "back meanwhile"])
+def test_a_static_member_that_neither_rejoins_nor_syncs_is_one_entry(told, generation, entries):
+    waited = found("SLOW_JOINER", 20, waited_for=["app-1-m"]) | {"generation": 2}
+    shown = of(told(waited, found("SYNC_TIMEOUT", 28) | {"generation": generation})[0])
+    assert shown == entries if entries else len(shown) == 2

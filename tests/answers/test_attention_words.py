@@ -46,6 +46,25 @@ def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said)
     assert dict(words(99).paragraphs(AttentionEntry(rows)))["What"] == said
 
 
+@pytest.mark.parametrize(
+    ("advice", "change"),
+    [
+        (
+            "Find out why b1 died (OOM, kill -9): read its log. To survive this, raise session.timeout.ms of g (now 8 s) above 9.4 s: why.",
+            "Find out why b1 died. To survive this, raise session.timeout.ms of g (now 8 s) above 9.4 s.",
+        ),
+        ("It kept working. Make its processing idempotent. It was silent: find out why.", "Make its processing idempotent."),
+        (
+            "Raise max.poll.interval.ms (now 8 s) above 18.2 s, or poll more often: move slow calls. If it restarted, set it above 3 s.",
+            "Raise max.poll.interval.ms (now 8 s) above 18.2 s, or poll more often.",
+        ),
+        ("Wait.", "Wait."),
+    ],
+)
+def test_a_row_says_what_to_do_first_and_which_value_to_set_and_no_reasons(advice, change):
+    assert words(99).of(AttentionEntry([found(21) | {"advice": advice}])).change == change
+
+
 def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_last():
     entry = AttentionEntry([found(21), found(31)], rebalanced=(at(11), at(33)))
     assert words(40).of(entry).when == "2 times, 06:00:11 to 06:00:33"

@@ -9,7 +9,7 @@ from jobs.answers.report import Scope, read_overview
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse, check_layout
 from schemas.names import INGEST
-from tests.lakehouse.rows import DAY, finding, line, rebalance, row, track_is_at, transition, write
+from tests.lakehouse.rows import DAY, finding, line, provisional, rebalance, row, track_is_at, transition, write
 
 pytestmark = pytest.mark.slow
 
@@ -155,6 +155,19 @@ def test_what_track_has_not_read_is_not_judged(lakehouse):
     assert read_overview(lakehouse, Scope(until="00:30")).judgement.all_clear, "the time that is asked for was tracked"
     track_is_at(lakehouse, 1)
     assert read_overview(lakehouse).judgement.all_clear
+
+
+def test_nobody_is_sent_for_lines_that_are_on_the_way(lakehouse):
+    """A row that waits for lines which may show its cause, and a group that rebalances where a pipeline goes on reading."""
+    check_layout(Lakehouse(lakehouse), Settings())
+    waiting = provisional(group="payments", cause="UNKNOWN", members_before=2)
+    rows = [line(**COORDINATOR), STABLE, waiting, line("orders", **COORDINATOR), transition("PreparingRebalance", 0, 1, group="orders")]
+    write(lakehouse, *rows, app=INGEST)
+    track_is_at(lakehouse, 0)
+    told = {gap.groups[0]: gap for gap in read_overview(lakehouse).judgement.gaps}
+    assert told["payments"].why == "the cause of 1 of its 1 rebalance is not known yet"
+    assert {gap.next for gap in told.values()} == {"Wait for the lines that come next: `rebalance run` reads them."}
+    assert set(told) == {"payments", "orders"}
 
 
 @pytest.mark.parametrize(("error", "judged_groups"), [(0, set()), (30, {"reader"})], ids=["answered", "refused"])

@@ -21,7 +21,13 @@ from tests.lakehouse.rows import DAY, finding, line, rebalance, write
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WIDE, PHONE, LARGE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}, {"width": 2560, "height": 1440}
+LINE = """(all) => Math.max(...all.map(each => {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = getComputedStyle(each).font;
+    return each.clientWidth / (pen.measureText(each.textContent).width / each.textContent.length);
+}))"""
+"""How many characters the longest line of some elements has room for."""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,44 @@ def test_the_sentence_and_the_lanes_are_on_the_first_screen(reader, recorded):
         assert its.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_an_incident_is_a_row_and_its_prose_and_lines_are_in_a_panel(reader, recorded):
+    its = reader(recorded.url).open("/")
+    entries = recorded.served.json("overview")["entries"]
+    rows = its.page.locator("button.row")
+    for row, entry in zip(rows.all(), entries, strict=False):
+        text = " ".join(row.inner_text().split())
+        assert text.startswith(f"{entry['title']} {entry['subject']} ")
+        assert text.endswith(entry["change"])
+        assert row.bounding_box()["height"] < 100
+    assert entries[1]["message"] not in its.text()
+    rows.nth(1).focus()
+    its.page.keyboard.press("Enter")
+    panel = its.page.locator(".detail")
+    expect(panel.locator(".place").first).to_be_visible()
+    assert entries[1]["message"] in panel.inner_text()
+    assert entries[1]["advice"] in panel.inner_text()
+    assert panel.bounding_box()["x"] > rows.nth(1).bounding_box()["x"] + rows.nth(1).bounding_box()["width"], "beside the rows"
+    again = reader(recorded.url, viewport=PHONE).open(its.page.url.removeprefix(recorded.url))
+    parts = (".detail", "button.row >> nth=1", "button.row >> nth=2")
+    below, its_row, following = (again.page.locator(part).bounding_box() for part in parts)
+    assert its_row["y"] + its_row["height"] <= below["y"] < below["y"] + below["height"] <= following["y"]
+    its.page.keyboard.press("Enter")
+    expect(panel).to_have_count(0)
+    expect(rows.nth(1)).to_be_focused()
+
+
+def test_time_has_the_whole_width_and_prose_has_lines_of_80_characters(reader, recorded):
+    its = reader(recorded.url, viewport=LARGE).open("/")
+    for part in (".lane .track", ".grid2", ".incidents"):
+        box = its.page.locator(part).last.bounding_box()
+        assert box["x"] + box["width"] > 2500, part
+    assert its.page.locator(".lane .track").last.bounding_box()["width"] > 2200
+    assert 60 < its.page.locator(".detail > p:not(.note)").evaluate_all(LINE) <= 80  # that of the first is open where there is room
+    for size in (WIDE, PHONE):
+        its.page.set_viewport_size(size)
+        assert its.page.locator(".detail > p:not(.note)").evaluate_all(LINE) <= 80, size
+
+
 def test_a_lane_counts_the_rebalances_that_the_page_of_groups_counts(reader, recorded):
     """Start-ups are drawn, and belong to no count."""
     its = reader(recorded.url).open("/")
@@ -64,7 +108,7 @@ def test_a_lane_counts_the_rebalances_that_the_page_of_groups_counts(reader, rec
 
 def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
     its = reader(recorded.url).open("/")
-    parts = (".lane .name", ".bandname", ".incidents > li")
+    parts = (".lane .name", ".bandname", "button.row")
     served = [its.page.locator(part).all_inner_texts() for part in parts]
     saved = reader(recorded.page.as_uri(), bypass_csp=True)
     saved.open("")
@@ -85,7 +129,7 @@ def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
     saved.page.go_back()
     expect(saved.page.locator("h1")).to_have_text(group)
     saved.page.click("text=At a glance")
-    expect(saved.page.locator(".incidents > li")).to_have_count(8)
+    expect(saved.page.locator("button.row")).to_have_count(10)
     assert saved.asked == [recorded.page.as_uri()]
 
 
@@ -144,11 +188,15 @@ def test_many_groups_are_folded_and_the_gravest_come_first(reader, served, lakeh
         lakehouse, line(), line(at=90_000), *(line(group=name, at=1_000) for name in names),
         *(rebalance(group=name, start=1_000 * number, unavailable_partition_ms=number) for number, name in enumerate(names)),
         finding(group_id="g07", occurred_at=DAY + 5_000),
+        rebalance(group="late", start=85_000, unavailable_partition_ms=0),
     )  # fmt: skip
     its = reader(served.url).open("/")
     shown = its.page.locator(".lane .name > span:first-of-type").all_inner_texts()
     assert shown[:3] == ["g07", "g59", "g58"]
     assert len(shown) == 22
+    assert "late" not in shown
+    last, chart = its.page.locator(".chart >> nth=0 >> .step").last.bounding_box(), its.page.locator(".chart").first.bounding_box()
+    assert last["x"] + last["width"] <= chart["x"] + chart["width"] + 1, "a group without a lane has its columns within the chart"
     its.page.click("text=Show 18 more groups")
     expect(its.page.locator(".lane .name")).to_have_count(40)
 

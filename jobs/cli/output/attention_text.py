@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.attention_words import CLIENTS_SAY, STYLES, TOO_SHORT, AttentionWords, counts_of
+from jobs.answers.attention_words import CLIENTS_SAY, STYLES, TOO_SHORT, AttentionWords, counts_of, title
 from jobs.answers.client_words import Said
 from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
@@ -84,13 +84,13 @@ class AttentionText:
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:
         said = self._words.of(entry)
-        title = Text(f"{number:>2}. ")
-        title.append(f"{said.severity:<7}", style=STYLES.get(said.severity, ""))
-        title.append(f"  {said.title}", "bold")
-        title.append(f"\n{'':11}  {said.code}  {said.subject}  {said.when}")
+        head = Text(f"{number:>2}. ")
+        head.append(f"{entry.severity:<7}", style=STYLES.get(entry.severity, ""))
+        head.append(f"  {title(entry)}", "bold")
+        head.append(f"\n{'':11}  {entry.code}  {said.subject}  {said.when}")
         others = len(entry.ids) - 1
-        title.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
-        write(self._console, title)
+        head.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
+        write(self._console, head)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
         self._paragraph("Advice", said.advice)

@@ -1,6 +1,6 @@
 // A log line as evidence: the fields that matter in it are marked, and the rest of a long line is folded.
 import { fetchJson, Problem } from "./api.js";
-import { h, printable } from "./dom.js";
+import { h, printable, put } from "./dom.js";
 
 const LONG = 240; // characters
 const BEGIN = 25; // of a long line: its time
@@ -20,6 +20,17 @@ function marked(text, names) {
   if (text.length <= LONG) return whole;
   const fields = [...new Set(parts.filter((_, index) => index % 2))].map((part) => [" ", h("mark", {}, part)]);
   return h("details", {}, h("summary", { class: "line" }, text.slice(0, BEGIN), " …", fields), whole);
+}
+
+let below = null; // the lines that are shown, and of which rows
+
+/** An element for these lines, which come later: reading compressed logs takes a while, and the page does not wait for it. */
+export function linesBelow(ids, names) {
+  if (below?.ids === ids.join()) return below.element;
+  const element = h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"));
+  below = { ids: ids.join(), element };
+  linesOf(ids, names).then((nodes) => put(element, nodes));
+  return element;
 }
 
 /** The lines that prove some rows, each line once, as nodes. */

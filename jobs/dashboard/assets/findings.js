@@ -3,12 +3,11 @@ import { after, MOST_ROWS } from "./answers.js";
 import { ask, fetchJson, rows as fetchRows } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { duration, instant, many } from "./format.js";
+import { instant } from "./format.js";
 import { answered, filters, folded } from "./filters.js";
-import { cardBody, cardTitle, idsOf, look } from "./judged.js";
+import { idsOf, rowOf } from "./judged.js";
 import { symbol } from "./looks.js";
 import * as state from "./state.js";
-import { around } from "./timeline.js";
 
 const ROWS = 50;
 const AROUND_MS = 60_000; // of the group's timeline, before and after a finding
@@ -21,7 +20,7 @@ let frame = null;
 export async function draw(main) {
   const cluster = state.get("cluster");
   const { rows: codes } = await fetchRows("codes");
-  if (frame === null || !main.contains(frame.out)) frame = framed(main);
+  if (frame === null || !main.contains(frame.out)) frame = framed();
   frame.form.offer("code", [["", "all"], ...codes.map((row) => [row.code, row.code])]);
   frame.form.sync();
   const values = { cluster, ...Object.fromEntries(["severity", "code", "group", "client", "text", "since", "until"].map((name) => [name, state.get(name)])),
@@ -32,9 +31,10 @@ export async function draw(main) {
     const named = /^f[0-9a-f]{6,11}$/.test(id) && !answer.rows.some((row) => row.id === id) ? (await fetchRows("finding", { id, limit: 1 })).rows : [];
     return list(named, answer, values, id, attention.entries);
   });
+  if (!main.contains(frame.out)) put(main, frame.whole);
 }
 
-function framed(main) {
+function framed() {
   const form = filters([
     { name: "severity", label: "Severity", kind: "buttons", choices: [["", "All"], ["ERROR", "Error"], ["WARNING", "Warning"], ["INFO", "Info"]] },
     { name: "code", label: "Code", kind: "select", choices: [["", "all"]] },
@@ -44,22 +44,19 @@ function framed(main) {
     { name: "since", label: "Since", kind: "time", placeholder: "15m, 06:12" },
     { name: "until", label: "Until", kind: "time", placeholder: "newest" },
   ], "Filter findings");
-  const made = { form, out: h("div", { class: "out" }, h("p", { class: "note" }, "Reading the tables …")) };
-  put(main, h("div", { class: "head" }, h("h1", {}, title())), folded(form.form, FILTERS, "Filters"), made.out);
-  return made;
+  const out = h("div", { class: "out" });
+  return { form, out, whole: [h("div", { class: "head" }, h("h1", {}, title())), folded(form.form, FILTERS, "Filters"), out] };
 }
 
 const unfolded = new Map(); // by incident: whether its findings are shown
 
-/** The findings of each incident in its card, in the order of the incidents; then those of none. */
+/** The findings of each incident below its row, in the order of the incidents; then those of none. */
 function byIncident(rows, entries, article, open) {
   const incidentOf = new Map(entries.flatMap((entry) => idsOf(entry).map((id) => [id, entry])));
   const of = (entry) => rows.filter((row) => incidentOf.get(row.id) === entry);
   const card = (entry) => {
     const its = of(entry);
-    const subject = entry.groups.length > 1 ? entry.subject : entry.groups.map((group) => h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)));
-    return its.length ? h("section", { class: look(entry) }, h("h2", {}, cardTitle(entry, subject, instant)), cardBody(entry),
-      h("details", { open: unfolded.get(entry.id) || its.includes(open), ontoggle: (event) => unfolded.set(entry.id, event.target.open) }, h("summary", {}, many(its.length, "finding")), its.map(article))) : null;
+    return its.length ? h("details", { open: unfolded.get(entry.id) || its.includes(open), ontoggle: (event) => unfolded.set(entry.id, event.target.open) }, rowOf(entry, "summary"), its.map(article)) : null;
   };
   return [entries.map(card), of(undefined).map(article)];
 }
@@ -99,18 +96,13 @@ function finding(row, unfolded, several) {
 
 async function details(row) {
   const [{ rows: [whole] }, lines] = await Promise.all([fetchRows("finding", { id: row.id, limit: 1 }), linesOf([row.id], [row.group_id, row.member_id, row.client_id])]);
-  const figures = Object.entries(whole?.details ?? {}).filter(([, value]) => !EMPTY.has(JSON.stringify(value)));
   return [
     h("h3", {}, "What to change"), h("p", {}, printable(whole?.advice ?? "-", 1200)),
-    figures.length ? [h("h3", {}, "Figures"), h("dl", { class: "figures" }, figures.map(([name, value]) => h("div", {}, h("dt", {}, printable(name.replace(/_ms(?=_|$)/, "").replaceAll("_", " "), 60)), h("dd", {}, figure(name, value)))))] : null,
     h("h3", {}, "Evidence"),
     lines,
     h("p", { class: "note" }, "The same in a terminal: ", h("code", {}, `rebalance evidence ${row.id} --lakehouse DIR`)),
   ];
 }
-
-const EMPTY = new Set(["null", '""', "[]", "{}"]); // figures that say nothing
-const figure = (name, value) => (typeof value === "number" && /_ms(_|$)/.test(name) ? duration(value) : printable(typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : JSON.stringify(value), 400));
 
 export function press(key) {
   if (key !== "j" && key !== "k") return;

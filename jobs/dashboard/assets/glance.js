@@ -1,10 +1,11 @@
-// Clusters at a glance: what happened in a sentence, all groups over time, the incidents with advice; then states, charts, the worst groups, the pipeline.
+// Clusters at a glance: what happened in a sentence, all groups over time, the incidents as rows; then states, charts, clients and deploys, the pipeline.
 import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import * as drawing from "./chart.js";
 import { h, panel, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, iso, many } from "./format.js";
-import { calm, cardBody, cardTitle, gaps, look, when, proof } from "./judged.js";
+import { linesBelow } from "./evidence.js";
+import { calm, cardBody, cardTitle, gaps, look, rowOf, when } from "./judged.js";
 import { legend, swatch, symbol } from "./looks.js";
 import { overview } from "./overview.js";
 import * as state from "./state.js";
@@ -12,9 +13,28 @@ import { around } from "./timeline.js";
 import { stateSwatch } from "./timeline_draw.js";
 
 const SPANS = [["1h", "1 hour", 3.6e6], ["24h", "24 hours", 8.64e7], ["7d", "7 days", 6.048e8], ["", "all", 0]];
-const FIRST = 8; // incidents that are listed unless all are asked for
+const FIRST = 10; // incidents that are listed unless all are asked for
+const STEPS = { n: 1, p: -1 };
+const spacious = matchMedia("(min-width: 1600px)");
 
 export const title = () => "Clusters at a glance";
+export const keys = [["n p", "next, previous incident"], ["Enter", "its panel"], ["+ −", "zoom"], ["0", "the whole time"]];
+
+let shown = {}; // the time that is shown, and the whole
+
+export function press(key) {
+  const factor = { "+": 0.5, "=": 0.5, "-": 2 }[key];
+  if (key in STEPS) {
+    const rows = [...document.querySelectorAll("button.row")];
+    const next = rows.indexOf(document.activeElement) + STEPS[key];
+    rows[Math.min(Math.max(next, 0), rows.length - 1)]?.focus();
+  } else if (factor || key === "0") {
+    const { from, to, whole } = shown;
+    const room = ((factor - 1) * (to - from)) / 2;
+    const within = { from: Math.round(Math.max(from - room, whole.from)), to: Math.round(Math.min(to + room, whole.to)) };
+    state.set(factor && within.to - within.from < whole.to - whole.from ? within : { from: "", to: "" }, { push: true });
+  }
+}
 
 export async function draw(main) {
   const cluster = state.get("cluster");
@@ -26,30 +46,30 @@ export async function draw(main) {
     return;
   }
   const period = zoom ?? data.period;
+  shown = { ...period, whole: (zoom && shown.whole) || period };
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
   const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
   const spans = SPANS.filter(([, , length]) => !state.saved && length < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at)));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
+  const read = main.querySelector(".detail")?.scrollTop; // as far as a panel was read that stays
   put(main,
     data.shown?.since || data.shown?.until ? h("p", { class: "crumbs" }, `From ${data.shown.since ? instant(data.shown.since, 0) : "the beginning"} to ${data.shown.until ? instant(data.shown.until, 0) : "the end"}`) : null,
     data.outside ? h("p", { class: "notice" }, data.outside) : null,
     lead(attention),
     attention.lanes.length || zoom ? overview(attention, period, groups) : null,
     legend(drawn(attention, activity)),
-    attention.entries.length ? panel("What needs attention", data.counts, [incidents(attention), settings(data)], "wide") : null,
+    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     h("div", { class: "grid2" },
       panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
       panel("Unowned partition time", "summed over all partitions", chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-      panel("Worst groups", "by unowned partition time", worstGroups(data.worst), "wide"),
       panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
       panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
-      panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data), health ? batches(health) : null], "wide")));
+      panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide")));
+  main.querySelector(".detail")?.scrollTo(0, read ?? 0);
 }
-
-const settings = ({ settings: { title, texts } }) => (texts.length ? h("details", { id: "settings" }, h("summary", {}, `${title} (${texts.length})`), h("ul", {}, texts.map((text) => h("li", {}, text)))) : null);
 
 /** What clients say of groups of which no broker speaks. */
 function said(data) {
@@ -78,16 +98,29 @@ function stateBar(rows) {
       h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
 }
 
+/** A row for each incident. The one that is chosen has its panel: beside the rows, or below its own where there is no room. */
 function incidents(attention) {
   const all = state.get("incidents") === "all";
-  const cards = attention.entries.slice(0, all ? undefined : FIRST).map((entry) => {
-    const groups = entry.groups.map((group) => [h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)), " "]);
-    return h("li", { class: look(entry) }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups[0][0] : entry.subject, clock)), cardBody(entry), proof(entry), groups.length === 1 ? null : h("details", {}, h("summary", {}, many(groups.length, "group")), groups));
-  });
+  const listed = attention.entries.slice(0, all ? undefined : FIRST);
+  const list = h("ol", { class: "incidents", id: "attention", style: { "--rows": listed.length + 1 } });
+  const show = () => {
+    const chosen = state.get("entry") || (spacious.matches ? listed[0].id : "");
+    put(list, h("li", { class: "row", "aria-hidden": "true" }, [["what", "What"], ["t", "When"], ["n", "Unowned"], ["change", "What to change"]].map(([cell, text]) => h("span", { class: cell }, text))),
+      listed.map((entry) => h("li", {}, rowOf(entry, "button", { type: "button", "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }), entry.id === chosen ? details(entry) : null)));
+  };
+  show();
   const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
-  return [h("ol", { class: "incidents", id: "attention" }, cards),
-    cards.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.entries.length, "incident")}`)) : null,
-    all && attention.all > attention.entries.length && attention.entries.length === cards.length && state.number("from") === null ? h("p", { class: "note" }, `The first ${count(cards.length)} are listed.`) : null];
+  return [list,
+    listed.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.entries.length, "incident")}`)) : null,
+    all && attention.all > attention.entries.length && attention.entries.length === listed.length && state.number("from") === null ? h("p", { class: "note" }, `The first ${count(listed.length)} are listed.`) : null];
+}
+
+/** The panel of an incident: what happened, what to change, what it cost, and the log lines that prove it. */
+function details(entry) {
+  const groups = entry.groups.map((group) => h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)));
+  return h("section", { class: `detail ${look(entry)}`, "aria-label": entry.title }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry),
+    entry.settings.length > 1 ? h("ul", {}, entry.settings.map((text) => h("li", {}, text))) : null,
+    groups.length === 1 ? null : h("p", {}, groups.flatMap((link) => [link, " "])), linesBelow([entry.id], entry.groups));
 }
 
 /** Columns by cause. rows: of the question `activity`, with their looks. */
@@ -101,16 +134,12 @@ function chart(rows, step, period, column, noun, format) {
   if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
   for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));
   return [
-    drawing.columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: period.to, format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
+    drawing.columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: Math.max(period.to, ...[...steps.keys()].map((at) => at + step)), format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
     h("details", {}, h("summary", { class: "note" }, "As a table"), table(columns(rows,
       { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
       "rebalances", "groups", "total_ms", "unavailable_partition_ms"), rows.slice(0, 300), { caption: noun })),
   ];
 }
-
-const worstGroups = ({ rows, nothing }) => table(columns(rows,
-  { label: "Group", class: "main", cell: (row) => [row.errors ? symbol("error", many(row.errors, "error")) : null, h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 60))] },
-  "cause Main cause", "rebalances", "total_ms", "unavailable_partition_ms"), rows, { caption: "Worst groups", empty: nothing || "No group rebalanced in this time." });
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },
@@ -133,11 +162,4 @@ function verdict(health) {
   if (health.ok === null) return h("p", {}, symbol("info"), health.summary);
   if (health.ok) return h("p", {}, symbol("good"), h("b", {}, "OK: "), health.summary);
   return health.problems.map((each) => h("article", { class: "entry error" }, h("p", {}, symbol("error", "problem"), h("b", {}, each.code), " ", each.message), h("p", { class: "note" }, each.advice)));
-}
-
-function batches(health) {
-  const rows = health.batches ?? [];
-  return rows.length ? h("details", {}, h("summary", { class: "note" }, `The last ${rows.length === 1 ? "micro-batch" : `${count(rows.length)} micro-batches`}`), table(columns(rows,
-    { label: "Ended", class: "t main", cell: (row) => instant(row.occurred_at, 0) }, "query", "duration_ms Took", "input_rows Rows",
-    { label: "Behind", number: true, cell: (row) => (health.running && row.lag_ms >= 0 ? duration(row.lag_ms) : "-") }), rows.toReversed().slice(0, 20), { caption: "Micro-batches" })) : null;
 }

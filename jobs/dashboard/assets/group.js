@@ -18,6 +18,7 @@ const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings",
 
 export const keys = [["drag", "zoom; with Shift: move"], ["← →", "move"], ["+ −", "zoom"], ["0", "the whole time"], ["n p", "next, previous rebalance"], ["Enter", "open the rebalance"]];
 export const title = () => printable(state.get("group"), 60) || "Group";
+export const press = (key) => (["n", "p", "+", "-", "0"].includes(key) || (key === "Enter" && document.activeElement === document.body)) && timeline?.key(new KeyboardEvent("keydown", { key }));
 
 let timeline = null;
 let parts = null;
@@ -67,7 +68,7 @@ function frame(main, of) {
     open: (row) => { location.href = state.rebalanceLink({ ...row, cluster: of.cluster, group_id: of.group }); },
     href: (row) => state.rebalanceLink(row),
     mark: (row) => { state.set({ tab: "findings", finding: row.id }, { push: true }); document.getElementById("tabs").scrollIntoView({ block: "start" }); },
-    moved: (from, to) => state.set({ from, to }, { tell: false }),
+    moved: (from, to) => state.path() === "/group" && state.set({ from, to }, { tell: false }),
     lanes: (lanes) => state.set({ lanes }, { push: true }),
     drawn: (looks) => put(parts.legend, legend(looks)),
     detail: async (from, to) => {

@@ -22,16 +22,17 @@ export async function draw(main) {
   const found = answer.rows.filter((row) => (!only || row.state === only) && (!find || row.group_id.toLowerCase().includes(find)))
     .sort((a, b) => ORDERS[order][1](a, b) || (a.group_id < b.group_id ? -1 : 1));
   const many_clusters = new Set(answer.rows.map((row) => row.cluster)).size > 1;
-  if (!document.getElementById("find")) {
+  const part = (id) => main.querySelector(`#${id}`);
+  if (!part("find")) {
     put(main, h("div", { class: "head" }, h("h1", {}, "Groups"), h("span", { class: "note", id: "found", role: "status" })), h("div", { class: "timeline-tools" },
       h("input", { type: "search", id: "find", placeholder: "group …  ( / )", "aria-label": "Find a group", value: state.get("find"), oninput: (event) => state.set({ find: event.target.value }) }),
       h("label", { class: "pick" }, "State ", h("select", { id: "state", onchange: (event) => state.set({ state: event.target.value }, { push: true }) })),
       h("label", { class: "pick" }, "Order ", h("select", { id: "order", onchange: (event) => state.set({ order: event.target.value }) }))), h("div", { id: "list" }));
   }
-  put(document.getElementById("state"), h("option", { value: "" }, "any"), states.map((name) => h("option", { value: name, selected: name === only }, name)));
-  put(document.getElementById("order"), Object.entries(ORDERS).map(([name, [label]]) => h("option", { value: name, selected: name === order }, label)));
-  put(document.getElementById("found"), `${count(found.length)} of ${many(answer.rows.length, "group")}${answer.cut ? `, the first ${count(MOST)}` : ""}`);
-  put(document.getElementById("list"), table(columns(found,
+  put(part("state"), h("option", { value: "" }, "any"), states.map((name) => h("option", { value: name, selected: name === only }, name)));
+  put(part("order"), Object.entries(ORDERS).map(([name, [label]]) => h("option", { value: name, selected: name === order }, label)));
+  put(part("found"), `${count(found.length)} of ${many(answer.rows.length, "group")}${answer.cut ? `, the first ${count(MOST)}` : ""}`);
+  put(part("list"), table(columns(found,
     { label: "Group", class: "main", cell: (row) => [h("a", { href: state.groupLink(row.cluster, row.group_id) }, printable(row.group_id, 80)), many_clusters ? h("span", { class: "dim" }, ` ${printable(row.cluster, 30)}`) : null] },
     { label: "State", cell: (row) => [stateSwatch(row.state), row.state, row.group_protocol === "classic" ? (row.protocol_type === null ? null : h("span", { class: "dim" }, ` ${printable(row.protocol_type, 30)}`)) : h("span", { class: "dim" }, ` ${row.group_protocol} protocol`)] },
     { label: "Since", class: "t", cell: (row) => (row.since === null ? "-" : instant(row.since, 0)) },

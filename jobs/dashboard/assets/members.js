@@ -43,7 +43,7 @@ let frame = null;
 
 export async function draw(main) {
   const view = VIEWS.find((each) => each.view === state.get("view")) ?? VIEWS[0];
-  if (frame === null || frame.view !== view || !main.contains(frame.out)) frame = framed(main, view);
+  if (frame === null || frame.view !== view || !main.contains(frame.out)) frame = framed(view);
   frame.form.sync();
   put(frame.tabs, tabs("/members", VIEWS.map((each) => [{ ...kept(), view: each.view }, each.label]), (values) => values.view === view.view, "Views of members and clients"));
   const name = view.question();
@@ -54,6 +54,7 @@ export async function draw(main) {
     const of = shared(answer);
     return result(name, values, answer, { columns: view.columns(answer.rows, of), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf });
   });
+  if (!main.contains(frame.out)) put(main, frame.whole);
 }
 
 /** What stays when another view is chosen. */
@@ -61,9 +62,9 @@ const kept = () => Object.fromEntries(["cluster", "group", "client", "member", "
 
 const keyOf = (row) => [row.cluster, row.group_id, row.culprit ?? row.client_id, row.client_host, row.member_id, row.silent_from ?? row.joined_at].join("|");
 
-function framed(main, view) {
-  const made = { view, tabs: h("div"), form: filters(view.fields, `Filter ${view.label.toLowerCase()}`), out: h("div", { class: "out" }, h("p", { class: "note" }, "Reading the tables …")) };
-  put(main, h("div", { class: "head" }, h("h1", {}, title())), made.tabs, h("p", { class: "lead" }, view.lead), folded(made.form.form, view.fields.map((field) => field.name), "Filters"), made.out);
+function framed(view) {
+  const made = { view, tabs: h("div"), form: filters(view.fields, `Filter ${view.label.toLowerCase()}`), out: h("div", { class: "out" }) };
+  made.whole = [h("div", { class: "head" }, h("h1", {}, title())), made.tabs, h("p", { class: "lead" }, view.lead), folded(made.form.form, view.fields.map((field) => field.name), "Filters"), made.out];
   return made;
 }
 

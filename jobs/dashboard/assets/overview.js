@@ -2,6 +2,7 @@
 import { Axis } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { between, clock, count, many, zoneName } from "./format.js";
+import { idsOf, when } from "./judged.js";
 import { symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import * as state from "./state.js";
@@ -17,7 +18,7 @@ const narrow = matchMedia("(max-width: 720px)");
 /** The picture. attention: of /api/attention; period: {from, to}; groups: how many there are. */
 export function overview(attention, period, groups) {
   const axis = new Axis(period.from, period.to, 0, 100);
-  const away = attention.entries.map((entry) => entry.away && { ...entry.away, cluster: entry.cluster, severity: entry.severity, groups: entry.incident.groups }).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
+  const away = attention.entries.map((entry) => entry.away && { ...entry.away, cluster: entry.cluster, severity: entry.severity, groups: entry.incident.groups, tip: tipOfEntry(entry) }).filter((band) => band && band.to >= axis.from && band.from <= axis.to);
   const first = attention.entries[0];
   const here = (values) => state.link("/", { cluster: state.get("cluster"), since: state.get("since"), ...values });
   const zoomed = state.number("from") !== null;
@@ -26,13 +27,14 @@ export function overview(attention, period, groups) {
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
   const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
-  const behind = (lane) => backdrop(axis, ticks, away.filter((band) => band.cluster === lane.cluster && band.groups.includes(lane.group_id)));
+  const behind = (lane) => backdrop(axis, ticks, away.filter((band) => band.cluster === lane.cluster && band.groups.includes(lane.group_id)).map((band) => ({ ...band, text: band.tip })));
+  const entryOf = new Map(attention.entries.flatMap((entry) => idsOf(entry).map((id) => [id, entry])));
   const isFirst = (lane) => first.cluster === lane.cluster && (first.incident?.groups ?? first.groups).includes(lane.group_id);
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
     h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
     Object.values(Object.groupBy(away, (band) => JSON.stringify([band.cluster, band.broker]))).map((bands) => outage(bands, axis, ticks, several, here)),
-    shown.map((lane) => laneOf(lane, axis, behind(lane), several, zoomed ? period : {}, !first || isFirst(lane) ? "" : " dim")));
+    shown.map((lane) => laneOf(lane, entryOf, axis, behind(lane), several, zoomed ? period : {}, !first || isFirst(lane) ? "" : " dim")));
   followPointer(picture, () => axisWithin(picture, ".track", period), (from, to) => state.set({ from, to }, { push: true }));
   return h("figure", { class: "overview", "aria-label": "All groups over time" },
     h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${between(axis.from, axis.to)} ${zoneName()} `,
@@ -48,19 +50,22 @@ function outage(bands, axis, ticks, several, here) {
   const [{ cluster, text, severity }] = bands;
   const span = around(Math.min(...bands.map((band) => band.from)), Math.max(...bands.map((band) => band.to)));
   return h("div", { class: "outage" }, h("a", { class: "name bandname", href: here(span), title: said }, symbol(severity.toLowerCase(), severity), h("span", {}, printable(text, 60), several ? h("small", {}, ` ${printable(cluster, 20)}`) : null), h("span", { class: "sr" }, said)),
-    h("div", { class: "track", "aria-hidden": "true" }, backdrop(axis, ticks, bands)));
+    h("div", { class: "track", "aria-hidden": "true" }, backdrop(axis, ticks, bands.map((band) => ({ ...band, text: band.tip })))));
 }
+
+/** What is said of an entry where the pointer is: what and who, when, what it cost, what to change. */
+const tipOfEntry = (entry) => [entry.title, `${entry.subject}, ${when(entry, clock)}`, entry.cost, entry.change].filter(Boolean).join("\n");
 
 /** A name that is cut in its middle where it has no room: names of one kind differ at their ends. */
 const cut = (name) => h("span", { class: "cut" }, h("span", {}, name.slice(0, -TAIL)), name.slice(-TAIL));
 
-function laneOf(lane, axis, behind, several, period, dim) {
+function laneOf(lane, entryOf, axis, behind, several, period, dim) {
   const symbols = lane.severity ? symbol(lane.severity.toLowerCase(), lane.severity) : h("i");
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
   const said = `: ${many(lane.rebalances.filter((row) => !row.startup).length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
     lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"))),
-    lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n"))));
+    lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), entryOf.has(row.id) ? tipOfEntry(entryOf.get(row.id)) : tipOf({ kind: "finding", row }).join("\n"))));
   track.addEventListener("click", (event) => {
     const its = event.target.closest(".wf:not(.look-away), .wf-mark");
     const at = axis.at((100 * (event.clientX - track.getBoundingClientRect().left)) / track.clientWidth);

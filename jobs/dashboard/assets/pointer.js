@@ -1,6 +1,6 @@
 // The pointer over pictures of time: a line with its time through all pictures of the page, and a drag that chooses a time.
 import { Axis } from "./axis.js";
-import { h } from "./dom.js";
+import { h, put } from "./dom.js";
 import { clock } from "./format.js";
 
 const DRAGGED = 8; // pixels
@@ -12,10 +12,30 @@ export function axisWithin(picture, track, { from, to }) {
   return new Axis(from, to, its.left - picture.getBoundingClientRect().left, its.width);
 }
 
+/** Says at the pointer what it is over, if anything: some lines, of which the first is their head. */
+export function showTip(tip, lines, { clientX, clientY } = {}) {
+  tip.hidden = !lines;
+  if (!lines) return;
+  const [first, ...others] = lines;
+  put(tip, h("b", {}, first), others.join("\n"));
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(clientX + 14, innerWidth - width - 8))}px`;
+  tip.style.top = `${clientY + 18 + height > innerHeight ? clientY - height - 10 : clientY + 18}px`;
+}
+
+/** The title of a mark, at once: a browser would wait. */
+function explain(tip, event) {
+  const mark = event.target.closest("[title], [data-tip]");
+  if (mark?.title) mark.dataset.tip = mark.title;
+  mark?.removeAttribute("title");
+  showTip(tip, mark?.dataset.tip.split("\n"), event);
+}
+
 /** axisOf(event): the axis in pixels of the picture; null where no time is under the pointer. picked(from, to): a time was dragged over. */
 export function followPointer(picture, axisOf, picked) {
   const line = h("i", { class: "cross", hidden: true, "aria-hidden": "true" }, h("b"));
   const box = h("i", { class: "brush", hidden: true });
+  const tip = h("div", { class: "tip", hidden: true });
   let began = null;
   const place = (event) => event.clientX - picture.getBoundingClientRect().left;
   const within = (axis, x) => axis !== null && x >= axis.left && x <= axis.left + axis.width;
@@ -28,11 +48,12 @@ export function followPointer(picture, axisOf, picked) {
     line.firstChild.textContent = line.hidden ? "" : clock(at, axis.to - axis.from > FINE ? 0 : 3);
     line.firstChild.style.setProperty("translate", `${(-100 * (x - axis.left)) / axis.width}%`); // within the picture at both of its ends
   };
-  picture.append(line, box);
+  picture.append(line, box, tip);
   picture.addEventListener("pointerdown", (event) => { began = event.pointerType === "mouse" && !event.button && !event.shiftKey && within(axisOf(event), place(event)) ? place(event) : null; });
-  picture.addEventListener("pointerleave", () => tell(null));
+  picture.addEventListener("pointerleave", () => { tip.hidden = true; tell(null); });
   picture.addEventListener("pointermove", (event) => {
     const [axis, x] = [axisOf(event), place(event)];
+    explain(tip, event);
     if (event.pointerType === "mouse") tell(within(axis, x) ? axis.at(x) : null);
     if (!event.buttons) began = null;
     box.hidden = began === null || Math.abs(x - began) < DRAGGED;

@@ -6,7 +6,7 @@ import { answered, filters } from "./filters.js";
 import * as state from "./state.js";
 
 export const keys = [["/", "search the questions"]];
-export const title = () => chosen?.name ?? "Questions";
+export const title = () => chosen?.question ?? "Questions";
 
 const TIMES = { since: "15m, 06:12", until: "newest", at: "newest" };
 let frame = null;
@@ -15,26 +15,27 @@ let chosen = null;
 export async function draw(main, { first }) {
   const all = await fetchJson("questions");
   chosen = all.find((each) => each.name === state.get("name")) ?? null;
-  if (frame === null || !main.contains(frame.out)) frame = framed(main);
+  if (frame === null || !main.contains(frame.out)) frame = framed();
   frame.whole.classList.toggle("chosen", chosen !== null);
   frame.find.sync();
   put(frame.list, list(all));
-  if (first) frame.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   if (frame.question !== chosen) {
     frame.question = chosen;
-    frame.form = chosen ? filters(fields(chosen), `Parameters of ${chosen.name}`) : null;
+    frame.form = chosen ? filters(fields(chosen), "Parameters") : null;
     frame.answer = h("div", { class: "out" });
-    put(frame.out, chosen ? about(chosen) : welcome());
+    frame.next = chosen ? about(chosen) : welcome();
   }
   if (chosen) await answer();
-  else if (state.get("name")) put(frame.out, h("div", { class: "notice", role: "alert" }, `There is no question named ${printable(state.get("name"), 60)}.`), welcome());
+  if (frame.next) put(frame.out, frame.next);
+  frame.next = null;
+  if (!main.contains(frame.out)) put(main, frame.whole);
+  if (first) frame.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
-function framed(main) {
+function framed() {
   const find = filters([{ name: "find", label: "Search", kind: "search", placeholder: "what do you want to know?" }], "Search the questions");
   const made = { find, list: h("nav", { class: "library", "aria-label": "Questions" }), out: h("div", { class: "asked" }), question: undefined, form: null, answer: null };
   made.whole = h("div", { class: "asking" }, h("aside", { "aria-label": "Library" }, find.form, made.list), made.out);
-  put(main, h("div", { class: "head" }, h("h1", {}, "Questions")), made.whole);
   return made;
 }
 
@@ -53,7 +54,7 @@ function entry(each) {
   const values = { name: each.name, find: state.get("find"), ...shared(each) };
   const others = [...state.values().keys()].filter((name) => name !== "tz" && name !== "cluster");
   return h("a", { href: state.link("/questions", values), "data-key": `question-${each.name}`, "aria-current": each.name === chosen?.name ? "page" : null,
-    onclick: state.following({ ...Object.fromEntries(others.map((name) => [name, ""])), ...values }) }, h("b", {}, each.name), h("span", {}, each.question));
+    onclick: state.following({ ...Object.fromEntries(others.map((name) => [name, ""])), ...values }) }, each.question, " ", h("code", {}, each.name));
 }
 
 /** The values of this address that another question takes as well. */
@@ -68,13 +69,15 @@ function fields(question) {
 }
 
 function welcome() {
-  return h("div", { class: "nothing" }, h("p", {}, "Choose a question. Each is a file of SQL that DuckDB and Spark both run; its answer here is that of ", h("code", {}, "rebalance ask"), "."));
+  const wanted = state.get("name");
+  return [h("h1", { class: "question" }, "Questions"), wanted ? h("div", { class: "notice", role: "alert" }, `There is no question named ${printable(wanted, 60)}.`) : null,
+    h("div", { class: "nothing" }, h("p", {}, "Choose a question. Each is a file of SQL that DuckDB and Spark both run; its answer here is that of ", h("code", {}, "rebalance ask"), "."))];
 }
 
 function about(question) {
   return [
     h("p", { class: "crumbs back" }, h("a", { href: state.link("/questions", { find: state.get("find"), cluster: state.get("cluster") }) }, "All questions")),
-    h("h2", { class: "question", id: "question" }, question.question), h("p", { class: "prose" }, words(question.answer)),
+    h("h1", { class: "question" }, question.question), h("p", { class: "prose" }, words(question.answer)),
     frame.form.form, frame.answer,
     h("details", {}, h("summary", {}, "SQL"), h("pre", { class: "sql", tabindex: "0" }, question.text)),
   ];

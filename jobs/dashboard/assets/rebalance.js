@@ -2,7 +2,7 @@
 import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
 import { h, panel, printable, put, table } from "./dom.js";
-import { linesOf } from "./evidence.js";
+import { linesBelow } from "./evidence.js";
 import { clock, count, duration, instant, shortMember, zoneName } from "./format.js";
 import { cardBody, idsOf, look } from "./judged.js";
 import { swatch, symbol } from "./looks.js";
@@ -20,7 +20,6 @@ export const title = () => `Rebalance of ${printable(state.get("group"), 40)}`;
 
 let neighbours = {};
 let group = null;
-let proof = null; // the lines that are shown, and of which rows
 
 export function press(key) {
   const row = { n: neighbours.next, p: neighbours.before }[key];
@@ -58,7 +57,7 @@ export async function draw(main) {
       panel("What to change", "", advice([...unended, ...findings], row)),
       panel("Partitions before and after", "", partitions(row, data.had, data.given, people)),
       data.stopped.length ? panel("Partitions that stopped", row.in_records, stopped(data.stopped), "wide") : null),
-    panel("The log lines that prove it", "", evidence(ids, names)));
+    panel("The log lines that prove it", "", linesBelow(ids, names)));
 }
 
 function head(row) {
@@ -178,12 +177,3 @@ const stopped = (rows) => [table(columns(rows,
 
 /** A partition: topics that are named by their ids are shortened. */
 const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);
-
-/** The lines, which come later: reading compressed logs takes a while, and the page does not wait for it. */
-function evidence(ids, names) {
-  if (proof?.ids === ids.join()) return proof.element;
-  const element = h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"));
-  proof = { ids: ids.join(), element };
-  linesOf(ids, names).then((nodes) => put(element, nodes));
-  return element;
-}

@@ -13,7 +13,7 @@ import * as state from "./state.js";
 const POLL_MS = 2000;
 const main = document.getElementById("main");
 const MODULES = JSON.parse(document.body.dataset.modules); // by path
-const KEYS = [["g h", "at a glance"], ["g g", "groups"], ["u", "UTC or local time"], ["d", "dark, light, or as the browser"], ["?", "this list"]];
+const KEYS = [["g h", "at a glance"], ["g g", "groups"], ["/", "search; from other pages: find a group"], ["u", "UTC or local time"], ["d", "dark, light, or as the browser"], ["?", "this list"]];
 
 let page = {};
 let shown = null; // its path
@@ -21,6 +21,9 @@ let version = null;
 let drawing = false;
 let again = false;
 let times = 0;
+let root = main; // what the page fills
+let arrive = () => scrollTo(0, 0);
+let seeking = false; // whether the page that comes is to be searched
 
 async function draw(first = false) {
   if (drawing) { again = true; return; }
@@ -28,15 +31,16 @@ async function draw(first = false) {
   main.setAttribute("aria-busy", "true");
   try {
     if (state.path() !== shown) {
-      if (shown !== null) { put(main); scrollTo(0, 0); }
       shown = state.path();
       page = await import(`./${MODULES[shown]}`);
+      root = coming();
     }
-    await page.draw(main, { first });
+    await page.draw(root, { first });
+    if (seeking) seeking = !search();
     main.dataset.drawn = String(++times);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    put(main, problem(error));
+    put(root, problem(error));
     main.dataset.drawn = "problem";
   } finally {
     main.setAttribute("aria-busy", "false");
@@ -44,6 +48,21 @@ async function draw(first = false) {
   }
   document.title = `${page.title?.() ?? "Rebalances"} · rebalance`;
   if (again) { again = false; await draw(); }
+}
+
+/** Where a page draws itself that comes in the place of another one, which stays until there is something to show. */
+function coming() {
+  const next = h("div");
+  new MutationObserver((_, its) => { its.disconnect(); main.replaceChildren(next); arrive(); }).observe(next, { childList: true });
+  return next;
+}
+
+/** Whether there is something to search in, which has the focus then. */
+function search() {
+  const field = main.querySelector("input[type=search]");
+  field?.closest("details")?.setAttribute("open", "");
+  field?.focus();
+  return field !== null;
 }
 
 function problem(error) {
@@ -121,10 +140,9 @@ addEventListener("keydown", (event) => {
   else if (chord === "d") turnTheme();
   else if (chord === "?") showKeys();
   else if (chord === "/") {
-    const search = main.querySelector("input[type=search]");
-    search?.closest("details")?.setAttribute("open", "");
-    search?.focus();
-    if (search) event.preventDefault();
+    event.preventDefault();
+    seeking = !search();
+    if (seeking) location.href = state.link("/groups", { cluster: state.get("cluster") });
   } else page.press?.(event.key);
 });
 // A place within the page is no address of a page.
@@ -141,7 +159,15 @@ document.getElementById("zone").addEventListener("click", turnZone);
 document.getElementById("theme").addEventListener("click", turnTheme);
 document.getElementById("help").addEventListener("click", showKeys);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && version !== null) fetchJson("version").then((now) => { if (now.version !== version) { version = now.version; draw(); } }).catch(() => {}); });
-state.onChange(() => { bar(); draw(); });
+const turn = () => { bar(); return draw(); };
+state.onChange(turn);
+// A link to another page leads there within this document. A browser that cannot do that loads the page.
+window.navigation?.addEventListener("navigate", (event) => {
+  const { navigationType: kind, destination } = event;
+  const isOther = kind === "traverse" ? destination.sameDocument : kind !== "reload" && !destination.sameDocument;
+  if (!isOther || !event.canIntercept || event.hashChange || !(new URL(destination.url).pathname in MODULES)) return;
+  event.intercept({ handler: () => { arrive = () => event.scroll(); return turn(); } });
+});
 
 /** The choice of a cluster, where there are several. */
 async function clusters() {

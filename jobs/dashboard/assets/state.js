@@ -37,7 +37,7 @@ export function onChange(listener) {
   listeners.add(listener);
 }
 
-addEventListener(saved ? "hashchange" : "popstate", () => { for (const listener of listeners) listener(); });
+if (saved || !window.navigation) addEventListener(saved ? "hashchange" : "popstate", () => { for (const listener of listeners) listener(); }); // else shell.js does it
 
 function changed(search, changes) {
   for (const [name, value] of Object.entries(changes)) {

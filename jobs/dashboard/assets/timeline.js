@@ -4,7 +4,7 @@ import { Axis } from "./axis.js";
 import { h, put } from "./dom.js";
 import { between, duration, many, zoneName } from "./format.js";
 import { fillLanes, lanesOf } from "./lanes.js";
-import { followPointer } from "./pointer.js";
+import { followPointer, showTip } from "./pointer.js";
 import { draw, GEOMETRY, headOf } from "./timeline_draw.js";
 import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
 
@@ -251,13 +251,7 @@ export class Timeline {
     const found = event && this.data ? whatIsAt(this, event.offsetX, event.offsetY) : null;
     this.canvas.style.cursor = found?.kind === "rebalance" || found?.kind === "finding" ? "pointer" : "";
     if (found?.row !== this.hovered?.row) { this.hovered = found; this.request(); }
-    this.tip.hidden = !found;
-    if (!found) return;
-    const [first, ...others] = tipOf(found);
-    put(this.tip, h("b", {}, first), others.join("\n"));
-    const { width, height } = this.tip.getBoundingClientRect();
-    this.tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
-    this.tip.style.top = `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
+    showTip(this.tip, found && tipOf(found), event ?? {});
   }
 
   key(event) {
