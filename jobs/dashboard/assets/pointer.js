@@ -28,6 +28,7 @@ function explain(tip, event) {
   const mark = event.target.closest("[title], [data-tip]");
   if (mark?.title) mark.dataset.tip = mark.title;
   mark?.removeAttribute("title");
+  if (mark && !tip.isConnected) event.currentTarget.append(tip);
   showTip(tip, mark?.dataset.tip.split("\n"), event);
 }
 
@@ -48,7 +49,7 @@ export function followPointer(picture, axisOf, picked) {
     line.firstChild.textContent = line.hidden ? "" : clock(at, axis.to - axis.from > FINE ? 0 : 3);
     line.firstChild.style.setProperty("translate", `${(-100 * (x - axis.left)) / axis.width}%`); // within the picture at both of its ends
   };
-  picture.append(line, box, tip);
+  picture.append(line, box);
   picture.addEventListener("pointerdown", (event) => { began = event.pointerType === "mouse" && !event.button && !event.shiftKey && within(axisOf(event), place(event)) ? place(event) : null; });
   picture.addEventListener("pointerleave", () => { tip.hidden = true; tell(null); });
   picture.addEventListener("pointermove", (event) => {
