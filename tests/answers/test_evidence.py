@@ -179,8 +179,9 @@ def test_inputs_are_remembered_the_last_one_first(tmp_path):
 
 
 def test_a_run_remembers_its_input_even_if_it_comes_to_nothing(tmp_path, logs):
-    def stop(*_, **__):
-        raise RuntimeError("stop here")
+    def stop(progress):
+        if progress.stage.startswith("starting Spark"):
+            raise RuntimeError("stop here")
 
     with pytest.raises(RuntimeError, match="stop here"):
         run.run(logs, tmp_path / "new", settings=Settings(), once=True, spark=object(), show=stop)
