@@ -1,5 +1,5 @@
 // Lanes over time: brokers that were in trouble, then all groups with their rebalances and findings, and a band where a broker's trouble hit one.
-import { Axis } from "./axis.js";
+import { Axis, labelsOf } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { between, clock, count, many, zoneName } from "./format.js";
 import { symbol } from "./looks.js";
@@ -25,12 +25,11 @@ export function overview(attention, period, groups) {
   const few = narrow.matches ? FEW.narrow : FEW.wide;
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
-  const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
   const behind = (lane) => backdrop(axis, ticks, away.filter((band) => band.cluster === lane.cluster && band.groups.includes(lane.group_id)));
   const isFirst = (lane) => first.cluster === lane.cluster && (first.incident?.groups ?? first.groups).includes(lane.group_id);
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
-    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
+    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, labelsOf(axis, ticks))),
     Object.values(Object.groupBy(away, (band) => JSON.stringify([band.cluster, band.broker]))).map((bands) => outage(bands, axis, ticks, several, here)),
     shown.map((lane) => laneOf(lane, axis, behind(lane), several, zoomed ? period : {}, !first || isFirst(lane) ? "" : " dim")));
   followPointer(picture, () => axisWithin(picture, ".track", period), (from, to) => state.set({ from, to }, { push: true }));

@@ -1,5 +1,5 @@
 // The waterfall of a rebalance: a row for the group and one for each member, with what it waited for and who it waited for.
-import { Axis } from "./axis.js";
+import { Axis, labelsOf } from "./axis.js";
 import { h } from "./dom.js";
 import { clock, count, duration, shortMember } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
@@ -66,9 +66,9 @@ export function waterfall(row, rounds, members, { waits, awaited }, bands, windo
     ...shown.map((member) => line(member.name, [" ", h("code", {}, shortMember(member.id)), tagsOf(row, member, awaited).map((text, index) => tag(text, index, member))],
       memberBars(axis, row, member), member.back === null ? "-" : duration(Math.max(member.back - row.started_at, 0)), awaited.has(member.id) ? "marked" : null)),
   ];
-  const picture = h("div", { class: "lanes" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waterfall" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `clamp(2.8rem, ${axis.x(tick.at)}%, 100% - 2.8rem)` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
-    h("tbody", {}, body))));
+  const picture = h("div", { class: "lanes" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), labelsOf(axis, ticks)), h("th", { scope: "col", class: "n" }, "Back after"))),
+    h("tbody", {}, body)));
   followPointer(picture, () => axisWithin(picture, "td.bars", window), picked);
   return [
     picture, legend(picture, row.group_protocol === "consumer"),
