@@ -94,3 +94,28 @@ def test_partitions_of_the_consumer_protocol_have_the_names_that_metadata_told(r
     row = served.json("rows/rebalances", cluster="c", group="payments")["rows"][-1]
     its = reader(served.url).open("/rebalance", cluster="c", group="payments", id=row["id"])
     assert "orders-0 QWTE…-1" in its.text("section:has(> h2:text('before and after'))")
+
+
+def test_three_colours_and_patterns_and_a_legend_for_who_wants_them(reader, recorded):
+    its = reader(recorded.url).open("/", lanes="all")
+    look = "each => [getComputedStyle(each).backgroundColor, getComputedStyle(each).backgroundImage]"
+
+    def looks():
+        names = ("failed", "broker", "came", "changed", "startup")
+        return [its.page.locator(f".track .look-{name}").first.evaluate(look) for name in names]
+
+    failed, broker, came, changed, startup = plain = looks()
+    assert failed == broker != came == changed != startup
+    assert {image for _, image in plain} == {"none"}
+    assert its.page.locator(".legend").is_hidden()
+    its.page.get_by_text("Legend", exact=True).click()
+    its.page.get_by_role("button", name="Patterns and letters").click()
+    assert len({image for _, image in looks()}) == 4, "the start-up has none"
+    canvas = "each => new Set(new Uint32Array(each.getContext('2d').getImageData(0, 60, each.width, 60).data.buffer)).size"
+    its.open("/group", cluster=CLUSTER, group="rate-loader")  # it is remembered
+    patterned = its.page.locator(".timeline-canvas").evaluate(canvas)
+    its.page.get_by_text("Legend", exact=True).click()
+    its.page.get_by_role("button", name="Patterns and letters").click()
+    forced = reader(recorded.url, forced_colors="active").open("/group", cluster=CLUSTER, group="rate-loader")
+    assert forced.page.locator(".timeline-canvas").evaluate(canvas) == patterned
+    assert its.page.locator("html").get_attribute("data-patterns") is None

@@ -68,7 +68,7 @@ function frame(main, of) {
     href: (row) => state.rebalanceLink(row),
     mark: (row) => { state.set({ tab: "findings", finding: row.id }, { push: true }); document.getElementById("tabs").scrollIntoView({ block: "start" }); },
     moved: (from, to) => state.set({ from, to }, { tell: false }),
-    drawn: (looks) => put(parts.legend, legend(looks)),
+    drawn: (looks) => put(parts.legend, legend(looks, h("p", { class: "note" }, "A flag in a lane: this client caused the rebalance that begins there. Small ticks: heartbeats. Drag to zoom, with Shift to move."))),
     detail: async (from, to) => {
       if (state.saved) return null;
       const values = { ...of, since: from, until: to, limit: DETAIL };
@@ -80,7 +80,7 @@ function frame(main, of) {
   });
   parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), entries: h("div"), legend: h("div") };
   put(main, parts.top, h("section", { "aria-label": "Timeline" }, timeline.element, parts.detail, parts.cut,
-    h("details", {}, h("summary", { class: "note" }, "Legend"), parts.legend, h("p", { class: "note" }, "A flag in a lane: this member caused the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats. Drag to zoom, with Shift to move."))), h("div", { class: "beside" }, parts.entries, parts.tabs));
+    parts.legend), h("div", { class: "beside" }, parts.entries, parts.tabs));
 }
 
 function head(row, attention) {

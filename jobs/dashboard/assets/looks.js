@@ -1,4 +1,5 @@
-// Symbols and swatches: a shape or a pattern and a letter each, so that colour alone says nothing.
+// Symbols and swatches. A symbol has a shape of its own. A span has one of three colours (a failure, a change, a wait) or none; who turns
+// patterns on sees each look by its pattern and letter.
 import { h, svg } from "./dom.js";
 
 /** By name: what is drawn in a square of 16, back to front. */
@@ -20,23 +21,30 @@ export function symbol(name, label = "") {
     SHAPES[name].map(({ d, fill, stroke, width }) => svg("path", { d, fill: ink(fill), stroke: ink(stroke), "stroke-width": width })));
 }
 
-/** How a pattern is laid over its colour: [kind, size of a tile]. */
+/** How patterns are laid over colours. */
 const PATTERNS = { failed: "right", broker: "cross", changed: "dots", preparing: "right", completing: "left", reconciling: "right", silent: "bars", away: "wide" };
-const FILLS = { completing: "preparing", reconciling: "preparing", empty: "paper", dead: "dim" };
 
 let colours = new Map();
 const tiles = new Map();
+const root = document.documentElement;
+const patterned = () => "patterns" in root.dataset;
 
-/** The colour of a variable of app.css, as the canvas takes it. */
-export function colour(name) {
-  if (!colours.has(name)) {
-    const probe = h("span", { style: { color: `var(--${name})` } });
+/** Colours of app.css, as the canvas takes them. property: of an element with these attributes. */
+function computed(key, property, attributes) {
+  if (!colours.has(key)) {
+    const probe = h("span", attributes);
     document.body.append(probe);
-    colours.set(name, getComputedStyle(probe).color);
+    colours.set(key, getComputedStyle(probe)[property]);
     probe.remove();
   }
-  return colours.get(name);
+  return colours.get(key);
 }
+
+/** The colour of a variable. */
+export const colour = (name) => computed(name, "color", { style: { color: `var(--${name})`, "forced-color-adjust": "none" } });
+
+/** The colour of the edge of a look. */
+export const edge = (name) => computed(`edge of ${name}`, "borderTopColor", { class: `look-${name}` });
 
 addEventListener("theme", forget);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { forget(); dispatchEvent(new Event("theme")); });
@@ -50,9 +58,8 @@ function forget() {
 export function fill(context, name) {
   context.looks?.add(name);
   if (!tiles.has(name)) {
-    const base = colour(FILLS[name] ?? name);
-    const kind = PATTERNS[name];
-    tiles.set(name, kind ? context.createPattern(tile(kind, base, name === "away" ? colour("awayink") : colour("edge")), "repeat") : base);
+    const base = computed(`fill of ${name}`, "backgroundColor", { class: `look-${name}` });
+    tiles.set(name, patterned() && PATTERNS[name] ? context.createPattern(tile(PATTERNS[name], base, edge(name)), "repeat") : base);
   }
   return tiles.get(name);
 }
@@ -65,7 +72,7 @@ function tile(kind, base, ink) {
   pen.fillStyle = base;
   pen.fillRect(0, 0, size, size);
   pen.strokeStyle = pen.fillStyle = ink;
-  pen.globalAlpha = 0.6;
+  pen.globalAlpha = kind === "wide" ? 0.3 : 0.6;
   pen.lineWidth = kind === "wide" ? 2 : 1.3;
   pen.beginPath();
   const diagonal = (rising) => {
@@ -85,18 +92,18 @@ function tile(kind, base, ink) {
 /** A small picture of how a span of this look is drawn. */
 export const swatch = (name, letter = "") => h("i", { class: `wf-key look-${name}`, "data-letter": letter, "aria-hidden": "true" });
 
-/** Draws a span: filled, edged, with its letter where there is room. */
+/** Draws a span: filled, edged, and with its letter where there is room if patterns are on. */
 export function span(pen, name, x, y, width, height, letter = "") {
   pen.fillStyle = fill(pen, name);
   pen.fillRect(x, y, width, height);
   if (width > 3) {
-    pen.strokeStyle = colour("edge");
+    pen.strokeStyle = edge(name);
     pen.lineWidth = 1;
-    pen.setLineDash(["startup", "unknown", "empty"].includes(name) ? [2, 2] : []);
+    pen.setLineDash(patterned() && ["startup", "unknown", "empty"].includes(name) ? [2, 2] : []);
     pen.strokeRect(x, y, width, height);
     pen.setLineDash([]);
   }
-  if (letter && width > 13) label(pen, letter, x + width / 2, y + height / 2);
+  if (letter && width > 13 && patterned()) label(pen, letter, x + width / 2, y + height / 2);
 }
 
 /** Draws a short text that can be read on any pattern. */
@@ -124,9 +131,9 @@ const LEGEND = [
   ["startup", "S", "rebalance: start-up of a new or empty group"],
   ["unknown", "?", "rebalance: the logs do not tell its cause"],
   ["stable", "", "state Stable"],
-  ["preparing", "P", "state PreparingRebalance: waits for members to join"],
-  ["completing", "A", "state CompletingRebalance: waits for the assignment"],
-  ["reconciling", "R", "state Reconciling: members give up and take partitions"],
+  ["preparing", "P", "waits for members to join (PreparingRebalance, JoinGroup)"],
+  ["completing", "A", "waits for the assignment (CompletingRebalance, SyncGroup)"],
+  ["reconciling", "R", "members give up and take partitions (Reconciling)"],
   ["empty", "E", "state Empty"],
   ["dead", "D", "state Dead"],
   ["lag", "", "lag: records behind the committed offsets, as polled"],
@@ -138,7 +145,19 @@ const LEGEND = [
   ["gone", "", "gone: with its group, or unknown how"],
 ];
 
+let opened = false;
+
+/** A legend on demand, with the switch of patterns. items: [a sample, its meaning]; more: what else is said. */
+export const legendOf = (items, more = null) => h("details", { class: "key", open: opened, ontoggle: ({ target }) => { opened = target.open; } }, h("summary", { class: "note" }, "Legend"),
+  h("ul", { class: "legend" }, items.map(([sample, meaning]) => h("li", {}, sample, meaning))), more,
+  h("button", { type: "button", "data-key": "patterns", "aria-pressed": String(patterned()), onclick: turn }, "Patterns and letters"));
+
 /** The legend of the looks of these names. */
-export const legend = (names) =>
-  h("ul", { class: "legend" }, LEGEND.filter(([name]) => names.has(name))
-    .map(([name, letter, meaning]) => h("li", {}, name in SHAPES ? symbol(name) : swatch(name, letter), meaning)));
+export const legend = (names, more) => legendOf(LEGEND.filter(([name]) => names.has(name)).map(([name, letter, meaning]) => [name in SHAPES ? symbol(name) : swatch(name, letter), meaning]), more);
+
+function turn({ target }) {
+  const on = root.toggleAttribute("data-patterns");
+  target.setAttribute("aria-pressed", String(on));
+  try { localStorage.setItem("patterns", on ? "on" : ""); } catch { /* it holds for this page alone */ }
+  dispatchEvent(new Event("theme"));
+}

@@ -1,7 +1,7 @@
 // Draws the timeline: everything that is visible, back to front.
 import { count, duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { colour, fill, label, SHAPES, span, swatch } from "./looks.js";
+import { colour, edge, fill, label, SHAPES, span, swatch } from "./looks.js";
 
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lag, lanes. */
 export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lag: 44, lane: 22, narrowLane: 36, foot: 10 };
@@ -137,7 +137,7 @@ function membership(pen, axis, row, y, height, data) {
   const end = axis.near(row.ended_at ?? data.to);
   if (end < axis.left || x > axis.left + axis.width + 10) return;
   rect(pen, fill(pen, "member"), x, y, Math.max(end - x, 1), height);
-  if (end - x > 4) { pen.strokeStyle = colour("edge"); pen.lineWidth = 0.6; pen.strokeRect(x, y, end - x, height); }
+  if (end - x > 4) { pen.strokeStyle = edge("member"); pen.lineWidth = 0.6; pen.strokeRect(x, y, end - x, height); }
 }
 
 /** Heartbeats: a tick each where there is room, else a line. */
@@ -145,8 +145,8 @@ function beats(pen, axis, row, y) {
   const [x, end] = [axis.near(row.first_at), axis.near(row.last_at)];
   const count = row.beats?.length ?? row.beat_count ?? 1;
   const dense = count > 1 && (axis.x(row.last_at) - axis.x(row.first_at)) / count < 5;
-  if (dense || (count > 1 && !row.beats)) rect(pen, colour("edge"), x, y + 1, Math.max(end - x, 1), 1);
-  else for (const beat of row.beats ?? [0]) { const at = axis.x(row.first_at + beat); if (at > axis.left && at < axis.left + axis.width) rect(pen, colour("edge"), at, y, 1, 3); }
+  if (dense || (count > 1 && !row.beats)) rect(pen, colour("dim"), x, y + 1, Math.max(end - x, 1), 1);
+  else for (const beat of row.beats ?? [0]) { const at = axis.x(row.first_at + beat); if (at > axis.left && at < axis.left + axis.width) rect(pen, colour("dim"), at, y, 1, 3); }
 }
 
 /** A JoinGroup or SyncGroup that waited for its answer. */
@@ -245,7 +245,7 @@ function lag(pen, timeline, axis, bottom) {
   const y = (row) => bottom - (row.lag * height) / Math.max(largest.lag, 1);
   const steps = rows.flatMap((row, index) => (index ? [[axis.near(row.at), y(rows[index - 1])]] : []).concat([[axis.near(row.at), y(row)]]));
   steps.push([axis.near(all[all.indexOf(rows.at(-1)) + 1]?.at ?? rows.at(-1).at), y(rows.at(-1))]);
-  line(pen, colour("edge"), 1, ...steps);
+  line(pen, edge("lag"), 1, ...steps);
   pen.lineTo(steps.at(-1)[0], bottom);
   pen.lineTo(steps[0][0], bottom);
   pen.globalAlpha = 0.75;

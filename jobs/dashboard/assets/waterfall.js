@@ -3,7 +3,7 @@ import { Axis, labelsOf } from "./axis.js";
 import { h } from "./dom.js";
 import { clock, count, duration, shortMember } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { swatch, symbol } from "./looks.js";
+import { legendOf, swatch, symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import { isOpen, requestName } from "./timeline_hit.js";
 
@@ -84,7 +84,7 @@ function legend(picture, consumer) {
     [".look-preparing", swatch("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", swatch("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
     [".look-target", swatch("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
   ];
-  return h("ul", { class: "legend" }, all.filter(([selector]) => picture.querySelector(selector)).map(([, sample, text]) => h("li", {}, sample, text)));
+  return legendOf(all.filter(([selector]) => picture.querySelector(selector)).map(([, ...item]) => item));
 }
 
 /** What is behind each lane: a line for each tick, a band for each trouble of a broker. */
