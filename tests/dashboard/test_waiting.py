@@ -80,6 +80,7 @@ def test_a_rebalance_by_a_broker_begins_with_its_trouble_and_nobody_stands_out(i
     assert its.page.locator("tr.marked, .tag.strong").count() == 0
     band = its.page.locator(".waterfall .look-away").first
     assert int(band.get_attribute("data-from")) < row["started_at"]
+    its.page.get_by_text("Legend", exact=True).click()
     assert "a broker was down or unresponsive" in its.text(".legend")
     its.page.get_by_role("button", name=re.compile("^Join")).click()
     its.page.wait_for_url(f"**from={row['started_at']}&to={row['joined_at']}**")
