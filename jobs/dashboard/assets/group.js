@@ -84,15 +84,14 @@ function frame(main, of) {
 }
 
 function head(row, attention) {
-  const bold = (value, label) => [h("b", {}, value), " ", label];
   const facts = [
-    bold(row.state, row.since === null ? "" : `since ${instant(row.since, 0)}`), bold(count(row.members), row.members === 1 ? "member" : "members"),
-    [row.group_protocol === "classic" ? "generation " : "group epoch ", h("b", {}, count(row.generation))], bold(count(row.rebalances), "rebalances besides start-ups"),
-    bold(duration(row.total_ms), "of rebalancing"), bold(count(row.findings), row.findings === 1 ? "finding" : "findings"),
+    [row.state, row.since === null ? "" : `since ${instant(row.since, 0)}`], [count(row.members), row.members === 1 ? "member" : "members"],
+    [`${row.group_protocol === "classic" ? "generation" : "group epoch"} ${count(row.generation)}`, ""], [count(row.rebalances), "rebalances besides start-ups"],
+    [duration(row.total_ms), "of rebalancing"], [count(row.findings), row.findings === 1 ? "finding" : "findings"],
   ];
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: state.link("/groups", { cluster: row.cluster }) }, "groups"), ` / ${row.group_protocol} protocol`),
-    h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("ul", { class: "facts line" }, facts.map((fact) => h("li", {}, fact)))),
+    h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("ul", { class: "facts line" }, facts.map(([value, label]) => h("li", {}, h("b", {}, value), " ", label)))),
     attention.entries.length ? null : calm(attention),
     row.group_protocol === "share" ? h("p", { class: "note" }, "Share groups have no committed offsets: records are delivered again one by one.") : null,
   ];

@@ -1,4 +1,4 @@
-// One lane for each client of a group with all its memberships. Lanes are in the order of names, then of time.
+// One lane for each client of a group with all its memberships.
 import { printable } from "./dom.js";
 import { shortMember } from "./format.js";
 
@@ -10,9 +10,8 @@ export const lookOfEnd = (kind) => ENDS[kind] ?? "removed";
 const collator = new Intl.Collator("en", { numeric: true });
 
 /**
- * The lanes of a group, one for each client: memberships that follow each other share a lane. Two that share most of their time are two
- * processes with one name, and each gets its own. memberships: rows of the question `members`; rebalances: rows with culprits; from, to:
- * the time of the log. Each lane: {name, note, there, spans, silences, blames, waits, beats}.
+ * The lanes of a group by name, {name, there, spans, silences, blames, waits, beats} each: memberships of one client that follow each other
+ * share a lane; two that share most of their time are two processes. rebalances: with culprits; from, to: the time of the log.
  */
 export function lanesOf(memberships, rebalances, from, to) {
   const lanes = [];
@@ -25,12 +24,12 @@ export function lanesOf(memberships, rebalances, from, to) {
     const its = [];
     for (const row of rows.toSorted((a, b) => began(a) - began(b))) {
       let lane = its.find((each) => follows(each.spans.at(-1), row));
-      if (!lane) its.push(lane = { name, note: "", there: false, spans: [], silences: [], blames: [], waits: [], beats: [] });
+      if (!lane) its.push(lane = { name, there: false, spans: [], silences: [], blames: [], waits: [], beats: [] });
       lane.there ||= row.ended_at === null;
       lane.spans.push(row);
       ofMember.set(row.member_id, lane);
     }
-    if (its.length > 1) for (const lane of its) lane.note = shortMember(lane.spans.at(-1).member_id);
+    if (its.length > 1) for (const lane of its) lane.name += ` ${shortMember(lane.spans.at(-1).member_id)}`;
     lanes.push(...its);
   }
   for (const row of rebalances) {

@@ -1,5 +1,4 @@
-// Symbols and swatches. A symbol has a shape of its own. A span has one of three colours (a failure, a change, a wait) or none; who turns
-// patterns on sees each look by its pattern and letter.
+// Symbols have shapes. Spans have one of three colours (a failure, a change, a wait) or none, and a pattern and a letter if these are on.
 import { h, svg } from "./dom.js";
 
 /** By name: what is drawn in a square of 16, back to front. */
@@ -21,79 +20,56 @@ export function symbol(name, label = "") {
     SHAPES[name].map(({ d, fill, stroke, width }) => svg("path", { d, fill: ink(fill), stroke: ink(stroke), "stroke-width": width })));
 }
 
-/** How patterns are laid over colours. */
-const PATTERNS = { failed: "right", broker: "cross", changed: "dots", preparing: "right", completing: "left", reconciling: "right", silent: "bars", away: "wide" };
+/** What is laid over colours: [the size of a tile, a path in it]. */
+const [RISING, FALLING] = ["M-1 8L8 -1M-1 1L1 -1M6 8L8 6", "M-1 -1L8 8M6 -1L8 1M-1 6L1 8"];
+const PATTERNS = { failed: [7, RISING], broker: [7, RISING + FALLING], changed: [5, "M1.5 2.5H3.5"], preparing: [7, RISING], completing: [7, FALLING], reconciling: [7, RISING], silent: [4, "M.5 0V4"] };
 
-let colours = new Map();
-const tiles = new Map();
-const root = document.documentElement;
-const patterned = () => "patterns" in root.dataset;
+const [inks, tiles] = [new Map(), new Map()];
+const patterned = () => "patterns" in document.documentElement.dataset;
 
-/** Colours of app.css, as the canvas takes them. property: of an element with these attributes. */
-function computed(key, property, attributes) {
-  if (!colours.has(key)) {
-    const probe = h("span", attributes);
+/** What app.css says of a variable, as `color`, and of a look of this name, in colours that a canvas takes. */
+function inkOf(name) {
+  if (!inks.has(name)) {
+    const probe = h("span", { class: `look-${name}`, style: { color: `var(--${name})`, "forced-color-adjust": "none" } });
     document.body.append(probe);
-    colours.set(key, getComputedStyle(probe)[property]);
+    const { color, backgroundColor, borderTopColor } = getComputedStyle(probe);
+    inks.set(name, { color, backgroundColor, borderTopColor });
     probe.remove();
   }
-  return colours.get(key);
+  return inks.get(name);
 }
 
-/** The colour of a variable. */
-export const colour = (name) => computed(name, "color", { style: { color: `var(--${name})`, "forced-color-adjust": "none" } });
+export const colour = (name) => inkOf(name).color;
+export const edge = (name) => inkOf(name).borderTopColor;
 
-/** The colour of the edge of a look. */
-export const edge = (name) => computed(`edge of ${name}`, "borderTopColor", { class: `look-${name}` });
-
-addEventListener("theme", forget);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { forget(); dispatchEvent(new Event("theme")); });
-
-function forget() {
-  colours = new Map();
-  tiles.clear();
-}
+addEventListener("theme", () => { inks.clear(); tiles.clear(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("theme")));
 
 /** What fills a span of this look on a canvas: a colour, or a pattern over it. A context with `looks` is told what it shows. */
 export function fill(context, name) {
   context.looks?.add(name);
   if (!tiles.has(name)) {
-    const base = computed(`fill of ${name}`, "backgroundColor", { class: `look-${name}` });
-    tiles.set(name, patterned() && PATTERNS[name] ? context.createPattern(tile(PATTERNS[name], base, edge(name)), "repeat") : base);
+    const base = inkOf(name).backgroundColor;
+    tiles.set(name, patterned() && PATTERNS[name] ? context.createPattern(tile(...PATTERNS[name], base, edge(name)), "repeat") : base);
   }
   return tiles.get(name);
 }
 
-function tile(kind, base, ink) {
-  const size = { wide: 12, dots: 5, bars: 4 }[kind] ?? 7;
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = size;
+function tile(size, path, base, ink) {
+  const canvas = h("canvas", { width: size, height: size });
   const pen = canvas.getContext("2d");
   pen.fillStyle = base;
   pen.fillRect(0, 0, size, size);
-  pen.strokeStyle = pen.fillStyle = ink;
-  pen.globalAlpha = kind === "wide" ? 0.3 : 0.6;
-  pen.lineWidth = kind === "wide" ? 2 : 1.3;
-  pen.beginPath();
-  const diagonal = (rising) => {
-    for (const shift of [-size, 0, size]) {
-      pen.moveTo(shift - 1, rising ? size + 1 : -1);
-      pen.lineTo(shift + size + 1, rising ? -1 : size + 1);
-    }
-  };
-  if (kind === "right" || kind === "wide" || kind === "cross") diagonal(true);
-  if (kind === "left" || kind === "cross") diagonal(false);
-  if (kind === "bars") pen.rect(0, 0, 1, size);
-  pen.stroke();
-  if (kind === "dots") { pen.beginPath(); pen.arc(2.5, 2.5, 1.1, 0, 7); pen.fill(); }
+  Object.assign(pen, { strokeStyle: ink, globalAlpha: 0.6, lineWidth: 1.3 });
+  pen.stroke(new Path2D(path));
   return canvas;
 }
 
 /** A small picture of how a span of this look is drawn. */
-export const swatch = (name, letter = "") => h("i", { class: `wf-key look-${name}`, "data-letter": letter, "aria-hidden": "true" });
+export const swatch = (name) => h("i", { class: `wf-key look-${name}`, "data-letter": letter(name), "aria-hidden": "true" });
 
 /** Draws a span: filled, edged, and with its letter where there is room if patterns are on. */
-export function span(pen, name, x, y, width, height, letter = "") {
+export function span(pen, name, x, y, width, height) {
   pen.fillStyle = fill(pen, name);
   pen.fillRect(x, y, width, height);
   if (width > 3) {
@@ -103,7 +79,7 @@ export function span(pen, name, x, y, width, height, letter = "") {
     pen.strokeRect(x, y, width, height);
     pen.setLineDash([]);
   }
-  if (letter && width > 13 && patterned()) label(pen, letter, x + width / 2, y + height / 2);
+  if (width > 18 && patterned()) label(pen, letter(name), x + width / 2, y + height / 2);
 }
 
 /** Draws a short text that can be read on any pattern. */
@@ -145,6 +121,9 @@ const LEGEND = [
   ["gone", "", "gone: with its group, or unknown how"],
 ];
 
+/** The letter of a look; "" if it has none. */
+export const letter = (name) => LEGEND.find(([each]) => each === name)?.[1] ?? "";
+
 let opened = false;
 
 /** A legend on demand, with the switch of patterns. items: [a sample, its meaning]; more: what else is said. */
@@ -153,10 +132,10 @@ export const legendOf = (items, more = null) => h("details", { class: "key", ope
   h("button", { type: "button", "data-key": "patterns", "aria-pressed": String(patterned()), onclick: turn }, "Patterns and letters"));
 
 /** The legend of the looks of these names. */
-export const legend = (names, more) => legendOf(LEGEND.filter(([name]) => names.has(name)).map(([name, letter, meaning]) => [name in SHAPES ? symbol(name) : swatch(name, letter), meaning]), more);
+export const legend = (names, more) => legendOf(LEGEND.filter(([name]) => names.has(name)).map(([name, , meaning]) => [name in SHAPES ? symbol(name) : swatch(name), meaning]), more);
 
 function turn({ target }) {
-  const on = root.toggleAttribute("data-patterns");
+  const on = document.documentElement.toggleAttribute("data-patterns");
   target.setAttribute("aria-pressed", String(on));
   try { localStorage.setItem("patterns", on ? "on" : ""); } catch { /* it holds for this page alone */ }
   dispatchEvent(new Event("theme"));

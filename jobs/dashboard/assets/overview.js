@@ -2,11 +2,10 @@
 import { Axis, labelsOf } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { between, clock, count, many, zoneName } from "./format.js";
-import { symbol } from "./looks.js";
+import { letter, symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
-import { REBALANCE_LETTERS } from "./timeline_draw.js";
 import { tipOf } from "./timeline_hit.js";
 import { backdrop, bar, point } from "./waterfall.js";
 
@@ -58,7 +57,7 @@ function laneOf(lane, axis, behind, several, period, dim) {
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
   const said = `: ${many(lane.rebalances.filter((row) => !row.startup).length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
-    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"))),
+    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, letter(row.look), tipOf({ kind: "rebalance", row }).join("\n"))),
     lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), tipOf({ kind: "finding", row }).join("\n"))));
   track.addEventListener("click", (event) => {
     const its = event.target.closest(".wf:not(.look-away), .wf-mark");

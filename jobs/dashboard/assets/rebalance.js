@@ -53,10 +53,10 @@ export async function draw(main) {
   const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
   put(main, head(row), story(row, data, people), facts(row),
     panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(row, whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Only kafka-request.log shows when each member came back and how long it waited.")]),
-    h("div", { class: "grid2 three" },
+    h("div", { class: "grid2" },
       panel("What set it off", "", triggers(row, data, findings, data.steps)),
       panel("What to change", "", advice([...unended, ...findings], row)),
-      panel("Partitions before and after", "", partitions(row, data.had, data.given, people))),
+      panel("Partitions before and after", "", partitions(row, data.had, data.given, people), "wide")),
     data.stopped.length ? panel("Partitions that stopped", row.in_records, stopped(data.stopped)) : null,
     panel("The log lines that prove it", "", evidence(ids, names)));
 }

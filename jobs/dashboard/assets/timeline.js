@@ -89,7 +89,7 @@ export class Timeline {
     const lane = narrow ? GEOMETRY.narrowLane : GEOMETRY.lane;
     const height = headOf(this.data) + this.data.lanes.length * lane + GEOMETRY.foot;
     const most = Math.max(320, Math.floor(innerHeight * 0.6));
-    this.size = { width, height: Math.min(height, most), lane, narrow, left: narrow ? 8 : Math.floor(Math.min(270, width * 0.24, Math.max(140, ...this.data.lanes.map((each) => 24 + 7.2 * each.name.length + (each.note && 78))))), ratio: devicePixelRatio || 1 };
+    this.size = { width, height: Math.min(height, most), lane, narrow, left: narrow ? 8 : Math.floor(Math.min(270, width * 0.24, Math.max(140, ...this.data.lanes.map((each) => 24 + 7.2 * each.name.length)))), ratio: devicePixelRatio || 1 };
     this.spacer.style.height = `${height}px`;
     this.box.style.height = `${this.size.height}px`;
     this.canvas.style.height = `${this.size.height}px`;
