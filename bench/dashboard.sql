@@ -11,7 +11,7 @@ SELECT
   ['MEMBER_JOINED', 'MEMBER_LEFT', 'SESSION_TIMEOUT', 'POLL_TIMEOUT', 'METADATA_CHANGED'][1 + (g + r) % 5] AS cause, 'because' AS reason,
   member_of(g, m) AS member_id, 'app-' || m AS client_id, host_of(m) AS client_host, size_of(g) AS members_before, size_of(g) AS members_after,
   CAST([] AS VARCHAR[]) AS joined, CAST([] AS VARCHAR[]) AS "left", 'range' AS protocol, 64 AS partitions, 8 AS partitions_moved,
-  8 * took AS unavailable_partition_ms, '[]' AS evidence, 0 AS batch_id, true AS start_seen, 'classic' AS group_protocol
+  8 * took AS unavailable_partition_ms, '[]' AS evidence, false AS at_end, 0 AS batch_id, true AS start_seen, 'classic' AS group_protocol
 FROM (
   SELECT
     g, r, (g * 7 + r * 13) % size_of(g) AS m, 500 + (g * 31 + r * 17) % 9000 AS took,
@@ -24,12 +24,13 @@ SELECT
   'production' AS cluster, 'group-' || g AS group_id, member_of(g, m) AS member_id, 'app-' || m AS client_id, host_of(m) AS client_host,
   at_ms(m * 1000) AS joined_at, at_ms(m * 1000 + 3600000 * (1 + m % 22)) AS ended_at,
   ['LEFT', 'SESSION_TIMEOUT', 'POLL_TIMEOUT'][1 + m % 3] AS end_kind, 45000 AS session_timeout_ms, 300000 AS rebalance_timeout_ms,
-  1000 AS heartbeats, 9000 AS longest_gap_ms, '[]' AS evidence, 0 AS batch_id
+  1000 AS heartbeats, 9000 AS longest_gap_ms, '[]' AS evidence, false AS at_end, 0 AS batch_id
 FROM range(getvariable('groups')) AS a(g), range(size_of(g)) AS b(m)
 WHERE m % 2 = 0;
 
 CREATE TABLE group_transitions AS
-SELECT cluster, group_id, moment AS occurred_at, before AS from_state, after AS to_state, generation, cause AS "trigger", '[]' AS evidence, 0 AS batch_id
+SELECT cluster, group_id, moment AS occurred_at, before AS from_state, after AS to_state, generation, cause AS "trigger", '[]' AS evidence,
+  false AS at_end, 0 AS batch_id
 FROM (
   SELECT
     cluster, group_id, generation, cause, unnest([started_at, joined_at, ended_at]) AS moment,
@@ -41,7 +42,7 @@ FROM (
 CREATE TABLE findings AS
 SELECT
   cluster, group_id, ended_at AS occurred_at, cause AS code, 'ERROR' AS severity, member_id, client_id, client_host, generation,
-  'It went silent.' AS message, 'Look at it.' AS advice, '[]' AS evidence, '{}' AS details, 0 AS batch_id
+  'It went silent.' AS message, 'Look at it.' AS advice, '[]' AS evidence, '{}' AS details, false AS at_end, 0 AS batch_id
 FROM rebalances
 WHERE cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT') AND generation % 20 = 0;
 
@@ -49,7 +50,7 @@ WHERE cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT') AND generation % 20 = 0;
 CREATE TABLE group_events AS
 SELECT
   'production' AS cluster, 'b1' AS broker, 'request' AS "source", 'b1/kafka-request.log' AS origin, row_number() OVER () AS "position", 1 AS lines,
-  0 AS batch_id, 0 AS error_code, kind, 'group-' || g AS group_id, member_of(g, m) AS member_id, 'app-' || m AS client_id,
+  false AS at_end, 0 AS batch_id, 0 AS error_code, kind, 'group-' || g AS group_id, member_of(g, m) AS member_id, 'app-' || m AS client_id,
   host_of(m) AS client_host, received_at, occurred_at, answer_generation, last_at, beat_count, beats
 FROM (
   SELECT

@@ -168,9 +168,7 @@ def test_hostile_names_are_shown_and_do_nothing(reader, served, lakehouse, place
 
 
 def test_a_link_holds_what_is_seen(pages):
-    its = pages().open(
-        "/group", cluster="c", group="payments", **{"from": DAY + 18_000, "to": DAY + 25_000}, tab="members", lanes="clients", tz="local"
-    )
+    its = pages().open("/group", cluster="c", group="payments", **{"from": DAY + 18_000, "to": DAY + 25_000}, tab="members", tz="local")
     seen = its.text()
     assert "00:00:18 to 00:00:25" in its.text(".timeline-tools")
     its.page.click("[role=tab]:has-text('Findings')")

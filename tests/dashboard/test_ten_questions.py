@@ -72,7 +72,7 @@ def test_ten_questions_are_answered_with_one_click_at_most(browser, recorded, re
     if first["outcome"]:
         assert asking.ask("is it over", of_panel(f"({OVER}|{STILL_ON})")) == first["outcome"]
     else:
-        state = asking.ask("is it over", lambda page: page.locator(".fact").first.inner_text(), ".lane .name")
+        state = asking.ask("is it over", lambda page: page.locator(".facts > li").first.inner_text(), ".lane .name")
         assert state.partition(" ")[0] in {"Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Reconciling", "UNKNOWN"}
         its.open("/")
     assert asking.ask("what do I change", lambda page: page.locator(f"{row} >> .change").inner_text()) == first["change"]

@@ -1,4 +1,5 @@
 // A span of time on the screen: epoch ms to pixels and back, and round times along it.
+import { h } from "./dom.js";
 import { clock, instant } from "./format.js";
 import { zone } from "./state.js";
 
@@ -30,6 +31,9 @@ export class Axis {
     return found;
   }
 }
+
+/** The texts of ticks over a picture whose axis is in percent: none breaks, and none leaves the picture. */
+export const labelsOf = (axis, ticks) => ticks.map(({ at, label }) => h("span", { class: "tick-label", style: { left: `clamp(${label.length / 2}ch, ${axis.x(at)}%, 100% - ${label.length / 2}ch)` } }, label));
 
 function label(at, step) {
   if (step >= DAY) return instant(at).slice(0, 10);

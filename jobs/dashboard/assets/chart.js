@@ -1,5 +1,5 @@
 // Stacked columns over time. The page has a table of the same for those who do not see them.
-import { Axis } from "./axis.js";
+import { Axis, labelsOf } from "./axis.js";
 import { h } from "./dom.js";
 import { clock, instant } from "./format.js";
 import { followPointer } from "./pointer.js";
@@ -11,11 +11,10 @@ import { followPointer } from "./pointer.js";
 export function columns({ label, steps, step, from, to, format, pick }) {
   const axis = new Axis(from, to, 0, 100);
   const most = Math.max(...steps.map(({ parts }) => parts.reduce((sum, part) => sum + part.value, 0)));
-  const left = (at) => ({ left: `${axis.x(at)}%` });
   const chart = h("div", { class: "chart", role: "img", "aria-label": label },
     [1, 0.5, 0].map((share) => h("i", { class: "level", style: { bottom: `${100 * share}%` } }, h("span", {}, format(share * most)))),
-    axis.ticks(22).map((tick) => h("span", { class: "tick-label", style: left(tick.at) }, tick.label)),
-    steps.map(({ at, parts }) => h("div", { class: "step", style: { ...left(at), width: `${axis.x(at + step) - axis.x(at)}%` }, title: `${instant(at, 0)} to ${clock(at + step, 0)}\n${parts.map((part) => part.tip).join("\n")}`, onclick: () => pick(at, at + step) },
+    labelsOf(axis, axis.ticks(22)),
+    steps.map(({ at, parts }) => h("div", { class: "step", style: { left: `${axis.x(at)}%`, width: `${axis.x(at + step) - axis.x(at)}%` }, title: `${instant(at, 0)} to ${clock(at + step, 0)}\n${parts.map((part) => part.tip).join("\n")}`, onclick: () => pick(at, at + step) },
       parts.map((part) => h("i", { class: `look-${part.look}`, style: { height: `${(100 * part.value) / most}%` } })))));
   followPointer(chart, () => new Axis(from, to, 0, chart.clientWidth), pick);
   return chart;

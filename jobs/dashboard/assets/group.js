@@ -1,17 +1,16 @@
 // A group: what happened, its timeline, and the same as tables.
-import { bound, columns, MOST_ROWS, result } from "./answers.js";
+import { bound, columns, MOST_ROWS, result, when } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { count, duration, instant, many, shortMember, zoneName } from "./format.js";
+import { count, duration, instant, many, parts as timeParts, shortMember } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
-import { folded } from "./filters.js";
 import { legend, symbol, swatch } from "./looks.js";
-import { idsChange, lookOfEnd } from "./lanes.js";
+import { lookOfEnd } from "./lanes.js";
 import * as state from "./state.js";
 import { around, Timeline } from "./timeline.js";
 
 const MOST = 5000;
-const CARDS = 2; // incidents above the timeline: more would push it off the screen
+const CARDS = 2; // incidents above the tables
 const DETAIL = 4000; // rows of requests or heartbeats that one picture can still show
 const TICKS_MS = 600000; // in longer times one heartbeat cannot be told from the next
 const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings", "Findings"], ...(state.saved ? [] : [["steps", "Step by step"]])];
@@ -43,11 +42,11 @@ export async function draw(main) {
   const span = period(attention, [...rebalances.rows, ...findings.rows, ...members.rows, ...away]);
   const data = {
     states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [], lag: timeline.data?.lag ?? [], away, ...span,
-    byClient: state.get("lanes") ? state.get("lanes") === "clients" : idsChange(members.rows, span.from, span.to),
   };
   const [from, to] = [state.number("from"), state.number("to")];
   timeline.update(data, from !== null && to !== null && to > from ? { from, to } : null);
-  put(parts.top, head(about.rows[0], attention), entries(attention.entries));
+  put(parts.top, head(about.rows[0], attention));
+  put(parts.entries, entries(attention.entries), gaps(attention));
   const cut = [states, rebalances, findings, members].some((each) => each.cut);
   put(parts.cut, cut ? `Only the first ${count(MOST)} rows of each kind are shown.` : "");
   await tabs(data, of);
@@ -60,7 +59,8 @@ function period({ clusters }, rows) {
   const begins = rows.map((row) => row.started_at ?? row.occurred_at ?? row.joined_at ?? row.from).filter(Boolean);
   const ends = rows.map((row) => row.ended_at ?? row.occurred_at ?? row.to).filter(Boolean);
   const lines = clusters.flatMap((each) => [each.first_at, each.last_at]);
-  return { first: Math.min(...begins), from: Math.min(...lines, ...begins), to: Math.max(...lines, ...ends) };
+  const [from, to] = [Math.min(...lines, ...begins), Math.max(...lines, ...ends)];
+  return { first: Math.min(...begins), from, to, day: timeParts(from)[0] === timeParts(to)[0] };
 }
 
 function frame(main, of) {
@@ -69,8 +69,7 @@ function frame(main, of) {
     href: (row) => state.rebalanceLink(row),
     mark: (row) => { state.set({ tab: "findings", finding: row.id }, { push: true }); document.getElementById("tabs").scrollIntoView({ block: "start" }); },
     moved: (from, to) => state.path() === "/group" && state.set({ from, to }, { tell: false }),
-    lanes: (lanes) => state.set({ lanes }, { push: true }),
-    drawn: (looks) => put(parts.legend, legend(looks)),
+    drawn: (looks) => put(parts.legend, legend(looks, h("p", { class: "note" }, "A flag in a lane: this client caused the rebalance that begins there. Small ticks: heartbeats. Drag to zoom, with Shift to move."))),
     detail: async (from, to) => {
       if (state.saved) return null;
       const values = { ...of, since: from, until: to, limit: DETAIL };
@@ -80,23 +79,22 @@ function frame(main, of) {
       return { requests: requests.cut ? [] : requests.rows, heartbeats: heartbeats.cut ? [] : heartbeats.rows, lag: lag.rows };
     },
   });
-  parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), legend: h("div") };
+  parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), entries: h("div"), legend: h("div") };
   put(main, parts.top, h("section", { "aria-label": "Timeline" }, timeline.element, parts.detail, parts.cut,
-    folded([parts.legend, h("p", { class: "note" }, "A flag in a lane: this member caused the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats. Drag to zoom, with Shift to move.")], [], "Legend")), parts.tabs);
+    parts.legend), h("div", { class: "beside" }, parts.entries, parts.tabs));
 }
 
 function head(row, attention) {
   const facts = [
-    [row.state, `since ${row.since === null ? "-" : instant(row.since, 0)}`], [count(row.members), row.members === 1 ? "member" : "members"],
-    [count(row.generation), row.group_protocol === "classic" ? "generation" : "group epoch"], [count(row.rebalances), "rebalances besides start-ups"],
+    [row.state, row.since === null ? "" : `since ${instant(row.since, 0)}`], [count(row.members), row.members === 1 ? "member" : "members"],
+    [`${row.group_protocol === "classic" ? "generation" : "group epoch"} ${count(row.generation)}`, ""], [count(row.rebalances), "rebalances besides start-ups"],
     [bound("total_ms", row) + duration(row.total_ms), "of rebalancing"], [count(row.findings), row.findings === 1 ? "finding" : "findings"],
   ];
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: state.link("/groups", { cluster: row.cluster }) }, "groups"), ` / ${row.group_protocol} protocol`),
-    h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("span", { class: "note" }, `Times are in ${zoneName()}`)),
-    attention.entries.length ? null : calm(attention), gaps(attention),
+    h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("ul", { class: "facts line" }, facts.map(([value, label]) => h("li", {}, h("b", {}, value), " ", label)))),
+    attention.entries.length ? null : calm(attention),
     row.group_protocol === "share" ? h("p", { class: "note" }, "Share groups have no committed offsets: records are delivered again one by one.") : null,
-    h("ul", { class: "facts" }, facts.map(([value, label]) => h("li", { class: "fact" }, h("b", {}, value), h("span", {}, label)))),
   ];
 }
 
@@ -149,8 +147,8 @@ const more = (list) => (list.length > SHOWN ? h("p", { class: "note" }, `${count
 const filled = (columns, rows) => columns.filter(({ sparse, cell }) => !sparse || rows.some((row) => cell(row) !== "-"));
 
 const TABLES = {
-  rebalances: ({ rebalances }) => [table(filled(columns(rebalances,
-    { label: "Started", class: "t main", cell: (row) => h("a", { href: state.rebalanceLink(row) }, instant(row.started_at)) },
+  rebalances: ({ rebalances, day }) => [table(filled(columns(rebalances,
+    { label: "Started", class: "t main", cell: (row) => h("a", { href: state.rebalanceLink(row) }, when(row.started_at, { day })) },
     { label: "Cause", class: "nowrap", cell: (row) => [swatch(row.look), row.called] },
     "by",
     { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
@@ -161,13 +159,13 @@ const TABLES = {
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
     { label: "Outcome", cell: (row) => [row.outcome, row.note ? h("span", { class: "note" }, ` ${row.note}`) : null] },
     { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" }), rebalances), first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
-  members: ({ memberships }) => [table(columns(memberships,
+  members: ({ memberships, day }) => [table(columns(memberships,
     { label: "Client", class: "main", cell: (row) => [row.name, " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
-    { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : instant(row.joined_at)) },
-    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", instant(row.ended_at)]) },
+    { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : when(row.joined_at, { day })) },
+    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", when(row.ended_at, { day })]) },
     "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), first(memberships), { caption: "Memberships, current ones first" }), more(memberships)],
-  findings: ({ findings }) => [table(columns(findings,
-    { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
+  findings: ({ findings, day }) => [table(columns(findings,
+    { label: "At", class: "t main", cell: (row) => when(row.occurred_at, { day }) },
     { label: "Finding", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },
     "who",
     { label: "What", cell: (row) => [printable(row.message, 600), h("p", { class: "note" }, printable(row.advice, 600))] },

@@ -1,4 +1,4 @@
-// One lane for each member, or for each client with all its memberships. Lanes are in the order of names, then of time.
+// One lane for each client of a group with all its memberships.
 import { printable } from "./dom.js";
 import { shortMember } from "./format.js";
 
@@ -10,38 +10,32 @@ export const lookOfEnd = (kind) => ENDS[kind] ?? "removed";
 const collator = new Intl.Collator("en", { numeric: true });
 
 /**
- * The lanes of a group. memberships: rows of the question `members`; rebalances: rows with culprits.
- * Each lane: {key, name, note, there, spans, silences, blames, waits, beats}.
+ * The lanes of a group by name, {name, there, spans, silences, blames, waits, beats} each: memberships of one client that follow each other
+ * share a lane; two that share most of their time are two processes. rebalances: with culprits; from, to: the time of the log.
  */
-export function lanesOf(memberships, rebalances, byClient) {
-  const lanes = new Map();
+export function lanesOf(memberships, rebalances, from, to) {
+  const lanes = [];
   const ofMember = new Map();
-  for (const row of memberships) {
-    const { name } = row;
-    const key = byClient && name !== "-" ? name : row.member_id;
-    if (!lanes.has(key)) {
-      const note = byClient ? "" : shortMember(row.member_id);
-      lanes.set(key, { key, name: name === "-" ? printable(note || row.member_id, 60) : name, note: name === "-" ? "" : note, there: false, first: Infinity, spans: [], silences: [], blames: [], waits: [], beats: [] });
+  const began = (row) => row.joined_at ?? from;
+  const ended = (row) => row.ended_at ?? to;
+  const follows = (a, b) => 2 * (Math.min(ended(a), ended(b)) - began(b)) <= Math.min(ended(a) - began(a), ended(b) - began(b));
+  const named = Map.groupBy(memberships, (row) => (row.name === "-" ? printable(shortMember(row.member_id) || row.member_id, 60) : row.name));
+  for (const [name, rows] of [...named].sort(([a], [b]) => collator.compare(a, b))) {
+    const its = [];
+    for (const row of rows.toSorted((a, b) => began(a) - began(b))) {
+      let lane = its.find((each) => follows(each.spans.at(-1), row));
+      if (!lane) its.push(lane = { name, there: false, spans: [], silences: [], blames: [], waits: [], beats: [] });
+      lane.there ||= row.ended_at === null;
+      lane.spans.push(row);
+      ofMember.set(row.member_id, lane);
     }
-    const lane = lanes.get(key);
-    lane.there ||= row.ended_at === null;
-    lane.first = Math.min(lane.first, row.joined_at ?? row.ended_at ?? 0);
-    lane.spans.push(row);
-    ofMember.set(row.member_id, lane);
+    if (its.length > 1) for (const lane of its) lane.name += ` ${shortMember(lane.spans.at(-1).member_id)}`;
+    lanes.push(...its);
   }
   for (const row of rebalances) {
     if (!row.startup && row.culprit_member_id) ofMember.get(row.culprit_member_id)?.blames.push(row);
   }
-  const ordered = [...lanes.values()].sort((a, b) => collator.compare(a.name, b.name) || a.first - b.first || collator.compare(a.key, b.key));
-  for (const lane of ordered) lane.spans.sort((a, b) => (a.joined_at ?? 0) - (b.joined_at ?? 0));
-  return { lanes: ordered, ofMember };
-}
-
-/** Whether clients come back under new member ids. Two memberships that share most of their time are two processes: each gets a lane. */
-export function idsChange(memberships, from, to) {
-  const time = (row) => ({ from: row.joined_at ?? from, to: row.ended_at ?? to });
-  const pairs = lanesOf(memberships, [], true).lanes.flatMap(({ spans }) => spans.slice(1).map((row, index) => [time(spans[index]), time(row)]));
-  return pairs.length > 0 && pairs.every(([a, b]) => 2 * (Math.min(a.to, b.to) - b.from) <= Math.min(a.to - a.from, b.to - b.from));
+  return { lanes, ofMember };
 }
 
 /** Puts rows into the lanes of their members. what: silences, waits (requests) or beats. */

@@ -1,4 +1,4 @@
-// Symbols and swatches: a shape or a pattern and a letter each, so that colour alone says nothing.
+// Symbols have shapes. Spans have one of three colours (a failure, a change, a wait) or none, and a pattern and a letter if these are on.
 import { h, svg } from "./dom.js";
 
 /** By name: what is drawn in a square of 16, back to front. */
@@ -20,83 +20,66 @@ export function symbol(name, label = "") {
     SHAPES[name].map(({ d, fill, stroke, width }) => svg("path", { d, fill: ink(fill), stroke: ink(stroke), "stroke-width": width })));
 }
 
-/** How a pattern is laid over its colour: [kind, size of a tile]. */
-const PATTERNS = { failed: "right", broker: "cross", changed: "dots", preparing: "right", completing: "left", reconciling: "right", silent: "bars", away: "wide" };
-const FILLS = { completing: "preparing", reconciling: "preparing", empty: "paper", dead: "dim" };
+/** What is laid over colours: [the size of a tile, a path in it]. */
+const [RISING, FALLING] = ["M-1 8L8 -1M-1 1L1 -1M6 8L8 6", "M-1 -1L8 8M6 -1L8 1M-1 6L1 8"];
+const PATTERNS = { failed: [7, RISING], broker: [7, RISING + FALLING], changed: [5, "M1.5 2.5H3.5"], preparing: [7, RISING], completing: [7, FALLING], reconciling: [7, RISING], silent: [4, "M.5 0V4"] };
 
-let colours = new Map();
-const tiles = new Map();
+const [inks, tiles] = [new Map(), new Map()];
+const patterned = () => "patterns" in document.documentElement.dataset;
 
-/** The colour of a variable of app.css, as the canvas takes it. */
-export function colour(name) {
-  if (!colours.has(name)) {
-    const probe = h("span", { style: { color: `var(--${name})` } });
+/** What app.css says of a variable, as `color`, and of a look of this name, in colours that a canvas takes. */
+function inkOf(name) {
+  if (!inks.has(name)) {
+    const probe = h("span", { class: `look-${name}`, style: { color: `var(--${name})`, "forced-color-adjust": "none" } });
     document.body.append(probe);
-    colours.set(name, getComputedStyle(probe).color);
+    const { color, backgroundColor, borderTopColor } = getComputedStyle(probe);
+    inks.set(name, { color, backgroundColor, borderTopColor });
     probe.remove();
   }
-  return colours.get(name);
+  return inks.get(name);
 }
 
-addEventListener("theme", forget);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { forget(); dispatchEvent(new Event("theme")); });
+export const colour = (name) => inkOf(name).color;
+export const edge = (name) => inkOf(name).borderTopColor;
 
-function forget() {
-  colours = new Map();
-  tiles.clear();
-}
+addEventListener("theme", () => { inks.clear(); tiles.clear(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("theme")));
 
 /** What fills a span of this look on a canvas: a colour, or a pattern over it. A context with `looks` is told what it shows. */
 export function fill(context, name) {
   context.looks?.add(name);
   if (!tiles.has(name)) {
-    const base = colour(FILLS[name] ?? name);
-    const kind = PATTERNS[name];
-    tiles.set(name, kind ? context.createPattern(tile(kind, base, name === "away" ? colour("awayink") : colour("edge")), "repeat") : base);
+    const base = inkOf(name).backgroundColor;
+    tiles.set(name, patterned() && PATTERNS[name] ? context.createPattern(tile(...PATTERNS[name], base, edge(name)), "repeat") : base);
   }
   return tiles.get(name);
 }
 
-function tile(kind, base, ink) {
-  const size = { wide: 12, dots: 5, bars: 4 }[kind] ?? 7;
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = size;
+function tile(size, path, base, ink) {
+  const canvas = h("canvas", { width: size, height: size });
   const pen = canvas.getContext("2d");
   pen.fillStyle = base;
   pen.fillRect(0, 0, size, size);
-  pen.strokeStyle = pen.fillStyle = ink;
-  pen.globalAlpha = 0.6;
-  pen.lineWidth = kind === "wide" ? 2 : 1.3;
-  pen.beginPath();
-  const diagonal = (rising) => {
-    for (const shift of [-size, 0, size]) {
-      pen.moveTo(shift - 1, rising ? size + 1 : -1);
-      pen.lineTo(shift + size + 1, rising ? -1 : size + 1);
-    }
-  };
-  if (kind === "right" || kind === "wide" || kind === "cross") diagonal(true);
-  if (kind === "left" || kind === "cross") diagonal(false);
-  if (kind === "bars") pen.rect(0, 0, 1, size);
-  pen.stroke();
-  if (kind === "dots") { pen.beginPath(); pen.arc(2.5, 2.5, 1.1, 0, 7); pen.fill(); }
+  Object.assign(pen, { strokeStyle: ink, globalAlpha: 0.6, lineWidth: 1.3 });
+  pen.stroke(new Path2D(path));
   return canvas;
 }
 
 /** A small picture of how a span of this look is drawn. */
-export const swatch = (name, letter = "") => h("i", { class: `wf-key look-${name}`, "data-letter": letter, "aria-hidden": "true" });
+export const swatch = (name) => h("i", { class: `wf-key look-${name}`, "data-letter": letter(name), "aria-hidden": "true" });
 
-/** Draws a span: filled, edged, with its letter where there is room. */
-export function span(pen, name, x, y, width, height, letter = "") {
+/** Draws a span: filled, edged, and with its letter where there is room if patterns are on. */
+export function span(pen, name, x, y, width, height) {
   pen.fillStyle = fill(pen, name);
   pen.fillRect(x, y, width, height);
   if (width > 3) {
-    pen.strokeStyle = colour("edge");
+    pen.strokeStyle = edge(name);
     pen.lineWidth = 1;
-    pen.setLineDash(["startup", "unknown", "empty"].includes(name) ? [2, 2] : []);
+    pen.setLineDash(patterned() && ["startup", "unknown", "empty"].includes(name) ? [2, 2] : []);
     pen.strokeRect(x, y, width, height);
     pen.setLineDash([]);
   }
-  if (letter && width > 13) label(pen, letter, x + width / 2, y + height / 2);
+  if (width > 18 && patterned()) label(pen, letter(name), x + width / 2, y + height / 2);
 }
 
 /** Draws a short text that can be read on any pattern. */
@@ -124,9 +107,9 @@ const LEGEND = [
   ["startup", "S", "rebalance: start-up of a new or empty group"],
   ["unknown", "?", "rebalance: the logs do not tell its cause"],
   ["stable", "", "state Stable"],
-  ["preparing", "P", "state PreparingRebalance: waits for members to join"],
-  ["completing", "A", "state CompletingRebalance: waits for the assignment"],
-  ["reconciling", "R", "state Reconciling: members give up and take partitions"],
+  ["preparing", "P", "waits for members to join (PreparingRebalance, JoinGroup)"],
+  ["completing", "A", "waits for the assignment (CompletingRebalance, SyncGroup)"],
+  ["reconciling", "R", "members give up and take partitions (Reconciling)"],
   ["empty", "E", "state Empty"],
   ["dead", "D", "state Dead"],
   ["lag", "", "lag: records behind the committed offsets, as polled"],
@@ -138,7 +121,22 @@ const LEGEND = [
   ["gone", "", "gone: with its group, or unknown how"],
 ];
 
+/** The letter of a look; "" if it has none. */
+export const letter = (name) => LEGEND.find(([each]) => each === name)?.[1] ?? "";
+
+let opened = false;
+
+/** A legend on demand, with the switch of patterns. items: [a sample, its meaning]; more: what else is said. */
+export const legendOf = (items, more = null) => h("details", { class: "key", open: opened, ontoggle: ({ target }) => { opened = target.open; } }, h("summary", { class: "note" }, "Legend"),
+  h("ul", { class: "legend" }, items.map(([sample, meaning]) => h("li", {}, sample, meaning))), more,
+  h("button", { type: "button", "data-key": "patterns", "aria-pressed": String(patterned()), onclick: turn }, "Patterns and letters"));
+
 /** The legend of the looks of these names. */
-export const legend = (names) =>
-  h("ul", { class: "legend" }, LEGEND.filter(([name]) => names.has(name))
-    .map(([name, letter, meaning]) => h("li", {}, name in SHAPES ? symbol(name) : swatch(name, letter), meaning)));
+export const legend = (names, more) => legendOf(LEGEND.filter(([name]) => names.has(name)).map(([name, , meaning]) => [name in SHAPES ? symbol(name) : swatch(name), meaning]), more);
+
+function turn({ target }) {
+  const on = document.documentElement.toggleAttribute("data-patterns");
+  target.setAttribute("aria-pressed", String(on));
+  try { localStorage.setItem("patterns", on ? "on" : ""); } catch { /* it holds for this page alone */ }
+  dispatchEvent(new Event("theme"));
+}

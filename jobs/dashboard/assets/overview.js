@@ -1,13 +1,12 @@
 // Lanes over time: brokers that were in trouble, then all groups with their rebalances and findings, and a band where a broker's trouble hit one.
-import { Axis } from "./axis.js";
+import { Axis, labelsOf } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { between, clock, count, many, zoneName } from "./format.js";
 import { idsOf, when } from "./judged.js";
-import { symbol } from "./looks.js";
+import { letter, symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import * as state from "./state.js";
 import { around } from "./timeline.js";
-import { REBALANCE_LETTERS } from "./timeline_draw.js";
 import { tipOf } from "./timeline_hit.js";
 import { backdrop, bar, point } from "./waterfall.js";
 
@@ -26,13 +25,12 @@ export function overview(attention, period, groups) {
   const few = narrow.matches ? FEW.narrow : FEW.wide;
   const shown = all ? attention.lanes : attention.lanes.slice(0, few);
   const ticks = axis.ticks(narrow.matches ? 25 : 11);
-  const left = (tick) => ({ left: `${axis.x(tick.at)}%` });
   const behind = (lane) => backdrop(axis, ticks, away.filter((band) => band.cluster === lane.cluster && band.groups.includes(lane.group_id)).map((band) => ({ ...band, text: band.tip })));
   const entryOf = new Map(attention.entries.flatMap((entry) => idsOf(entry).map((id) => [id, entry])));
   const isFirst = (lane) => first.cluster === lane.cluster && (first.incident?.groups ?? first.groups).includes(lane.group_id);
   const several = attention.clusters.length > 1;
   const picture = h("div", { class: "lanes" },
-    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, ticks.map((tick) => h("span", { class: "tick-label", style: left(tick) }, tick.label)))),
+    h("div", { class: "lane axis", "aria-hidden": "true" }, h("span", {}, state.zone() === "utc" ? "UTC" : "Local"), h("div", { class: "track" }, labelsOf(axis, ticks))),
     Object.values(Object.groupBy(away, (band) => JSON.stringify([band.cluster, band.broker]))).map((bands) => outage(bands, axis, ticks, several, here)),
     shown.map((lane) => laneOf(lane, entryOf, axis, behind(lane), several, zoomed ? period : {}, !first || isFirst(lane) ? "" : " dim")));
   followPointer(picture, () => axisWithin(picture, ".track", period), (from, to) => state.set({ from, to }, { push: true }));
@@ -64,7 +62,7 @@ function laneOf(lane, entryOf, axis, behind, several, period, dim) {
   const href = (values) => state.groupLink(lane.cluster, lane.group_id, values);
   const said = `: ${many(lane.rebalances.filter((row) => !row.startup).length, "rebalance")}${lane.findings.length ? `, ${[...new Set(lane.findings.map((row) => row.code))].join(", ")}` : ""}`;
   const track = h("div", { class: "track", "aria-hidden": "true" }, behind,
-    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, REBALANCE_LETTERS[row.look], tipOf({ kind: "rebalance", row }).join("\n"))),
+    lane.rebalances.map((row) => bar(axis, row.started_at, row.ended_at, row.look, letter(row.look), tipOf({ kind: "rebalance", row }).join("\n"))),
     lane.findings.map((row) => point(axis, row.occurred_at, symbol(row.severity.toLowerCase()), entryOf.has(row.id) ? tipOfEntry(entryOf.get(row.id)) : tipOf({ kind: "finding", row }).join("\n"))));
   track.addEventListener("click", (event) => {
     const its = event.target.closest(".wf:not(.look-away), .wf-mark");

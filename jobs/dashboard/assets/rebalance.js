@@ -51,12 +51,12 @@ export async function draw(main) {
   const ids = [row.id, ...new Set([row.finding_id, ...findings.map((each) => each.id)].filter(Boolean))].slice(0, 6);
   const names = [row.group_id, row.culprit_client_id, row.client_id, ...people.flatMap((member) => [member.id, member.membership?.client_id])];
   put(main, head(row), story(row, data, people), facts(row),
-    panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Only kafka-request.log shows when each member came back and how long it waited.")]),
+    panel("Waterfall", waiting.awaited.size ? "who was waited for first, then in the order in which members came back" : "in the order in which members came back", [parts(row, whole), waterfall(row, data.rounds, people, waiting, bands, windowOf(row, whole), state.get("all") === "1", () => state.set({ all: "1" }), pick), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Only kafka-request.log shows when each member came back and how long it waited.")]),
     h("div", { class: "grid2" },
       panel("What set it off", "", triggers(row, data, findings, data.steps)),
       panel("What to change", "", advice([...unended, ...findings], row)),
-      panel("Partitions before and after", "", partitions(row, data.had, data.given, people)),
-      data.stopped.length ? panel("Partitions that stopped", row.in_records, stopped(data.stopped), "wide") : null),
+      panel("Partitions before and after", "", partitions(row, data.had, data.given, people), "wide")),
+    data.stopped.length ? panel("Partitions that stopped", row.in_records, stopped(data.stopped)) : null,
     panel("The log lines that prove it", "", linesBelow(ids, names)));
 }
 
@@ -88,30 +88,30 @@ function story(row, data, people) {
 
 /** The three figures that people ask for; all others are folded. */
 function facts(row) {
-  const tiles = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
+  const told = [[duration(row.total_ms), "total"], [duration(row.unavailable_partition_ms), "unowned partition time (sum)"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members before → after"]];
   const others = [
     ["join phase", duration(row.join_ms)], ["sync phase", duration(row.sync_ms)], ["leader's assignment", duration(row.assignment_ms)], ["until the last member began to read", duration(row.first_fetch_ms)],
     ["records read twice", row.read_twice], ["lag added", row.lag], ["until the lag was back", duration(row.catch_up_ms)],
     ["partitions moved", row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`], ["outcome", row.outcome], [row.group_protocol === "consumer" ? "epoch" : "generation", row.generation ?? "-"], ["assignor", row.protocol ?? "-"],
   ];
   return [
-    h("ul", { class: "facts" }, tiles.map(([value, label]) => h("li", { class: "fact" }, h("b", {}, value), h("span", {}, label)))),
+    h("ul", { class: "facts line" }, told.map(([value, label]) => h("li", {}, h("b", {}, value), " ", label))),
     h("details", {}, h("summary", { class: "note" }, "All figures"), h("dl", { class: "figures" }, others.filter(([, value]) => value !== "-").map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, printable(value, 40)))))),
   ];
 }
 
 const pick = (from, to) => state.set({ from, to }, { push: true });
 
-/** Which part of the time the waterfall shows: a sync of 3 ms is not to be seen beside a join of 11 s. */
-function windowOf(whole) {
+/** Which part of the time the waterfall shows: a sync of 3 ms is not to be seen beside a join of 11 s, nor that beside a silence of a minute. */
+function windowOf(row, whole) {
   const [from, to] = [state.number("from"), state.number("to")];
-  const part = from !== null && to > from ? { from, to } : whole;
+  const part = from !== null && to > from ? { from, to } : { ...whole, from: row.started_at };
   const room = Math.max((part.to - part.from) * 0.03, 4);
   return { from: part.from - room, to: part.to + room };
 }
 
 function parts(row, whole) {
-  const all = [["Whole", null, null], ...(whole.from < row.started_at ? [[`Rebalance ${duration(row.total_ms)}`, row.started_at, row.ended_at]] : [])];
+  const all = [[`Rebalance ${duration(row.total_ms)}`, null, null], ...(whole.from < row.started_at ? [[`With the ${duration(row.started_at - whole.from)} before`, whole.from, whole.to]] : [])];
   if (row.joined_at !== null && row.group_protocol !== "consumer") all.push([`Join ${duration(row.join_ms)}`, row.started_at, row.joined_at], [`Sync ${duration(row.sync_ms)}`, row.joined_at, whole.to]);
   const chosen = ([, from, to]) => from === state.number("from") && to === state.number("to");
   return all.length < 2 ? null : h("div", { class: "tabs", role: "group", "aria-label": "Part of the time" }, all.map((part) => h("button", { type: "button", "data-key": `part-${part[0]}`, "aria-pressed": String(chosen(part)), onclick: () => pick(part[1], part[2]) }, part[0])));
@@ -165,7 +165,7 @@ const told = (at, who) => [h("span", { class: "t" }, clock(at)), " ", h("span", 
 
 /** What was committed of each partition before and after, and what came of it. */
 const stopped = (rows) => [table(columns(rows,
-  { label: "Partition", class: "main", cell: (row) => short(row.partition) },
+  { label: "Partition", class: "main nowrap", cell: (row) => short(row.partition) },
   { label: "Last commit", cell: (row) => told(row.committed_at, row.from_who) },
   "committed_offset Offset",
   { label: "Read again", cell: (row) => (row.resumed_at === null ? "not seen" : told(row.resumed_at, row.to_who)) },

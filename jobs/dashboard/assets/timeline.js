@@ -41,24 +41,22 @@ export class Timeline {
 
   tools() {
     const button = (text, label, act) => h("button", { type: "button", title: label, "aria-label": label, onclick: act }, text);
-    this.byClientButton = h("button", { type: "button", "aria-pressed": "false", title: "One lane for each client, with all its memberships", onclick: () => this.hooks.lanes(this.data.byClient ? "members" : "clients") }, "Lanes by client");
     return h("div", { class: "timeline-tools" },
       button("−", "Zoom out (-)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
       button("All", "Show the whole time (0)", () => this.look(this.whole.from, this.whole.to)),
       button("‹", "The rebalance before (p)", () => this.step(-1)), button("›", "The next rebalance (n)", () => this.step(1)),
-      this.byClientButton, this.span);
+      this.span);
   }
 
-  /** data: {states, rebalances, findings, memberships, silences, lag, away, from, to, first, byClient}; view: {from, to}, or null: from the first event on. */
+  /** data: {states, rebalances, findings, memberships, silences, lag, away, from, to, first}; view: {from, to}, or null: from the first event on. */
   update(data, view) {
     const before = this.home;
     const room = Math.max((data.to - data.from) * ROOM, 500);
-    this.data = { ...data, ...lanesOf(data.memberships, data.rebalances, data.byClient) };
+    this.data = { ...data, ...lanesOf(data.memberships, data.rebalances, data.from, data.to) };
     fillLanes(this.data, "silences", data.silences);
     this.whole = { from: data.from - room, to: data.to + room };
     // A log may be long before the group does anything: an empty beginning of a tenth of the time is left out.
     this.home = { ...this.whole, ...(data.first < data.to && data.first - data.from > (data.to - data.from) * EMPTY && { from: data.first - room }) };
-    this.byClientButton.setAttribute("aria-pressed", String(data.byClient));
     const followed = before && this.view && this.view.to >= before.to - 1 && this.view.from <= before.from + 1;
     if (view) this.view = view;
     else if (!this.view || followed) this.view = { ...this.home };
@@ -90,8 +88,8 @@ export class Timeline {
     const narrow = width < 620;
     const lane = narrow ? GEOMETRY.narrowLane : GEOMETRY.lane;
     const height = headOf(this.data) + this.data.lanes.length * lane + GEOMETRY.foot;
-    const most = Math.max(320, Math.floor(innerHeight * 0.72));
-    this.size = { width, height: Math.min(height, most), lane, narrow, left: narrow ? 8 : Math.min(270, Math.floor(width * 0.24)), ratio: devicePixelRatio || 1 };
+    const most = Math.max(320, Math.floor(innerHeight * 0.6));
+    this.size = { width, height: Math.min(height, most), lane, narrow, left: narrow ? 8 : Math.floor(Math.min(270, width * 0.24, Math.max(140, ...this.data.lanes.map((each) => 24 + 7.2 * each.name.length)))), ratio: devicePixelRatio || 1 };
     this.spacer.style.height = `${height}px`;
     this.box.style.height = `${this.size.height}px`;
     this.canvas.style.height = `${this.size.height}px`;
@@ -113,7 +111,7 @@ export class Timeline {
     if (!this.size || !this.view) return;
     const looks = draw(this.pen, this);
     const { from, to } = this.view;
-    const text = `${between(from, to)} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, this.data.byClient ? "client" : "member")}`;
+    const text = `${between(from, to)} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, "client")}`;
     if (this.span.textContent !== text) this.span.textContent = text;
     const key = [...looks].sort().join();
     if (key !== this.looks) this.hooks.drawn(looks);

@@ -1,7 +1,7 @@
 // Draws the timeline: everything that is visible, back to front.
 import { count, duration } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { colour, fill, label, SHAPES, span, swatch } from "./looks.js";
+import { colour, edge, fill, label, SHAPES, span, swatch } from "./looks.js";
 
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lag, lanes. */
 export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, rebalances: 120, head: 126, lag: 44, lane: 22, narrowLane: 36, foot: 10 };
@@ -13,11 +13,9 @@ export const headOf = (data) => GEOMETRY.head + (data.lag.length ? GEOMETRY.lag 
 export const lagOf = ({ data, view }) => (data.part?.from <= view.from && data.part.to >= view.to ? data.part.lag : data.lag);
 
 const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
-const LETTERS = { preparing: "P", completing: "A", reconciling: "R", empty: "E", dead: "D" };
-export const REBALANCE_LETTERS = { broker: "B", failed: "F", came: "J", changed: "C", startup: "S", unknown: "?" };
 
 /** How a state is drawn; null: it is none that is known. */
-export const stateSwatch = (state) => (STATES[state] ? swatch(STATES[state], LETTERS[STATES[state]]) : null);
+export const stateSwatch = (state) => (STATES[state] ? swatch(STATES[state]) : null);
 
 /** The spans of the group's states: [{state, look, from, to, generation, row}]. */
 export function stateSpans(data) {
@@ -137,7 +135,7 @@ function membership(pen, axis, row, y, height, data) {
   const end = axis.near(row.ended_at ?? data.to);
   if (end < axis.left || x > axis.left + axis.width + 10) return;
   rect(pen, fill(pen, "member"), x, y, Math.max(end - x, 1), height);
-  if (end - x > 4) { pen.strokeStyle = colour("edge"); pen.lineWidth = 0.6; pen.strokeRect(x, y, end - x, height); }
+  if (end - x > 4) { pen.strokeStyle = edge("member"); pen.lineWidth = 0.6; pen.strokeRect(x, y, end - x, height); }
 }
 
 /** Heartbeats: a tick each where there is room, else a line. */
@@ -145,8 +143,8 @@ function beats(pen, axis, row, y) {
   const [x, end] = [axis.near(row.first_at), axis.near(row.last_at)];
   const count = row.beats?.length ?? row.beat_count ?? 1;
   const dense = count > 1 && (axis.x(row.last_at) - axis.x(row.first_at)) / count < 5;
-  if (dense || (count > 1 && !row.beats)) rect(pen, colour("edge"), x, y + 1, Math.max(end - x, 1), 1);
-  else for (const beat of row.beats ?? [0]) { const at = axis.x(row.first_at + beat); if (at > axis.left && at < axis.left + axis.width) rect(pen, colour("edge"), at, y, 1, 3); }
+  if (dense || (count > 1 && !row.beats)) rect(pen, colour("dim"), x, y + 1, Math.max(end - x, 1), 1);
+  else for (const beat of row.beats ?? [0]) { const at = axis.x(row.first_at + beat); if (at > axis.left && at < axis.left + axis.width) rect(pen, colour("dim"), at, y, 1, 3); }
 }
 
 /** A JoinGroup or SyncGroup that waited for its answer. */
@@ -154,7 +152,7 @@ function wait(pen, axis, row, y, height) {
   const look = { JOIN_GROUP: "preparing", SYNC_GROUP: "completing" }[row.kind];
   const [x, end] = [axis.near(row.received_at), axis.near(row.occurred_at)];
   if (row.error_code && row.error_code !== 27 && row.error_code !== 79) rect(pen, colour("error"), end - 1, y - 2, 2, height + 4);
-  else if (look && end - x > 0.7) span(pen, look, x, y + 1, end - x, height - 4, end - x > 30 ? LETTERS[look] : "");
+  else if (look && end - x > 0.7) span(pen, look, x, y + 1, end - x, height - 4);
 }
 
 /** The culprit of a rebalance: a flag where it began. */
@@ -186,27 +184,27 @@ function mark(pen, look, x, y, scale = 1) {
 }
 
 const cut = new Map();
+const TAIL = 9; // characters of a name that stay
 
-/** Text that fits a width. */
+/** A name that fits a width, cut in its middle: names of one kind differ at their ends. */
 function fitted(pen, text, font, width) {
-  const key = `${font}|${Math.floor(width)}|${text}`;
+  const key = `${Math.floor(width)}|${text}`;
   if (!cut.has(key)) {
     if (cut.size > 5000) cut.clear();
     pen.font = font;
     let shown = text;
-    for (let length = text.length - 1; length > 0 && pen.measureText(shown).width > width; length--) shown = text.slice(0, length).trimEnd() + "…";
+    for (let length = text.length - TAIL - 1; length > 0 && pen.measureText(shown).width > width; length--) shown = `${text.slice(0, length)}…${text.slice(-TAIL)}`;
     cut.set(key, shown);
   }
   return cut.get(key);
 }
 
 function name(pen, size, lane, top) {
-  const [font, mono] = ["12px system-ui, sans-serif", "10px ui-monospace, Menlo, Consolas, monospace"];
+  const font = "12px system-ui, sans-serif";
   const y = size.narrow ? top + 9 : top + size.lane / 2 + 1;
-  const text = fitted(pen, lane.name, font, size.narrow ? size.width - 90 : size.left - (lane.note ? 78 : 22));
+  const text = fitted(pen, lane.name, font, size.narrow ? size.width - 20 : size.left - 22);
   rect(pen, colour("paper"), 0, top + 1, size.narrow ? 10 + 6.5 * text.length : size.left, size.narrow ? 15 : size.lane);
   write(pen, text, 8, y, lane.there ? "ink" : "dim", "left", font);
-  if (lane.note) write(pen, fitted(pen, lane.note, mono, 70), size.narrow ? size.width - 10 : size.left - 8, y, "dim", "right", mono);
 }
 
 function head(pen, timeline, axis, visible) {
@@ -226,7 +224,7 @@ function head(pen, timeline, axis, visible) {
     for (const each of stateSpans(data)) if (each.to >= axis.from && each.from <= axis.to) stateSpan(pen, axis, each);
     for (const row of visible) {
       const [x, width] = [axis.near(row.started_at), Math.max(axis.near(row.ended_at) - axis.near(row.started_at), 2)];
-      span(pen, row.look, x, GEOMETRY.states + 3.5, width, 19, REBALANCE_LETTERS[row.look]);
+      span(pen, row.look, x, GEOMETRY.states + 3.5, width, 19);
       if (row.id === chosen?.id) frame(pen, x - 2, GEOMETRY.states + 1.5, width + 4, 23);
     }
     for (const row of data.findings) if (shown(axis, row.occurred_at)) mark(pen, row.severity.toLowerCase(), axis.x(row.occurred_at), GEOMETRY.findings - 10, 0.85);
@@ -245,7 +243,7 @@ function lag(pen, timeline, axis, bottom) {
   const y = (row) => bottom - (row.lag * height) / Math.max(largest.lag, 1);
   const steps = rows.flatMap((row, index) => (index ? [[axis.near(row.at), y(rows[index - 1])]] : []).concat([[axis.near(row.at), y(row)]]));
   steps.push([axis.near(all[all.indexOf(rows.at(-1)) + 1]?.at ?? rows.at(-1).at), y(rows.at(-1))]);
-  line(pen, colour("edge"), 1, ...steps);
+  line(pen, edge("lag"), 1, ...steps);
   pen.lineTo(steps.at(-1)[0], bottom);
   pen.lineTo(steps[0][0], bottom);
   pen.globalAlpha = 0.75;
@@ -259,7 +257,7 @@ function lag(pen, timeline, axis, bottom) {
 
 function stateSpan(pen, axis, { from, to, look, generation }) {
   const [x, end] = [axis.near(from), axis.near(to)];
-  span(pen, look, x, GEOMETRY.findings + 2.5, Math.max(end - x, 0.7), 17, LETTERS[look]);
+  span(pen, look, x, GEOMETRY.findings + 2.5, Math.max(end - x, 0.7), 17);
   if (look !== "stable" || generation === null || end - x <= 16) return;
   const text = end - x > 100 ? `Stable, generation ${generation}` : String(generation);
   const middle = (Math.max(x, axis.left) + Math.min(end, axis.left + axis.width)) / 2;

@@ -61,7 +61,7 @@ export const requestName = (kind) => REQUESTS[kind] ?? kind;
 
 /** Lines that say what something is. */
 export function tipOf({ kind, row, lane }) {
-  const name = lane && kind !== "lane" ? [`${lane.name} ${lane.note}`.trim()] : [];
+  const name = lane && kind !== "lane" ? [lane.name] : [];
   switch (kind) {
     case "rebalance": return [
       row.title,
@@ -78,7 +78,7 @@ export function tipOf({ kind, row, lane }) {
     case "membership": return [...name, `Member ${shortMember(row.member_id)}: ${row.joined_at === null ? "from before" : `joined ${instant(row.joined_at)}`}`, row.ended_at === null ? "in the group now" : `${row.end_kind} ${instant(row.ended_at)}`,
       row.heartbeats === null ? null : `${many(row.heartbeats, "heartbeat")}${row.longest_gap_ms === null ? "" : `, at most ${duration(row.longest_gap_ms)} between two signs of life`}`,
       row.session_timeout_ms ? `session.timeout.ms ${count(row.session_timeout_ms)}` : null, row.software ? printable(row.software, 80) : null].filter(Boolean);
-    case "lane": return [`${row.name} ${row.note}`.trim(), `${many(row.spans.length, "membership")}, ${row.there ? "in the group now" : "gone"}`, row.blames.length ? `blamed for ${many(row.blames.length, "rebalance")} below` : null].filter(Boolean);
+    case "lane": return [row.name, `${many(row.spans.length, "membership")}, ${row.there ? "in the group now" : "gone"}`, row.blames.length ? `blamed for ${many(row.blames.length, "rebalance")} below` : null].filter(Boolean);
     case "lag": return [`Lag ${many(row.lag, "record")}`, `from ${instant(row.at)}, as polled`];
     case "away": return [row.text];
     default: return [];

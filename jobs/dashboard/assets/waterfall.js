@@ -1,9 +1,9 @@
 // The waterfall of a rebalance: a row for the group and one for each member, with what it waited for and who it waited for.
-import { Axis } from "./axis.js";
+import { Axis, labelsOf } from "./axis.js";
 import { h } from "./dom.js";
 import { clock, count, duration, shortMember } from "./format.js";
 import { lookOfEnd } from "./lanes.js";
-import { swatch, symbol } from "./looks.js";
+import { legendOf, swatch, symbol } from "./looks.js";
 import { axisWithin, followPointer } from "./pointer.js";
 import { isOpen, requestName } from "./timeline_hit.js";
 
@@ -66,9 +66,9 @@ export function waterfall(row, rounds, members, { waits, awaited }, bands, windo
     ...shown.map((member) => line(member.name, [" ", h("code", {}, shortMember(member.id)), tagsOf(row, member, awaited).map((text, index) => tag(text, index, member))],
       memberBars(axis, row, member), member.back === null ? "-" : duration(Math.max(member.back - row.started_at, 0)), awaited.has(member.id) ? "marked" : null)),
   ];
-  const picture = h("div", { class: "lanes" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waterfall" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `clamp(2.8rem, ${axis.x(tick.at)}%, 100% - 2.8rem)` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
-    h("tbody", {}, body))));
+  const picture = h("div", { class: "lanes" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), labelsOf(axis, ticks)), h("th", { scope: "col", class: "n" }, "Back after"))),
+    h("tbody", {}, body)));
   followPointer(picture, () => axisWithin(picture, "td.bars", window), picked);
   return [
     picture, legend(picture, row.group_protocol === "consumer"),
@@ -84,7 +84,7 @@ function legend(picture, consumer) {
     [".look-preparing", swatch("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", swatch("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
     [".look-target", swatch("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
   ];
-  return h("ul", { class: "legend" }, all.filter(([selector]) => picture.querySelector(selector)).map(([, sample, text]) => h("li", {}, sample, text)));
+  return legendOf(all.filter(([selector]) => picture.querySelector(selector)).map(([, ...item]) => item));
 }
 
 /** What is behind each lane: a line for each tick, a band for each trouble of a broker. */
