@@ -120,7 +120,7 @@ COLUMNS = tuple(name for name in Finding.__dataclass_fields__ if name not in {"o
 def of_incidents(lakehouse: Place) -> list[Finding]:
     """The incidents of which no finding tells, in the order of time, for each group that they touched."""
     try:
-        rows = QuestionReader(lakehouse).found("SELECT * FROM findings_with_broker WHERE id = incident", {})
+        rows = QuestionReader(lakehouse).found("SELECT * FROM findings_with_broker WHERE batch_id IS NULL", {})
     except (DeltaError, duckdb.Error, LakehouseError, OSError):  # as in with_incidents
         return []
     return sorted(map(Finding.of, rows), key=lambda one: (one.occurred_ms, one.key))

@@ -344,7 +344,7 @@ def test_watch_tells_of_each_rebalance_what_the_report_tells(shown):
 def test_watch_and_alerts_fold_what_a_broker_did_as_the_report_does(shown):
     incidents = [one["incident"] for one in shown.json["attention"] if one["incident"]]
     watched = Counter(item.row["culprit_broker"] for item in News(shown.folder, since=SINCE).take() if item.table == "findings")
-    alerted = Counter(one.broker for one in past_findings(shown.folder, timedelta(days=36_500)))
+    alerted = Counter(one.incident["broker"] for one in past_findings(shown.folder, timedelta(days=36_500)) if one.incident)
     for broker in {row["broker"] for row in incidents}:
         of_report = sum(len(row["findings"]) for row in incidents if row["broker"] == broker)
         assert watched[broker] == alerted[broker] == of_report
