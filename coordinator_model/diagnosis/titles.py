@@ -57,6 +57,28 @@ TITLES: Final[Mapping[str, str]] = {
 }
 """By the code of a finding, or of what the report tells like one."""
 
+_BEGAN: Final[Mapping[str, str]] = {
+    "STARTUP": "{group} started up",
+    "MEMBER_JOINED": "{who} joined",
+    "MEMBER_LEFT": "{who} left",
+    "MEMBER_REJOINED": "{who} rejoined",
+    "LEADER_REJOINED": "The leader {who} rejoined",
+    "JOIN_TIMEOUT": "{who} did not rejoin in time",
+    "STATIC_MEMBER_REPLACED": "{who} took the place of a static member",
+    "SUBSCRIPTION_CHANGED": "{who} changed its subscription",
+    "METADATA_CHANGED": "Topics or partitions of {group} changed",
+    "REGEX_RESOLVED": "A regular expression of {group} matched other topics",
+    "GROUP_CONFIG_CHANGED": "A setting of {group} changed",
+    "REVOCATION_FOLLOW_UP": "{who} gave up partitions, as asked",
+    "ADMIN_REMOVED": "An administrator removed {who}",
+    "GROUP_OVER_CAPACITY": "{group} has more members than its limit allows",
+    "COORDINATOR_MOVED": "{group} rebalanced because of {broker}",
+    "ROLLING_RESTART": "{who} restarted",
+    "REBALANCE_STORM": "{who} made {group} rebalance",
+    "UNKNOWN": "{group} rebalanced, and no line shows why",
+}
+"""By the cause of one rebalance, where that is no finding or tells less than one."""
+
 _STAYED: Final = "The coordinator did not answer {group} in time"
 """COORDINATOR_MOVED of a group that stayed with its broker."""
 _NAMED: Final = 2  # of each kind
@@ -75,9 +97,17 @@ def title(code: str, groups: Sequence[str], clients: Sequence[str], details: Seq
     partitions = [str(row.get("partition") or "") for row in details]
     who, group, partition = _named(clients, "client"), _named(groups, "group"), _named(partitions, "partition")
     told = text.format(who=who, group=group, partition=partition, count=began) if code in TITLES else code
-    told = f"A{told[1:]}" if told.startswith("a ") and not clients else told
+    told = f"A{told[1:]}" if text.startswith("{who}") and not clients else told
     happens = text.startswith("{who}") and not any(part in text for part in (":", " one after ", "{count}"))
     return f"{told} {len(details)} times" if happens and len(details) > max(len(set(clients)), 1) else told
+
+
+def rebalance_title(cause: str, group: str, who: str | None) -> str:
+    """The title of one rebalance by its cause, or the code of its finding, and the client or broker that is blamed, if known."""
+    if cause not in _BEGAN:
+        return title(cause, [group], [who] if who else [], [])
+    told = _BEGAN[cause].format(group=group, who=who or "a client", broker=who or "its coordinator")
+    return f"A{told[1:]}" if _BEGAN[cause].startswith("{who}") and not who else told
 
 
 def _named(names: Sequence[str], noun: str) -> str:

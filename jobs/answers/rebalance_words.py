@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_model.diagnosis.titles import rebalance_title
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.open_rebalances import waits_note
@@ -18,7 +19,8 @@ def culprit_of(row: Row, *, host: bool = True, member: bool = True) -> str:
 
 
 def with_words(row: Row) -> Row:
-    """A rebalance for a page: what it is `called`, whom it is blamed on (`by`), both in one (`title`), and what it waits for (`note`)."""
-    called, by = row["blamed"], culprit_of(row)
-    title = called if by == "-" else f"{called} by {by}"
-    return row | {"called": called, "by": by, "title": title, "note": waits_note(row) if row["waits_for"] else ""}
+    """A rebalance for a page: what it is `called`, whom it is blamed on (`by`), both in words (`title`), and what it waits for (`note`)."""
+    blamed = culprit_of(row, host=False, member=False)
+    title = rebalance_title(row["blamed"], printable(row["group_id"], 60), None if blamed == "-" else blamed)
+    words = {"called": row["blamed"], "by": culprit_of(row), "title": title}
+    return row | words | {"note": waits_note(row) if row["waits_for"] else ""}

@@ -3,7 +3,8 @@
 import pytest
 
 from coordinator_model.diagnosis.findings import above
-from coordinator_model.diagnosis.titles import TITLES, title
+from coordinator_model.diagnosis.titles import TITLES, rebalance_title, title
+from coordinator_model.view import reasons
 from jobs.laws import finding_laws
 
 
@@ -30,6 +31,19 @@ def test_every_kind_of_finding_has_a_title_in_words():
 )
 def test_a_title_says_who_did_what_and_how_often(code, clients, details, told):
     assert title(code, ["g"], clients, details) == told
+
+
+def test_a_group_named_like_the_article_keeps_its_name():
+    assert title("IDLE_MEMBERS", ["a"], [], [{}]) == "a has more members than partitions"
+
+
+def test_every_cause_of_a_rebalance_has_a_title_in_words():
+    causes = {value for name, value in vars(reasons).items() if name.isupper() and value == name} - {"LEFT", "REPLACED", "GROUP_GONE"}
+    assert len(causes) > 15
+    assert not {cause for cause in (*causes, "STARTUP", *TITLES) if cause in rebalance_title(cause, "g", "c")}
+    assert rebalance_title("SLOW_JOINER", "g", "c-1") == "c-1 kept the group waiting"
+    assert rebalance_title("MEMBER_LEFT", "g", None) == "A client left"
+    assert rebalance_title("COORDINATOR_MOVED", "g", "broker-2") == "g rebalanced because of broker-2"
 
 
 @pytest.mark.parametrize(("ms", "told"), [(9_334, "9.4 s"), (25_000, "25 s"), (59_960, "1 min"), (61_001, "1 min 2 s"), (850, "900 ms")])

@@ -66,7 +66,7 @@ def test_a_mark_tells_cause_who_and_cost_at_once(its, recorded):
     for part in (entry["title"], entry["subject"], entry["cost"], entry["change"]):
         expect(tip).to_contain_text(part)
     its.page.locator(".lane:has-text('room-optimizer') .look-failed").first.hover()
-    expect(tip).to_contain_text("SYNC_TIMEOUT by room-optimizer-1")
+    expect(tip).to_contain_text("room-optimizer-1 joined but did not sync in time (SYNC_TIMEOUT)")
     expect(tip).to_contain_text("of unowned partition time")
     its.page.locator("h1").hover()
     expect(tip).to_have_count(0)

@@ -1,6 +1,6 @@
 // The answer of a named question as a table, with what can be done with it: more rows, CSV, JSON, the command.
 import { h, printable, table } from "./dom.js";
-import { clock, count, duration, instant, many, parts, shortMember, zoneName } from "./format.js";
+import { bound, clock, count, duration, instant, many, parts, shortMember, zoneName } from "./format.js";
 import { symbol } from "./looks.js";
 import * as state from "./state.js";
 
@@ -15,9 +15,6 @@ export function heading(name) {
   if (name === "unavailable_partition_ms") return "unowned";
   return SHORTER.reduce((text, [long, short]) => text.replace(long, short), name).replace(/_ms$/, "").replaceAll("_", " ");
 }
-
-/** The sign before a sum of which some parts are not known: the row names it. */
-export const bound = (name, row) => ((row.at_least ?? "").split(", ").includes(name) ? "≥ " : "");
 
 /** A value as a node or a text. kind: what the server says of the column: time, number, list or text. */
 export function cell(name, kind, value, row) {

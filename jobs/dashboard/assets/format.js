@@ -75,3 +75,6 @@ export function shortMember(id) {
   if (match) return match[1];
   return printable(id.length <= 16 ? id : "…" + id.slice(-15), 40);
 }
+
+/** The sign before a sum of which some parts are not known: the row names it. */
+export const bound = (name, row) => ((row.at_least ?? "").split(", ").includes(name) ? "≥ " : "");

@@ -1,8 +1,8 @@
 // A group: what happened, its timeline, and the same as tables.
-import { bound, columns, MOST_ROWS, result, when } from "./answers.js";
+import { columns, MOST_ROWS, result, when } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
-import { count, duration, instant, many, parts as timeParts, shortMember } from "./format.js";
+import { bound, count, duration, instant, many, parts as timeParts, shortMember } from "./format.js";
 import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
 import { legend, symbol, swatch } from "./looks.js";
 import { lookOfEnd } from "./lanes.js";

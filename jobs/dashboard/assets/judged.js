@@ -1,7 +1,7 @@
 // Entries of the report as rows and as cards; what may be said where there is none, and what could not be judged.
 import { h, printable } from "./dom.js";
 import { linesOf } from "./evidence.js";
-import { clock, duration, many } from "./format.js";
+import { bound, clock, duration, many } from "./format.js";
 import { symbol } from "./looks.js";
 
 /** What the evidence allows to say of a time without entries. attention: of /api/attention. */
@@ -25,7 +25,7 @@ export const cardBody = (entry) => [h("p", {}, printable(entry.message, 1200)), 
 export const rowOf = (entry, tag, others = {}) => h(tag, { class: "row", ...others }, symbol(entry.severity.toLowerCase(), entry.severity),
   h("span", { class: "what" }, h("b", {}, entry.title), h("small", {}, entry.subject)),
   h("span", { class: "t" }, clock(entry.first_at, 0), h("small", {}, [entry.times, entry.lasted, entry.outcome].filter(Boolean).join(", "))),
-  h("span", { class: "n" }, entry.unavailable_partition_ms === null ? "" : [duration(entry.unavailable_partition_ms), h("span", { class: "sr" }, " unowned")], h("small", {}, entry.rebalances ? many(entry.rebalances, "rebalance") : entry.refused ? `${many(entry.refused.requests, "join")} refused` : "")),
+  h("span", { class: "n" }, entry.unavailable_partition_ms === null ? "" : [bound("unavailable_partition_ms", entry) + duration(entry.unavailable_partition_ms), h("span", { class: "sr" }, " unowned")], h("small", {}, entry.rebalances ? many(entry.rebalances, "rebalance") : entry.refused ? `${many(entry.refused.requests, "join")} refused` : "")),
   h("span", { class: "change" }, entry.change));
 
 /** The log lines of an entry, which are looked up once somebody wants to see them. */

@@ -1,8 +1,8 @@
 // Members and clients: who causes rebalances, who comes close to losing its session, and who was a member when.
-import { bound, cell, columns, MOST_ROWS, result, share, shared, when } from "./answers.js";
+import { cell, columns, MOST_ROWS, result, share, shared, when } from "./answers.js";
 import { ask } from "./api.js";
 import { h, printable, put } from "./dom.js";
-import { count, duration } from "./format.js";
+import { bound, count, duration } from "./format.js";
 import { answered, filters, folded, tabs } from "./filters.js";
 import * as state from "./state.js";
 

@@ -63,7 +63,7 @@ export async function draw(main) {
 function head(row) {
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: group }, printable(row.group_id, 60)), " / rebalance ", h("code", {}, row.id)),
-    h("div", { class: "head" }, h("h1", {}, swatch(row.look), row.title), h("span", { class: "note" }, `${instant(row.started_at)} ${zoneName()}`),
+    h("div", { class: "head" }, h("h1", {}, swatch(row.look), row.title), h("span", { class: "note" }, `${instant(row.started_at)} ${zoneName()} `, h("code", {}, row.called)),
       h("div", { class: "spans" }, neighbours.before ? h("a", { href: state.rebalanceLink(neighbours.before), rel: "prev" }, "‹ before") : null, neighbours.next ? h("a", { href: state.rebalanceLink(neighbours.next), rel: "next" }, "next ›") : null)),
   ];
 }

@@ -64,7 +64,7 @@ export function tipOf({ kind, row, lane }) {
   const name = lane && kind !== "lane" ? [lane.name] : [];
   switch (kind) {
     case "rebalance": return [
-      row.title,
+      `${row.title} (${row.called})`,
       `Rebalance ${instant(row.started_at)}, ${duration(row.total_ms)}${row.generation === null ? "" : `, generation ${row.generation}`}, ${row.outcome}`,
       row.unavailable_partition_ms === null ? null : `${duration(row.unavailable_partition_ms)} of unowned partition time (sum)`,
       row.in_records,
