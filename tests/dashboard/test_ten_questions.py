@@ -63,7 +63,7 @@ def test_ten_questions_are_answered_with_one_click_at_most(browser, recorded, re
     happened = asking.ask("what happened at that time", lambda page: page.locator(".wf-mark").evaluate_all(script, minute))
     assert happened
     who = first["clients"].split(",")[0].partition(" (")[0] or first["subject"].partition(",")[0].removeprefix(f"{recorded.cluster}/")
-    assert who in asking.ask("who did it", lambda page: page.locator(row).inner_text())
+    assert who in asking.ask("who did it", lambda page: page.locator(".sentence").inner_text())
     groups = asking.ask("which groups", lambda page: page.locator(panel).inner_text(), row)
     assert all(group in groups for group in first["groups"])
     lasted = first["last_at"] - first["first_at"]

@@ -18,8 +18,8 @@ export const when = (entry, begin) => [entry.times, begin(entry.first_at, 0) + (
 
 export const cardTitle = (entry, subject, begin) => [symbol(entry.severity.toLowerCase(), entry.severity), entry.title, " ", h("small", {}, subject, subject && ", ", when(entry, begin), " ", h("code", {}, entry.code))];
 
-/** What happened, what to change, what it cost. */
-export const cardBody = (entry) => [h("p", {}, printable(entry.message, 1200)), h("p", { class: "advice" }, h("b", {}, "Advice "), printable(entry.advice, 1200)), entry.cost ? h("p", { class: "note" }, entry.cost) : null];
+/** What happened, what to change, who did it and what it cost. */
+export const cardBody = (entry) => [h("p", {}, printable(entry.message, 1200)), h("p", { class: "advice" }, h("b", {}, "Advice "), printable(entry.advice, 1200)), entry.clients || entry.cost ? h("p", { class: "note" }, [entry.clients, entry.cost].filter(Boolean).join(" · ")) : null];
 
 /** An entry as a row: how grave, when, what, what it cost, what to change. tag: button or summary. */
 export const rowOf = (entry, tag, others = {}) => h(tag, { class: "row", ...others }, symbol(entry.severity.toLowerCase(), entry.severity),
