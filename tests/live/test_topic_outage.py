@@ -42,7 +42,7 @@ def test_a_run_outlives_that_its_broker_is_away(spark, broker, tmp_path, monkeyp
     def show(reached):
         if reached.lines == LINES and broker.running and not judged:
             broker.stop()
-        elif not broker.running and not any(query.name == "ingest-topic" for query in spark.streams.active):
+        elif said and not broker.running and not any(query.name == "ingest-topic" for query in spark.streams.active):
             judged.extend(line for line in judge(lake)[1] if line.startswith("AWAY"))
             if judged:
                 broker.start()
