@@ -96,8 +96,7 @@ def title(code: str, groups: Sequence[str], clients: Sequence[str], details: Seq
         text = _STAYED
     partitions = [str(row.get("partition") or "") for row in details]
     who, group, partition = _named(clients, "client"), _named(groups, "group"), _named(partitions, "partition")
-    told = text.format(who=who, group=group, partition=partition, count=began) if code in TITLES else code
-    told = f"A{told[1:]}" if text.startswith("{who}") and not clients else told
+    told = _filled(text, who=who, group=group, partition=partition, count=began) if code in TITLES else code
     happens = text.startswith("{who}") and not any(part in text for part in (":", " one after ", "{count}"))
     return f"{told} {len(details)} times" if happens and len(details) > max(len(set(clients)), 1) else told
 
@@ -106,8 +105,13 @@ def rebalance_title(cause: str, group: str, who: str | None) -> str:
     """The title of one rebalance by its cause, or the code of its finding, and the client or broker that is blamed, if known."""
     if cause not in _BEGAN:
         return title(cause, [group], [who] if who else [], [])
-    told = _BEGAN[cause].format(group=group, who=who or "a client", broker=who or "its coordinator")
-    return f"A{told[1:]}" if _BEGAN[cause].startswith("{who}") and not who else told
+    return _filled(_BEGAN[cause], group=group, who=_named([who or ""], "client"), broker=who or "its coordinator")
+
+
+def _filled(text: str, *, who: str, **names: object) -> str:
+    """A sentence with its names. An article begins it with a capital letter, a name as it is."""
+    told = text.format(who=who, **names)
+    return f"A{told[1:]}" if text.startswith("{who}") and who == _named((), "client") else told
 
 
 def _named(names: Sequence[str], noun: str) -> str:

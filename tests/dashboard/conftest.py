@@ -28,6 +28,12 @@ def serve():
         yield lambda lakehouse: stack.enter_context(serving(lakehouse))
 
 
+@pytest.fixture(scope="module")
+def recorded(serve, recorded_lakehouse):
+    """A dashboard of the recording of 3.9.1."""
+    return serve(recorded_lakehouse("recordings/kafka-3.9.1"))
+
+
 @pytest.fixture
 def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
     """Opens tabs at an address, each of which is closed at the end: what went wrong in it is an error."""

@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 
 from tests.dashboard import browsing
-from tests.dashboard.serving import serving
 from tests.lakehouse.rows import MEMBER, line, rebalance, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
@@ -19,12 +18,6 @@ SIGNS_OF_A_LINE = """() => {
         return each.textContent.length / new Set([...range.getClientRects()].map(one => Math.round(one.bottom / 12))).size;
     });
 }"""
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_lakehouse):
-    with serving(recorded_lakehouse(f"recordings/{CLUSTER}")) as served:
-        yield served
 
 
 @pytest.fixture

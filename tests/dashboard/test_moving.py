@@ -7,16 +7,9 @@ from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse, check_layout
 from schemas.names import INGEST
 from tests.dashboard import browsing
-from tests.dashboard.serving import serving
 from tests.lakehouse.rows import line, provisional, track_is_at, transition, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_lakehouse):
-    with serving(recorded_lakehouse("recordings/kafka-3.9.1")) as served:
-        yield served
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard import browsing
-from tests.dashboard.serving import serving
 from tests.effort import long
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, reason=browsing.MISSING)]
@@ -23,12 +22,6 @@ ROW = {
     "finding_id": None, "slowest_member_id": "a", "leader_id": "b", "assignment_ms": 10, "group_protocol": "classic", "awaited": None,
     "waits_for": None,
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_lakehouse):
-    with serving(recorded_lakehouse("recordings/kafka-3.9.1")) as served:
-        yield served
 
 
 @pytest.fixture
