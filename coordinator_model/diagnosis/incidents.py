@@ -153,7 +153,7 @@ def _report(g: Emitter, incident: Incident) -> None:
     """Another broker took the group over, or its coordinator could not hear the members for a while."""
     view = g.view
     lost = sorted(set(incident.lost))
-    gave_up = sorted({old.member_id for old in view.ended if old.member_id in lost and old.quiet.stalled_ms > old.seen_ms})
+    gave_up = sorted({old.member_id for old in view.ended if old.member_id in lost and old.stalled_ms > old.seen_ms})
     missed = [member_id for member_id in lost if member_id not in gave_up]
     limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in missed and old.session_timeout_ms >= 0})
     unheard = _unheard(g, incident, missed)
@@ -190,7 +190,7 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
     refused = not_admitted(g)
     ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0 and old.client_id not in refused]
     joins = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
-    joins += [(old.client_id, old.at_ms - old.lasted_ms) for old in g.view.ended if old.lasted_ms >= 0]
+    joins += [(old.client_id, old.came_ms()) for old in g.view.ended]
     found = []
     for old in ended:
         back = [at_ms for at_ms in (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if at_ms > old.seen_ms]
@@ -324,7 +324,8 @@ def _came_back_ms(g: Emitter, silence: Silence, now_ms: int) -> int | None:
         return None
     own = (old.instance_id, "" if old.instance_id else old.client_id)
     known = [(one.instance_id, one.client_name(), one.joined_ms) for one in view.members.values()]
-    known += [(one.instance_id, one.client_id, one.at_ms - max(one.lasted_ms, 0)) for one in view.ended if one.at_ms > at_ms]
+    later = [one for one in view.ended if one.at_ms > at_ms]
+    known += [(one.instance_id, one.client_id, one.came_ms() if one.came_ms() >= 0 else one.at_ms) for one in later]
     came_ms = min((since_ms for instance, client, since_ms in known if (instance, "" if instance else client) == own), default=NEVER)
     is_early = came_ms == NEVER and (view.untold or view.unnamed or now_ms - at_ms < HINDSIGHT_MS)
     return None if came_ms < at_ms or is_early else came_ms  # several have its name, or it is too early to know

@@ -96,7 +96,7 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
         limit = f" (max.poll.interval.ms, {seconds(limit_ms)})" if limit_ms >= 0 else ""
         why = f"{who} did not rejoin before the rebalance timeout{limit}, and the coordinator removed {'it' if one else 'them'}"
-        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
+        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet() for old in dropped})
         return
     late = absent or [m for m in (_last_to_join(rebalance),) if m]
     if late:
@@ -108,7 +108,7 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         )
         why = stays[len(late) > 1].format("the rebalance timeout" + (f" ({seconds(limit_ms)})" if limit_ms >= 0 else ""))
         client = NOBODY if len(late) > 1 else members[0].client() if members[0] is not None else (late[0], "", "")
-        quiet = {m: silences.quiet(member) if member is not None else None for m, member in zip(late, members, strict=True)}
+        quiet = {m: member.quiet() if member is not None else None for m, member in zip(late, members, strict=True)}
         _emit(g, rebalance, client, why if absent else "it rejoined last", rebalance.evidence, limit_ms, quiet)
 
 

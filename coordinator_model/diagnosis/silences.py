@@ -27,24 +27,6 @@ _COMMIT_INTERVAL_MS: Final = 5_500
 """auto.commit.interval.ms is 5 s by default: a client polls so long after its last commit at most."""
 
 
-def quiet(member: ObservedMember) -> Quiet:
-    """What a silence of a member is judged by."""
-    return Quiet(
-        heard_ms=max(member.seen_ms, member.busy_ms),
-        interval_ms=(member.beat_ms - member.first_beat_ms) // (member.heartbeats - 1) if member.heartbeats > 1 else -1,
-        called_ms=member.called_ms,
-        called=member.called_ms >= member.seen_ms,
-        woke_ms=member.woke_ms,
-        woke_from=member.woke_from,
-        commit_ms=member.commit_ms,
-        limit_ms=member.rebalance_timeout_ms,
-        is_static=bool(member.instance_id),
-        gap_ms=member.longest_gap_ms if member.busy_ms <= member.commit_ms else -1,  # else the broker may have held its requests back
-        stalled_ms=member.stalled_ms,
-        over_ms=member.over_ms if member.stalled_ms >= 0 else 0,
-    )
-
-
 def why(q: Quiet, since_ms: int, until_ms: int) -> str:
     """What kept a member from polling until then. `since_ms`: from when on it had reason to poll."""
     if since_ms < q.woke_ms <= until_ms and not q._replace(heard_ms=q.woke_ms).misses_one(until_ms):
@@ -67,7 +49,7 @@ def why_it_left(q: Quiet, left_ms: int) -> str:
 
 def note(member: ObservedMember, at_ms: int) -> None:
     """Takes a request that arrived while the group rebalanced: it may end a silence."""
-    q = quiet(member)
+    q = member.quiet()
     if q.misses_one(at_ms):
         member.woke_ms, member.woke_from = at_ms, _of_silence(q)
 
@@ -93,7 +75,7 @@ def stalled_static(member: ObservedMember, at_ms: int) -> bool:
         return True
     if member.commit_ms < 0 or member.rebalance_timeout_ms < 0:
         return False
-    over_ms, interval_ms = member.commit_ms + member.rebalance_timeout_ms, quiet(member).interval_ms
+    over_ms, interval_ms = member.commit_ms + member.rebalance_timeout_ms, member.quiet().interval_ms
     return over_ms - (interval_ms if interval_ms > 0 else _INTERVAL_MS) - _LATE_MS <= member.beat_ms <= over_ms + _COMMIT_INTERVAL_MS
 
 

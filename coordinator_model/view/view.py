@@ -18,7 +18,7 @@ from coordinator_model.states import State
 from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
-from coordinator_model.view.members import ObservedMember
+from coordinator_model.view.members import EndedMembership
 from coordinator_model.view.rebalance import Aftermath
 from coordinator_model.view.roster import Roster
 from coordinator_model.view.rows import Ref
@@ -40,27 +40,6 @@ class Incident(Struct, array_like=True):
     lost: list[str] = []  # members whose session ended meanwhile
     signs: list[Ref] = []
     generation: int = -1  # the group's when it began
-
-
-class PollStall(Struct, array_like=True):
-    """A poll loop that stalled, or may have: the client's return shows for how long."""
-
-    at_ms: int
-    passed_ms: int  # when max.poll.interval.ms had passed, if so; -1: not known
-    member: ObservedMember
-    generation: int
-    signs: list[Ref]
-
-
-class UndecidedDeparture(Struct, array_like=True):
-    """A member left without giving a reason: later lines show whether its client closed or its poll loop stalled."""
-
-    at_ms: int
-    kind: str  # how its membership ended, if no line shows another way
-    member: ObservedMember
-    generation: int
-    signs: list[Ref]
-    may_have_stalled: bool  # its poll loop
 
 
 class PastRebalance(Struct, array_like=True):
@@ -158,7 +137,7 @@ class View(Roster, Struct, array_like=True):
     suspect: Suspect | None = None
     aftermath: Aftermath = field(default_factory=Aftermath)  # of the last rebalance that was written
     burst: list[PastRebalance] = []  # rebalances that followed each other closely
-    undecided: list[UndecidedDeparture] = []
+    undecided: list[EndedMembership] = []  # whose rows wait for a line that shows how they ended
     incident: Incident | None = None
     silences: list[Silence] = []  # that are not told yet
     moved_ms: int = -1  # when another broker became the coordinator
@@ -167,7 +146,7 @@ class View(Roster, Struct, array_like=True):
     prediction: Prediction = field(default_factory=Prediction)
     client_names: dict[str, str] = {}  # origin and client name in client logs: member id
     fetches: bool = False  # the log shows OFFSET_FETCH of its members
-    poll_stalls: list[PollStall] = []
+    poll_stalls: list[EndedMembership] = []  # whose poll loops stalled: the client's return shows for how long
     consumer: ConsumerView | None = None  # while the group follows the consumer protocol
     converted_ms: int = -1  # when the group last became classic
     release: str = ""  # of the broker that coordinates it, by its own lines or the settings; empty: not known
