@@ -17,7 +17,6 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
-from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
 from coordinator_model.view.members import EndedMembership
 from coordinator_model.view.rebalance import Aftermath
 from coordinator_model.view.roster import Roster
@@ -133,8 +132,8 @@ class View(Roster, Struct, array_like=True):
     fenced: list[str] = []  # instance ids of members that were refused because another one has theirs
     horizon_ms: int = -1  # events before this were handled
     nodes: dict[str, int] = {}  # broker: its node id, -1 if that is not clear
-    found_coordinator: FoundCoordinator | None = None
-    suspect: Suspect | None = None
+    found_coordinator: Event | None = None  # the last answer to FIND_COORDINATOR
+    suspect: Event | None = None  # the first answer for the group since then by another broker, whose node is in `coordinator_id`
     aftermath: Aftermath = field(default_factory=Aftermath)  # of the last rebalance that was written
     burst: list[PastRebalance] = []  # rebalances that followed each other closely
     undecided: list[EndedMembership] = []  # whose rows wait for a line that shows how they ended
