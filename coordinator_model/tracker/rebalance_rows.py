@@ -124,7 +124,7 @@ def count_open(g: Emitter) -> None:
     running = g.view.open
     if running is not None and running.exact and running.cause:
         culprit = _decided(g, running)
-        bursts.add(g, bursts.past_of(g, running, culprit, culprit.sign, cost.Cost(None, None, None)), culprit.reason)
+        bursts.add(g, bursts.past_of(g, running, culprit, culprit.sign, cost.UNKNOWN), culprit.reason)
 
 
 def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
