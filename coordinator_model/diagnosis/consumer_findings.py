@@ -13,7 +13,6 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import or_none, ref
 from coordinator_model.view.view import Silence
 
@@ -74,7 +73,7 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     Heartbeats go on while the application does not poll: its background thread sends them (ConsumerHeartbeatRequestManager).
     """
     limit_ms = member.rebalance_timeout_ms
-    why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms), at_ms - limit_ms, at_ms)
+    why = silences.why(member.as_observed(member.longest_gap_ms), at_ms - limit_ms, at_ms)
     return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
 
 

@@ -49,7 +49,7 @@ def _write(g: Emitter, one: EndedMembership, kind: str) -> None:
 
 def stall_of(one: EndedMembership) -> EndedMembership:
     """The facts about a poll loop that stalled: its member left then, or fell silent."""
-    return one.changed(passed_ms=silences.limit_passed_ms(one.quiet(), one.at_ms))
+    return one.changed(passed_ms=silences.limit_passed_ms(one, one.at_ms))
 
 
 def hold_back_stall(g: Emitter, stalled: EndedMembership) -> None:
@@ -78,7 +78,7 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
     for ended in view.ended:
         if ended.kind != reasons.SESSION_TIMEOUT or ended.stalled or not ended.instance_id or ended.instance_id != event.instance_id:
             continue
-        if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended.quiet()):
+        if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended):
             removals.poll_timeout(g, _stall_of_static(g, ended, ended.signs[:1]), event)
 
 

@@ -104,8 +104,7 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
     `back`: the request that shows that the client polls again. It did not for its limit, and since that had passed.
     """
     at_ms, signs, limit_ms = stalled.at_ms, stalled.signs, stalled.rebalance_timeout_ms
-    quiet, text = stalled.quiet(), catalogue.POLL_TIMEOUT
-    why = silences.STALLED if stalled.instance_id else silences.why_it_left(quiet, at_ms)
+    text, why = catalogue.POLL_TIMEOUT, silences.STALLED if stalled.instance_id else silences.why_it_left(stalled, at_ms)
     words: dict[str, Any] = {
         "departure": departure(is_static=bool(stalled.instance_id)),
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
@@ -114,7 +113,7 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
     if why == silences.PAUSED:
-        silent_ms = at_ms - quiet.heard_ms if quiet.misses_one(at_ms) else quiet.gap_ms
+        silent_ms = at_ms - stalled.heard_until_ms() if stalled.misses_one(at_ms) else silences.gap_ms(stalled)
         text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
         words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
     back_ms = -1 if back is None else back.at_ms if back.source == CLIENT_SOURCE else back.received_ms

@@ -13,12 +13,12 @@ fields (tracker/codec.py).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
 from coordinator_model.events import Event
-from coordinator_model.view.members import Membership
+from coordinator_model.view.members import EndedMembership, Membership
 from coordinator_model.view.rows import Ref
 
 _GONE_KEPT: Final = 64
@@ -48,6 +48,12 @@ class ConsumerMember(Membership, Struct, array_like=True):
     gone_signs: list[Ref] = []  # records that show that it departed, until its row is written: another log may show why
     assignor: str = ""  # that it prefers; empty: not known, or none
     stalled_ms: int = -1  # when its client's log said that poll() was not called in time
+
+    def as_observed(self, interval_ms: int, **others: Any) -> EndedMembership:
+        """What its silences are judged by, as those of a classic member whose heartbeats come so long after each other."""
+        heard_ms = max(self.heard_ms, self.tried_ms)
+        beats = {"heartbeats": 2, "seen_ms": heard_ms, "beat_ms": heard_ms, "first_beat_ms": heard_ms - interval_ms}
+        return EndedMembership(**self.shared() | {"instance_id": ""} | beats | others)
 
 
 class Round(Struct, array_like=True):

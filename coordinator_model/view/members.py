@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
-from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref, evidence_json, or_none, ref
 
 _SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT, reasons.SYNC_TIMEOUT})
+MISSED: Final = 2
+"""A member that was silent for two of its heartbeat intervals has missed a heartbeat, however late the last one was."""
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -158,22 +159,17 @@ class ObservedMember(Membership, Struct, array_like=True):
         """When it joined; -1: that is not known."""
         return -1 if self.found else self.joined_ms
 
-    def quiet(self) -> Quiet:
-        """What a silence of it is judged by."""
-        return Quiet(
-            heard_ms=max(self.seen_ms, self.busy_ms),
-            interval_ms=(self.beat_ms - self.first_beat_ms) // (self.heartbeats - 1) if self.heartbeats > 1 else -1,
-            called_ms=self.called_ms,
-            called=self.called_ms >= self.seen_ms,
-            woke_ms=self.woke_ms,
-            woke_from=self.woke_from,
-            commit_ms=self.commit_ms,
-            limit_ms=self.rebalance_timeout_ms,
-            is_static=bool(self.instance_id),
-            gap_ms=self.longest_gap_ms if self.busy_ms <= self.commit_ms else -1,  # else the broker may have held its requests back
-            stalled_ms=self.stalled_ms,
-            over_ms=self.over_ms if self.stalled_ms >= 0 else 0,
-        )
+    def heard_until_ms(self) -> int:
+        """When it was last heard, or the answer came that its other requests had to wait for."""
+        return max(self.seen_ms, self.busy_ms)
+
+    def interval_ms(self) -> int:
+        """The time between its heartbeats, on the average; -1: not known."""
+        return (self.beat_ms - self.first_beat_ms) // (self.heartbeats - 1) if self.heartbeats > 1 else -1
+
+    def misses_one(self, at_ms: int, since_ms: int | None = None) -> bool:
+        """Whether a heartbeat of it is missing if it is not heard until then. `since_ms`: from then on, else since it was heard."""
+        return 0 < MISSED * self.interval_ms() <= at_ms - (self.heard_until_ms() if since_ms is None else since_ms)
 
 
 class EndedMembership(ObservedMember, Struct, array_like=True):
@@ -199,10 +195,6 @@ class EndedMembership(ObservedMember, Struct, array_like=True):
     def sign(self) -> Ref | None:
         """The line that ended it."""
         return self.signs[0] if self.signs else None
-
-    def quiet(self) -> Quiet:
-        """What the silence before its end is judged by."""
-        return ObservedMember.quiet(self)._replace(assigning=self.assigning)
 
     def stopped_ms(self) -> int:
         """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""

@@ -44,17 +44,15 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     log = f"{event.origin}\n"
     is_told = event.at_ms - view.stalls.get(name or log, -TOLD_MS) < TOLD_MS
     view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name or log: event.at_ms, log: event.at_ms}
-    about: dict[str, Any] = {"member_id": event.member_id, "client_id": event.client_id}
-    if member is not None:
-        member.stalled_ms = event.at_ms
-        heard_ms = max(member.heard_ms, member.tried_ms)
-        first_ms = heard_ms - member.longest_gap_ms - FOLLOWS_MS if member.longest_gap_ms >= 0 else heard_ms
-        about = {**member.shared(), "instance_id": "", "client_id": member.client_id or event.client_id, "heartbeats": 2}
-        about |= {"seen_ms": heard_ms, "beat_ms": heard_ms, "first_beat_ms": first_ms}
+    said: dict[str, Any] = {"connection": log + name, "at_ms": event.at_ms, "generation": view.epoch, "signs": [ref(event)]}
     if event.rebalance_timeout_ms >= 0:
-        about["rebalance_timeout_ms"] = event.rebalance_timeout_ms
-    about |= {"connection": log + name, "at_ms": event.at_ms, "generation": view.epoch, "signs": [ref(event)]}
-    told = EndedMembership(**about)
+        said["rebalance_timeout_ms"] = event.rebalance_timeout_ms
+    if member is None:
+        told = EndedMembership(event.member_id, client_id=event.client_id, **said)
+    else:
+        member.stalled_ms = event.at_ms
+        interval_ms = member.longest_gap_ms + FOLLOWS_MS if member.longest_gap_ms >= 0 else 0
+        told = member.as_observed(interval_ms, client_id=member.client_id or event.client_id, **said)
     told.says_it_stalled(event)
     if not is_told and not _was_removed(view, event):
         stalled = departures.stall_of(told)
