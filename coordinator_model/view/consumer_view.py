@@ -49,6 +49,10 @@ class ConsumerMember(Membership, Struct, array_like=True):
     assignor: str = ""  # that it prefers; empty: not known, or none
     stalled_ms: int = -1  # when its client's log said that poll() was not called in time
 
+    def reach(self, epoch: int, at_ms: int) -> None:
+        """It is told of an epoch."""
+        self.epoch, self.epoch_ms = epoch, at_ms
+
     def as_observed(self, interval_ms: int, **others: Any) -> EndedMembership:
         """What its silences are judged by, as those of a classic member whose heartbeats come so long after each other."""
         heard_ms = max(self.heard_ms, self.tried_ms)
@@ -82,6 +86,10 @@ class Round(Struct, array_like=True):
     def called_ms(self) -> int:
         """Since when members could move on to the epoch."""
         return self.target_ms if self.target_ms >= 0 else self.at_ms
+
+    def note(self, sign: Ref) -> None:
+        """A line shows it, too."""
+        self.signs.append(sign)
 
 
 class Revocation(Struct, array_like=True):
@@ -123,6 +131,10 @@ class Episode(Struct, array_like=True):
     revocations: list[Revocation] = []
     cut_off: bool = False  # the group became classic before it ended
     polled: bool = False  # only polls show it: its one round has no epoch
+
+    def touch(self, at_ms: int) -> None:
+        """A line brings the group nearer to Stable."""
+        self.changed_ms = self.last_ms = max(self.last_ms, at_ms)
 
     def come(self, member_id: str) -> None:
         """A member joined in this rebalance."""
@@ -185,6 +197,10 @@ class ConsumerPrediction(Struct, array_like=True):
     compared: int = 0  # answers
     undecided: dict[str, int] = {}  # why: answers that were not compared, as the evidence does not decide what they should be
 
+    def lose_sight(self) -> None:
+        """How the group is, is not known any more."""
+        self.group, self.born = b"", False
+
 
 class ConsumerView(Struct, array_like=True):
     """The estimate of one group of the consumer protocol."""
@@ -224,6 +240,14 @@ class ConsumerView(Struct, array_like=True):
         if member.member_id not in self.members and joins and self.episode is not None:
             self.episode.come(member.member_id)
         return self.members.setdefault(member.member_id, member)
+
+    def settle(self, *changes: Change) -> None:
+        """An epoch followed these, or none will."""
+        self.changes = [one for one in self.changes if one not in changes]
+
+    def changes_about(self, member_id: str) -> list[Change]:
+        """Those that no epoch has followed yet."""
+        return [one for one in self.changes if one.member_id == member_id]
 
     def by_join(self) -> list[str]:
         """The members in the order in which they came."""

@@ -308,13 +308,13 @@ class Roster(Struct, array_like=True):
         self.pending.clear()
         self.member_count = 0
 
-    def empty(self, running: Rebalance, since: Collection[str]) -> None:
-        """A rebalance ended because everybody had left. `since`: members that the coordinator added to the empty group."""
+    def empty(self, running: Rebalance, at_ms: int, since: Collection[str]) -> None:
+        """A rebalance ends because everybody has left. `since`: members that the coordinator added to the empty group."""
         for member_id in since:
             if running.moves.has_joined(member_id):
                 running.moves.note(member_id, came=False)
             self.moves.note(member_id, came=True)
-        lost = [one.member_id for one in self.lost if one.at_ms == running.ended_ms and running.moves.has_left(one.member_id)]
+        lost = [one.member_id for one in self.lost if one.at_ms == at_ms and running.moves.has_left(one.member_id)]
         before = sum(rebalance.moves.missing for rebalance in self.closing)
         more = self.untold - before
         if more < 0:  # so many of them went before, and no line says which

@@ -158,6 +158,10 @@ class View(Roster, Struct, array_like=True):
     line: Ref | None = None  # and its place
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
+    def note_line(self, at_ms: int, line: Ref) -> None:
+        """A broker's line names a generation, or an epoch."""
+        self.line_ms, self.line = at_ms, line
+
     @property
     def group_type(self) -> str:
         """The first word in the names of its settings: consumer, share or streams."""

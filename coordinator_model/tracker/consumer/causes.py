@@ -39,7 +39,7 @@ def tell(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named: bo
     note_first(view, episode, one)
     found(view, one)
     for change in changes:
-        one.signs.append(change.sign)
+        one.note(change.sign)
         _take_part(g, view, episode, one, change)
 
 

@@ -125,7 +125,8 @@ def drop(view: ConsumerView, why: str) -> None:
     """Stops following the group until all members are reconciled: something happened that no request shows."""
     p = view.prediction
     count(p, why, answers(p.queue))
-    p.group, p.born, p.queue, p.settled = b"", False, [], []
+    p.lose_sight()
+    p.queue, p.settled = [], []
 
 
 def next_ms(g: Emitter) -> int:

@@ -26,7 +26,7 @@ def explain(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Re
     episodes = [*view.ended, *([view.episode] if view.episode is not None else [])]
     for one in [one for episode in episodes for one in episode.rounds if (one.cause, one.member_id) == (reasons.UNKNOWN, member_id)]:
         one.cause = cause
-        one.signs.append(sign)
+        one.note(sign)
     for told in [
         told for episode in episodes for told in episode.revocations if (told.member_id, told.end) == (member_id, member.end_kind)
     ]:
