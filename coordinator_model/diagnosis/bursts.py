@@ -156,7 +156,7 @@ def next_ms(g: Emitter) -> int:
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Judges a burst that is over. `flush`: nothing more will come, also of a rebalance that still runs."""
     view = g.view
-    written = not view.closing and view.open is None and (view.consumer is None or view.consumer.is_written())
+    written = not view.unfinished() and (view.consumer is None or not view.consumer.unfinished())
     if view.burst and (flush or (written and view.burst[-1].started_ms + QUIET_MS < now_ms)):
         _judge(g)
 

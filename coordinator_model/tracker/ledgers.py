@@ -48,8 +48,7 @@ class Ledgers:
         """Notes when the first rebalance of a group began whose row is not written yet."""
         began = [rebalance.started_ms for rebalance in view.unfinished()]
         if view.consumer is not None:
-            episodes = [*view.consumer.ended, *([view.consumer.episode] if view.consumer.episode is not None else [])]
-            began += [episode.rounds[0].at_ms for episode in episodes if episode.rounds]
+            began += [episode.rounds[0].at_ms for episode in view.consumer.unfinished() if episode.rounds]
         if began:
             self._state.unwritten[view.group_id] = min(began)
         else:

@@ -295,6 +295,6 @@ class ConsumerView(Struct, array_like=True):
         gone = [*self.gone, member]
         self.gone = [*(one for one in gone[:-_GONE_KEPT] if one.gone_signs), *gone[-_GONE_KEPT:]]
 
-    def is_written(self) -> bool:
-        """Whether all its rebalances so far have ended, and their rows are written."""
-        return self.episode is None and not self.ended
+    def unfinished(self) -> list[Episode]:
+        """The rebalances that are not written yet, oldest first."""
+        return [*self.ended, self.episode] if self.episode is not None else self.ended

@@ -154,7 +154,7 @@ def _changed_subscription(member: ConsumerMember, event: Event, *, doubtful: boo
 
 def _is_told(view: ConsumerView, change: Change, since_ms: int) -> bool:
     """Whether the coordinator's log has shown that this member changed its subscription with this heartbeat."""
-    rounds = [one for episode in (*view.ended, view.episode) if episode is not None for one in episode.rounds]
+    rounds = [one for episode in view.unfinished() for one in episode.rounds]
     return any((one.cause, one.member_id) == (change.cause, change.member_id) and one.at_ms >= since_ms for one in rounds)
 
 
