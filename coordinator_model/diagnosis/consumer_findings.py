@@ -45,20 +45,8 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
     elif change.cause == reasons.SESSION_TIMEOUT:
         silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else -1
-        silence = Silence(
-            change.at_ms,
-            True,
-            member.heard_ms,
-            member.client(),
-            epoch,
-            signs,
-            silent_ms,
-            member.session_timeout_ms,
-            member.longest_gap_ms,
-            bool(member.instance_id),
-            of_group=member.session_timeout_ms < 0,
-        )
-        incidents.hold_back(g, silence)
+        told = {"generation": epoch, "signs": signs, "silent_ms": silent_ms, "of_group": member.session_timeout_ms < 0}
+        incidents.hold_back(g, Silence(**member.shared() | told, at_ms=change.at_ms, is_end=True, seen_ms=member.heard_ms))
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         topics = view.episode is not None and any(one.cause in _OF_TOPICS for one in view.episode.rounds)
         remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(member, change.at_ms)

@@ -157,5 +157,5 @@ def _decide(g: Emitter, departure: EndedMembership, kind: str, back: Event | Non
 def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> EndedMembership:
     """A static member's session ended because of its poll loop: that is told in place of the session timeout."""
     ended.stalled = True
-    g.view.silences = [silence for silence in g.view.silences if silence.client[0] != ended.member_id]
+    g.view.silences = [silence for silence in g.view.silences if silence.member_id != ended.member_id]
     return stall_of(ended).changed(signs=signs)

@@ -19,19 +19,9 @@ _LOST_MS: Final = 60_000  # for so long after its coordinator took partitions ov
 def silence_of(g: Emitter, member: EndedMembership) -> Silence:
     """No heartbeat of a member came within its session timeout (onExpireHeartbeat)."""
     is_known = member.seen_ms >= 0 and member.seen_ms > g.view.moved_ms  # else by another clock
-    return Silence(
-        member.at_ms,
-        True,
-        member.seen_ms,
-        member.client(),
-        member.generation,
-        member.signs,
-        member.at_ms - member.seen_ms if is_known else -1,
-        member.session_timeout_ms,
-        member.longest_gap_ms,
-        bool(member.instance_id),
-        given_up=member.abandoned,
-    )
+    silent_ms = member.at_ms - member.seen_ms if is_known else -1
+    told = {"generation": member.generation, "signs": member.signs, "silent_ms": silent_ms, "given_up": member.abandoned}
+    return Silence(**member.shared() | told, at_ms=member.at_ms, is_end=True, seen_ms=member.seen_ms)
 
 
 def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_ms: int) -> None:
@@ -39,16 +29,16 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
 
     `elected_ms`: when its broker had become the coordinator, at its own start or after another broker's end; -1: long before.
     """
-    limit_ms, silent_ms = silence.limit_ms, silence.silent_ms
-    details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.gap_ms)}
+    limit_ms, silent_ms = silence.session_timeout_ms, silence.silent_ms
+    details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
     since, restarted = "", catalogue.IF_RESTARTED
     if came_ms == NEVER:
         since = catalogue.NOT_BACK
     elif came_ms is not None:
         # Else it was heard by another clock; or it may be another process with its client.id, whom no longer session would have kept.
-        is_known = silence.seen_ms > g.view.moved_ms and silence.is_static
+        is_known = silence.seen_ms > g.view.moved_ms and bool(silence.instance_id)
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
-        since = (catalogue.BACK if silence.is_static else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
+        since = (catalogue.BACK if silence.instance_id else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
         away_ms = came_ms - silence.seen_ms
         restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms)) if is_known else restarted
     if elected_ms >= 0:
@@ -56,13 +46,13 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         since += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
     if silence.of_group:
         text, limit = consumer_catalogue.SESSION_TIMEOUT, " (the group's session timeout)" if silent_ms >= 0 else ""
-        stop = "" if silence.is_static else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
+        stop = "" if silence.instance_id else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
     else:
-        text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.client[0])
+        text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.member_id)
         if old is not None and old.assigning:
             text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
+        stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.instance_id else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
@@ -72,7 +62,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "since": since,
         "why": why_no_assignment(g, silence.at_ms),
     }
-    emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
+    emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
 
 
 def why_no_assignment(g: Emitter, at_ms: int) -> str:
@@ -83,14 +73,14 @@ def why_no_assignment(g: Emitter, at_ms: int) -> str:
 
 def near_miss(g: Emitter, silence: Silence) -> None:
     """Reports an accepted heartbeat that came just before the session would have ended."""
-    limit = seconds(silence.limit_ms)
-    details = {"silent_ms": silence.silent_ms, "session_timeout_ms": silence.limit_ms}
+    limit = seconds(silence.session_timeout_ms)
+    details = {"silent_ms": silence.silent_ms, "session_timeout_ms": silence.session_timeout_ms}
     text = catalogue.HEARTBEAT_NEAR_MISS
     if silence.of_group:
         text, details["session_timeout_seen"] = consumer_catalogue.HEARTBEAT_NEAR_MISS, silence.limit_seen
         limit = f"this group removed a member after {limit}" if silence.limit_seen else "the session timeout is 45 s by default"
     words = {"silence": seconds(silence.silent_ms), "limit": limit}
-    emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
+    emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
 
 
 def departure(*, is_static: bool) -> str:

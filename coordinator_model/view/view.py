@@ -17,7 +17,7 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
-from coordinator_model.view.members import EndedMembership
+from coordinator_model.view.members import EndedMembership, Membership
 from coordinator_model.view.rebalance import Aftermath
 from coordinator_model.view.roster import Roster
 from coordinator_model.view.rows import Ref
@@ -63,19 +63,15 @@ class PastRebalance(Struct, array_like=True):
     blamed: str = ""  # how another member failed while all waited for it (sql/views/blamed_rebalances.sql); empty: none did
 
 
-class Silence(Struct, array_like=True):
+class Silence(Membership, Struct, array_like=True):
     """A member was silent until its session ended, or nearly did. It is not told yet, while a broker may turn out to be the reason."""
 
-    at_ms: int  # when the session ended, or the member was heard again
-    is_end: bool  # the session ended
-    seen_ms: int  # when the member was heard before
-    client: tuple[str, str, str]  # member id, client.id and host
-    generation: int
-    signs: list[Ref]
+    at_ms: int = -1  # when the session ended, or the member was heard again
+    is_end: bool = False  # the session ended
+    seen_ms: int = -1  # when the member was heard before
+    generation: int = -1
+    signs: list[Ref] = []
     silent_ms: int = -1
-    limit_ms: int = -1  # the session timeout
-    gap_ms: int = -1  # the longest silence before
-    is_static: bool = False
     of_group: bool = False  # the session timeout is a setting of the group (KIP-848)
     limit_seen: bool = False  # if so: the group removed a member after that time
     given_up: bool = False  # its client lives and has asked for another id: only a broker in trouble is worth a finding
