@@ -18,7 +18,7 @@ from coordinator_model.states import State
 from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.members import EndedMembership, Membership
-from coordinator_model.view.rebalance import Aftermath
+from coordinator_model.view.rebalance import Aftermath, RebalanceTrigger
 from coordinator_model.view.roster import Roster
 from coordinator_model.view.rows import Ref
 
@@ -41,15 +41,9 @@ class Incident(Struct, array_like=True):
     generation: int = -1  # the group's when it began
 
 
-class PastRebalance(Struct, array_like=True):
-    """What the search for storms and rolling restarts keeps of a rebalance that was written."""
+class PastRebalance(RebalanceTrigger, Struct, array_like=True):
+    """What the search for storms and rolling restarts keeps of a rebalance that was written: what began it, when it did, and the rest."""
 
-    started_ms: int
-    cause: str
-    member_id: str
-    client_id: str
-    client_host: str
-    sign: Ref | None
     total_ms: int = 0
     unavailable_ms: int = -1
     moved: int = -1
@@ -57,7 +51,6 @@ class PastRebalance(Struct, array_like=True):
     generation: int = -1  # the group's when it started
     gone_ms: int = -1  # when the member that departed stopped
     unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
-    error: str = ""  # with which the assignment before was not stored
     members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
     row_ms: int = -1  # when its row of `rebalances` begins: an epoch of the consumer protocol may share one with others
     blamed: str = ""  # how another member failed while all waited for it (sql/views/blamed_rebalances.sql); empty: none did
