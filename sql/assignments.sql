@@ -4,12 +4,7 @@
 -- `partitions` counts its partitions, `names` lists them; both are null where the assignment could not be decoded. In the consumer
 -- protocol partitions have the ids of their topics. Needs kafka-request.log, or records or polls.
 --
--- :cluster      only this cluster
--- :group        only this consumer group
--- :member       only members whose id contains this
--- :since        from this time on
--- :until        up to this time
--- :limit = 100  rows at most
+-- :cluster :group :member :since :until :limit = 100
 
 WITH given AS (
   SELECT
@@ -17,10 +12,7 @@ WITH given AS (
     explode(e.assignments) AS own
   FROM group_events AS e
   WHERE coalesce(e.error_code, 0) = 0
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
-    AND e.occurred_at >= :since
-    AND e.occurred_at <= :until
+    AND in_scope(e.occurred_at)
     AND size(e.assignments) > 0
 ),
 placed AS (

@@ -6,11 +6,7 @@
 -- polls that timed out, assignments and joins that came too late. `cause` took most of the time, as in `worst`. Start-ups are left out:
 -- the first rebalance of a group that was new or empty is nobody's fault.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH caused AS (
   SELECT
@@ -20,10 +16,7 @@ WITH caused AS (
   FROM rebalances_with_culprit AS r
   WHERE r.culprit_client_id IS NOT NULL
     AND NOT r.startup
-    AND (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+    AND in_scope(r.started_at)
 ),
 placed AS (
   SELECT

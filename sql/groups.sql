@@ -6,10 +6,7 @@
 -- the group epoch. UNKNOWN: no line shows a state. `group_protocol` is classic, consumer, share or streams. `protocol_type` says what a
 -- classic group consists of if not of consumers, such as connect or sr.
 --
--- :cluster       only this cluster
--- :group         only this consumer group
--- :until         up to this time
--- :limit = 1000  rows at most
+-- :cluster :group :until :limit = 1000
 
 WITH seen AS (
   SELECT
@@ -25,8 +22,7 @@ WITH seen AS (
     max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
   FROM group_events AS e
   WHERE e.group_id <> '' AND e.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e)
     AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id
 ),
@@ -40,16 +36,14 @@ history AS (
   FROM rebalances_with_culprit AS r
   WHERE NOT r.startup
     AND r.ended_at <= :until
-    AND (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
+    AND in_scope(r)
   GROUP BY r.cluster, r.group_id
 ),
 warned AS (
   SELECT f.cluster, f.group_id, count(*) AS findings
   FROM findings AS f
   WHERE f.occurred_at <= :until
-    AND (:cluster IS NULL OR f.cluster = :cluster)
-    AND (:group IS NULL OR f.group_id = :group)
+    AND in_scope(f)
   GROUP BY f.cluster, f.group_id
 ),
 told AS (

@@ -4,9 +4,7 @@
 -- A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams groups have protocols of their own.
 -- UNKNOWN: no line shows a state.
 --
--- :cluster     only this cluster
--- :until       up to this time
--- :limit = 40  rows at most
+-- :cluster :until :limit = 40
 
 WITH seen AS (
   SELECT
