@@ -4,9 +4,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from jobs.answers.attention import AttentionEntry
+from jobs.answers.attention import AttentionEntry, Refusals
 from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, End, clients_of, trouble
-from jobs.answers.incidents.refusals import Refusals
 from jobs.common.text import who
 from jobs.common.times import epoch_ms, instant
 
