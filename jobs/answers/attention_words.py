@@ -21,7 +21,7 @@ from jobs.answers.incidents.bills import bound
 from jobs.answers.incidents.departures import CRASHED
 from jobs.answers.incidents.outages import HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
-from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
+from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
 from jobs.common.times import duration, epoch_ms, is_known, to_second
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import files_of, places_of
+from jobs.answers.formats import as_json
 from jobs.answers.report import read_report
 from jobs.common.places import own_query
 from jobs.common.stores import Place

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
-from jobs.answers.as_json import as_json
 from jobs.answers.attention import attention
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.formats import as_json
 from jobs.answers.incidents.bills import RebalanceTimes
-from jobs.answers.report import Scope, read_findings, read_incidents
+from jobs.answers.report import Scope, Scoped, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.common.places import own_query
@@ -123,7 +123,7 @@ def others_of_entry(lakehouse: Place, proven: ProvenRow) -> int:
 def _rows_of_entry(reader: QuestionReader, row: Row) -> list[Row]:
     if row["id"][0] not in "fi":
         raise EvidenceError(f"{row['id']} is neither a finding nor an incident: entries of the report consist of these")
-    findings, incidents = read_findings(reader, Scope(cluster=row["cluster"])), read_incidents(reader)
+    findings, incidents = Scoped(reader, Scope(cluster=row["cluster"])).rows("findings"), read_incidents(reader)
     entries = attention(findings, RebalanceTimes(()), incidents=incidents)
     one = next(iter(row.get("findings") or ()), row["id"])
     ids = next(entry.ids for entry in entries if one in entry.ids)

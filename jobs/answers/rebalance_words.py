@@ -1,7 +1,7 @@
-"""What is said of a rebalance that has not ended: how grave it is, whom it waits for, and what to look at.
+"""What a rebalance is called, and whom it is blamed on, wherever its row is shown: in the report, by `watch`, in alerts, on the pages.
 
-Which rebalances are open, since when and for whom is decided by the tracker (coordinator_model/tracker/unended.py), and how long they have
-lasted by the view `rebalances_open`. Reports, pages, alerts and `watch` say what is said here.
+And what is said of one that has not ended: how grave it is, whom it waits for, and what to look at. Which ones are open, since when and
+for whom is decided by the tracker (coordinator_model/tracker/unended.py), and how long they have lasted by the view `rebalances_open`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator_model.diagnosis.findings import current
+from coordinator_model.diagnosis.titles import rebalance_title
 from coordinator_model.tracker import closing
 from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, is_overdue, limit_ms
 from coordinator_model.view.members import client_in
 from coordinator_model.view.outcomes import OPEN
 from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.duckdb_views import Row
+from jobs.answers.incidents.outages import broker_name
 from jobs.common.text import many, printable, who
 from jobs.common.times import duration, is_known, moment
 
@@ -63,6 +65,23 @@ _OVERDUE: Final = (
 
 
 _AFTER: Final = "`rebalance report` says what it cost, and `rebalance ask stuck` for whom the group waited."
+
+
+def culprit_of(row: Row, *, host: bool = True, member: bool = True) -> str:
+    """Whom it is blamed on: the broker, or the client with its host and which of its members. `-`: no line tells."""
+    if row["culprit_broker"]:
+        return broker_name(printable(row["culprit_broker"], 30))
+    static = row["instance_id"] if row["culprit_member_id"] == row["member_id"] else None
+    place, which = row["culprit_client_host"] if host else None, row["culprit_member_id"] if member else None
+    return who(row["culprit_client_id"], place, which, static)
+
+
+def with_words(row: Row) -> Row:
+    """A rebalance for a page: what it is `called`, whom it is blamed on (`by`), both in words (`title`), and what it waits for (`note`)."""
+    blamed = culprit_of(row, host=False, member=False)
+    title = rebalance_title(row["blamed"], printable(row["group_id"], 60), None if blamed == "-" else blamed)
+    words = {"called": row["blamed"], "by": culprit_of(row), "title": title}
+    return row | words | {"note": waits_note(row) if row["waits_for"] else ""}
 
 
 def is_open(row: Row) -> bool:

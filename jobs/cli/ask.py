@@ -104,9 +104,8 @@ def _help(question: Question, context: click.Context) -> str:
 
 
 def _answer(question: Question, lakehouse: Place, given: Mapping[str, str | None], form: str) -> None:
-    from jobs.answers.as_csv import as_csv
-    from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
+    from jobs.answers.formats import as_csv, as_json
     from jobs.cli.output import answer_text
 
     bound = BoundQuestion(lakehouse, question, given)

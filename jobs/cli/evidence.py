@@ -96,7 +96,7 @@ def _client(row: dict[str, Any]) -> str:
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
-    from jobs.answers.open_rebalances import waits_note  # with DuckDB
+    from jobs.answers.rebalance_words import waits_note  # with DuckDB
     from jobs.answers.rounds import in_words
 
     row: dict[str, Any] = proven.row

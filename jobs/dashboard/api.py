@@ -19,9 +19,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from jobs.answers import questions
-from jobs.answers.as_json import for_browser
 from jobs.answers.ask import MOST_ROWS
 from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.formats import for_browser
 from jobs.answers.report import read_overview
 from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, as_row, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
-from jobs.answers.report import Overview, Scope
+from jobs.answers.report import Report, Scope
 from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms, instant, is_known, iso
@@ -32,7 +32,7 @@ def scope_of(given: Mapping[str, str]) -> Scope:
     return Scope(**{name: given.get(name) for name in ("cluster", "group", "since", "until")})
 
 
-def attention(overview: Overview) -> dict[str, Any]:
+def attention(overview: Report) -> dict[str, Any]:
     """What needs attention, as `rebalance report` says it."""
     entries = overview.attention
     form = "{}/{}" if len(overview.clusters) > 1 else "{1}"
@@ -58,7 +58,7 @@ def attention(overview: Overview) -> dict[str, Any]:
     }
 
 
-def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
+def first_page(reader: QuestionReader, overview: Report) -> dict[str, Any]:
     """The whole first page: besides what needs attention, answers of named questions, `lanes`, and the `period` they show (epoch ms)."""
     shown = attention(overview)
     if not overview.clusters:
@@ -89,7 +89,7 @@ def first_page(reader: QuestionReader, overview: Overview) -> dict[str, Any]:
     }
 
 
-def _lanes(reader: QuestionReader, overview: Overview, worst: Sequence[Row]) -> tuple[list[dict[str, Any]], list[Row]]:
+def _lanes(reader: QuestionReader, overview: Report, worst: Sequence[Row]) -> tuple[list[dict[str, Any]], list[Row]]:
     """The groups over time: those of the gravest incidents first, then those that cost most, then others. And their rebalances."""
     incidents = Incidents(overview.attention)
     until = overview.until or EPOCH + timedelta(milliseconds=LATEST_MS)

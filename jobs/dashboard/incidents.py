@@ -8,7 +8,7 @@ from typing import Final
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import trouble
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.report import Overview
+from jobs.answers.report import Report
 from jobs.common.times import epoch_ms
 
 _ROOM: Final = 25  # at both ends of the time that is shown: a twenty-fifth of it
@@ -49,7 +49,7 @@ class Incidents:
         return min(own or [self._count + number for number, _ in self._of[key]])
 
 
-def period(overview: Overview, rebalances: Iterable[Row]) -> dict[str, int]:
+def period(overview: Report, rebalances: Iterable[Row]) -> dict[str, int]:
     """The time in which something happened, epoch ms, within that of the data and of the report: what needs attention, and rebalances.
 
     Start-ups count if there is nothing else.

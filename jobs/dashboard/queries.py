@@ -13,8 +13,7 @@ from typing import Any, Final
 from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.open_rebalances import is_open, open_story
-from jobs.answers.rebalance_words import with_words
+from jobs.answers.rebalance_words import is_open, open_story, with_words
 from jobs.common.places import SQL, own_query
 from jobs.common.text import who
 from jobs.common.times import EPOCH, LATEST_MS

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jobs.answers.as_json import for_browser
 from jobs.answers.duckdb_views import Key, QuestionReader, key_of
 from jobs.answers.evidence import prove_rows
+from jobs.answers.formats import for_browser
 from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
 from jobs.common.stores import Place

@@ -17,9 +17,8 @@ import duckdb
 from deltalake.exceptions import DeltaError
 
 from jobs.answers import ask, questions
-from jobs.answers.as_csv import as_csv
-from jobs.answers.as_json import as_json, for_browser
 from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.formats import as_csv, as_json, for_browser
 from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place
 from jobs.common.text import printable

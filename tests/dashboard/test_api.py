@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from jobs.answers import ask, questions
-from jobs.answers.as_json import for_browser
 from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.formats import for_browser
 from jobs.cli import entry
 from jobs.dashboard.pages import PAGES
 from tests.dashboard.serving import serving

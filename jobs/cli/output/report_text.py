@@ -20,8 +20,7 @@ from jobs.answers.attention_words import CLIENTS_SAY, EXPLAINED, STYLES, TOO_SHO
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.in_records import Records
 from jobs.answers.incidents.bills import bound
-from jobs.answers.open_rebalances import is_open
-from jobs.answers.rebalance_words import culprit_of
+from jobs.answers.rebalance_words import culprit_of, is_open
 from jobs.answers.report import Report
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write

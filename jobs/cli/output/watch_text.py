@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from jobs.answers.as_json import as_json_line
+from jobs.answers.formats import as_json_line
 from jobs.answers.news import NewsItem
 from jobs.answers.news_text import NewsText
 from jobs.answers.report import parsed
