@@ -21,8 +21,7 @@ from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_ca
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, bound, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, bound, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 

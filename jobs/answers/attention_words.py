@@ -18,8 +18,7 @@ from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
-from jobs.answers.incidents.departures import CRASHED
-from jobs.answers.incidents.outages import HELD_UP, broker_name
+from jobs.answers.incidents.outages import CRASHED, HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who

@@ -22,8 +22,8 @@ from jobs.answers.attention import attention
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.formats import as_json
 from jobs.answers.incidents.bills import RebalanceTimes
+from jobs.answers.rebalance_words import rounds_of
 from jobs.answers.report import Scope, Scoped, read_incidents
-from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.common.places import own_query
 from jobs.common.stores import Place, is_store

@@ -19,7 +19,7 @@ from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.tracker.unended import WAITS
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.in_records import Records, RecordsOf
+from jobs.answers.incidents.bills import Records, RecordsOf
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.places import own_query
 from jobs.common.stores import Place

@@ -15,8 +15,7 @@ from jobs.answers.attention_words import STYLES, title_of
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.outages import broker_name
 from jobs.answers.news import NewsItem
-from jobs.answers.rebalance_words import waits_note
-from jobs.answers.rounds import CONSUMER
+from jobs.answers.rebalance_words import CONSUMER, waits_note
 from jobs.common.text import printable, some
 from jobs.common.times import duration
 from schemas.names import REBALANCES

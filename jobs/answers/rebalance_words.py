@@ -1,26 +1,29 @@
 """What a rebalance is called, and whom it is blamed on, wherever its row is shown: in the report, by `watch`, in alerts, on the pages.
 
 And what is said of one that has not ended: how grave it is, whom it waits for, and what to look at. Which ones are open, since when and
-for whom is decided by the tracker (coordinator_model/tracker/unended.py), and how long they have lasted by the view `rebalances_open`.
+for whom is decided by the tracker (coordinator_model/tracker/unended.py), and how long they have lasted by the view `rebalances_open`. One
+of the consumer protocol is told round by round: when, why, who, and who gave partitions up, from when to when.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from coordinator_model.diagnosis.findings import current
 from coordinator_model.diagnosis.titles import rebalance_title
 from coordinator_model.tracker import closing
 from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, is_overdue, limit_ms
+from coordinator_model.view import reasons
 from coordinator_model.view.members import client_in
 from coordinator_model.view.outcomes import OPEN
-from coordinator_model.view.reasons import UNKNOWN
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.outages import broker_name
+from jobs.common.places import own_query
+from jobs.common.stores import Place
 from jobs.common.text import many, printable, who
-from jobs.common.times import duration, is_known, moment
+from jobs.common.times import duration, epoch_ms, instant, is_known, moment
 
 CODE: Final = "OPEN_REBALANCE"
 """The code of its entry in what needs attention, and of its alert."""
@@ -156,7 +159,7 @@ def _ended(row: Row) -> str:
 
 def _began(row: Row) -> str:
     client = who(row["client_id"], row["client_host"], None if row["client_id"] else row["member_id"], row["instance_id"])
-    if row["cause"] == UNKNOWN:
+    if row["cause"] == reasons.UNKNOWN:
         return "No line shows what began it." if client == "-" else f"It began with {client}."
     return f"It began with {row['cause']}" + (f" of {client}." if client != "-" else ".")
 
@@ -189,3 +192,80 @@ def _advice(row: Row, *, known: bool) -> str:
     them = "this member" if count == 1 else "these members" if count else "its members"
     them = "the leader" if row["waits_for"] == SYNC else them
     return _ADVICE[row["waits_for"]].format(current=own, them=them, type=row["group_protocol"])
+
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+
+_WHY: Final[Mapping[str, str]] = {
+    reasons.MEMBER_JOINED: "{who} joined",
+    reasons.MEMBER_LEFT: "{who} left",
+    reasons.SESSION_TIMEOUT: "the session of {who} ended",
+    reasons.REBALANCE_TIMEOUT: "{who} was removed, since it did not give partitions up in time",
+    reasons.SUBSCRIPTION_CHANGED: "{who} changed its subscription",
+    reasons.METADATA_CHANGED: "topics or partitions of the subscription changed",
+    reasons.REGEX_RESOLVED: "topics of regular expressions were found: a member has a new one, or one matches others than before",
+    reasons.GROUP_CONFIG_CHANGED: "a setting of the group changed",
+    reasons.UNKNOWN: "no line shows why",
+}
+_DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT, reasons.UNKNOWN})
+_WAIT_MS: Final = 500
+"""Shorter waits are not told."""
+_GIVEN_UP: Final[Mapping[str | None, str]] = {
+    None: "no line shows that it did",
+    "ACKNOWLEDGED": "it had after {took}",
+    "AWAY": "it left for a while {took} later",
+    reasons.LEFT: "it left {took} later",
+    reasons.SESSION_TIMEOUT: "its session ended {took} later",
+    reasons.REBALANCE_TIMEOUT: "it had not, and was removed {took} later",
+}
+
+
+def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
+    """The rows of `rebalance_rounds` of a row of `rebalances`, in the order of time; none if it is of a classic group."""
+    if rebalance["group_protocol"] == CLASSIC:
+        return []
+    of = {name: rebalance[name] for name in ("cluster", "group_id", "generation", "started_at", "ended_at")}
+    return reader.found(own_query("rounds"), of)
+
+
+def last_rounds(lakehouse: Place, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:
+    """The rounds of rebalances, by their ids; those without any are left out."""
+    reader = QuestionReader(lakehouse)
+    text = "SELECT r.* FROM rebalances_with_id AS r WHERE list_contains($ids, r.id)"
+    by_id = {row["id"]: rounds_of(reader, row) for row in reader.ask(text, {"ids": list(ids)}).by_name()} if ids else {}
+    return [(row_id, by_id[row_id]) for row_id in ids if by_id.get(row_id)]
+
+
+def rounds_in_words(rounds: Sequence[Row]) -> list[str]:
+    """A sentence for each round."""
+    return [_sentence(one, rounds[number + 1 : number + 2]) for number, one in enumerate(rounds)]
+
+
+def _sentence(one: Row, following: Sequence[Row]) -> str:
+    client = who(one["client_id"], one["client_host"], one["member_id"], one["instance_id"])
+    why = _WHY.get(one["cause"], printable(one["cause"], 40) + " of {who}").format(who="a member" if client == "-" else client)
+    told = [*_wait(one), *(f"; {_revocation(entry)}" for entry in json.loads(one.get("revocations") or "[]"))]
+    if one["reconciled_at"] is not None:
+        end = f". All members had the new assignment at {instant(epoch_ms(one['reconciled_at']))}."
+    elif following:
+        end = f". Epoch {following[0]['epoch']} followed before all members had the new assignment."
+    else:
+        end = ". No line shows when all members had the new assignment."
+    return f"Epoch {one['epoch']} at {instant(epoch_ms(one['started_at']))}: {why}{''.join(told)}{end}"
+
+
+def _wait(one: Row) -> list[str]:
+    """A heartbeat asks for an assignment at once. If it comes later, the assignment interval had not passed. A departure asks for none."""
+    if one.get("computed_at") is None or one["cause"] in _DEPARTURES:
+        return []
+    waited_ms = epoch_ms(one["computed_at"]) - epoch_ms(one["started_at"])
+    return [f"; the group waited {duration(waited_ms)} for the assignment interval"] if waited_ms >= _WAIT_MS else []
+
+
+def _revocation(entry: Mapping[str, Any]) -> str:
+    member = who(entry["client_id"], None, entry["member_id"])
+    partitions = "1 partition" if entry["partitions"] == 1 else f"{entry['partitions']} partitions"
+    took = duration(entry["ended_at"] - entry["told_at"]) if entry["ended_at"] is not None else ""
+    given_up = _GIVEN_UP.get(entry["end"], "it was gone {took} later").format(took=took)
+    return f"{member} was told to give up {partitions} at {instant(entry['told_at'])}, {given_up}"

@@ -16,8 +16,7 @@ from jobs.answers.attention_words import End, as_row
 from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.formats import as_json
-from jobs.answers.in_records import RecordsOf
-from jobs.answers.incidents.bills import RebalanceTimes
+from jobs.answers.incidents.bills import RebalanceTimes, RecordsOf
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.rebalance_words import as_finding
 from jobs.common.places import own_query

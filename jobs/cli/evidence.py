@@ -96,8 +96,7 @@ def _client(row: dict[str, Any]) -> str:
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
-    from jobs.answers.rebalance_words import waits_note  # with DuckDB
-    from jobs.answers.rounds import in_words
+    from jobs.answers.rebalance_words import rounds_in_words, waits_note  # with DuckDB
 
     row: dict[str, Any] = proven.row
     if proven.kind in ("finding", "incident"):
@@ -110,7 +109,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
         note = waits_note(row) if row["waits_for"] else ""
         waits = [note[0].upper() + note[1:]] if note else []
-        return [outcome, *began, *reason, *waits, *in_words(proven.rounds)]
+        return [outcome, *began, *reason, *waits, *rounds_in_words(proven.rounds)]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]
     return []

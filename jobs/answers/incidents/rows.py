@@ -18,8 +18,7 @@ from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVE
 from coordinator_model.diagnosis.incidents import SLOW_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Bill, RebalanceTimes, bill_of
-from jobs.answers.incidents.departures import SHUT_DOWN, Departure, Departures
-from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
+from jobs.answers.incidents.outages import HELD_UP, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages
 from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms

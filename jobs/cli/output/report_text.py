@@ -18,8 +18,7 @@ from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.attention_words import CLIENTS_SAY, EXPLAINED, STYLES, TOO_SHORT, AttentionWords, counts_of, title
 from jobs.answers.duckdb_views import Row, key_of
-from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import bound
+from jobs.answers.incidents.bills import Records, bound
 from jobs.answers.rebalance_words import culprit_of, is_open
 from jobs.answers.report import Report
 from jobs.cli.output.columns import Columns
