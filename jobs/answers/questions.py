@@ -48,13 +48,6 @@ FIFTEEN: Final = (
 
 TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause", "text"})
 TIMES: Final = frozenset({"since", "until", "at"})
-CHOICES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("bill", "by"): ("application", "client", "member", "group", "day"),
-    ("culprits-by", "by"): ("application", "host", "software"),
-    ("findings", "severity"): ("ERROR", "WARNING", "INFO"),
-    ("silences", "session"): ("survived", "expired"),
-}
-"""The values of a parameter that takes no others, by question and parameter."""
 SPANS: Final = frozenset({"around", "step"})  # durations, passed as whole milliseconds
 
 OPTIONS: Final = ("cluster", "group", "since", "until", "client", "member", "at", "around", "limit")
@@ -80,6 +73,11 @@ class Parameter:
     name: str
     default: str | None
     meaning: str
+
+    @property
+    def choices(self) -> list[str]:
+        """The values of one that takes no others: its meaning ends with them."""
+        return re.findall(r"(\w+)(?:, | or |$)", self.meaning.partition(": ")[2])
 
     @property
     def flag(self) -> str:

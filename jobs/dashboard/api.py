@@ -151,10 +151,10 @@ def _number(given: Params, name: str, default: int) -> int:
 def _questions() -> list[dict[str, Any]]:
     """All questions: what each asks, answers and takes."""
     return [
-        {**asdict(one), "often": one.name in questions.FIFTEEN, "parameters": [_parameter(one.name, each) for each in one.parameters]}
+        {**asdict(one), "often": one.name in questions.FIFTEEN, "parameters": [_parameter(each) for each in one.parameters]}
         for one in map(questions.load, questions.names())
     ]
 
 
-def _parameter(question: str, one: questions.Parameter) -> dict[str, Any]:
-    return {**asdict(one), "choices": questions.CHOICES.get((question, one.name), ()), "option": one.name in questions.OPTIONS}
+def _parameter(one: questions.Parameter) -> dict[str, Any]:
+    return {**asdict(one), "choices": one.choices, "option": one.name in questions.OPTIONS}
