@@ -5,8 +5,7 @@ import pytest
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.attention_words import AttentionWords, trouble
-from jobs.answers.news import News
-from jobs.answers.news_text import NewsText
+from jobs.answers.news import News, NewsText
 from jobs.answers.report import Scope, read_report
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from tests.answers.asking import asked, reader_of
