@@ -38,13 +38,13 @@ from jobs.logs.survey.views import AS_IT_IS, View
 from jobs.logs.times import LocalTimes
 
 KINDS: Final = {
-    "f": ("finding", "findings_with_id"),
-    "i": ("incident", "incidents"),
-    "r": ("rebalance", "rebalances_with_culprit"),
-    "s": ("membership", "member_sessions_with_id"),
-    "t": ("transition", "group_transitions_with_id"),
+    "f": ("finding", "findings_with_id", "{severity} {code}"),
+    "i": ("incident", "incidents", "{severity} {cause}"),
+    "r": ("rebalance", "rebalances_with_culprit", "rebalance {blamed}"),
+    "s": ("membership", "member_sessions_with_id", "membership ended {end_kind}"),
+    "t": ("transition", "group_transitions_with_id", "{from_state} > {to_state}"),
 }
-"""What sort of row an id is of, and its view, by the first letter of the id."""
+"""What sort of row an id is of, its view, and what a row is called, by the first letter of the id."""
 
 _MINUTE_MS: Final = 60_000
 _TIMES: Final = LocalTimes("UTC")  # reads those of brokers, too
@@ -146,7 +146,7 @@ def places_of(
 def _rows(reader: QuestionReader, row_id: str) -> list[Row]:
     if not _ID.fullmatch(row_id):
         raise EvidenceError(f"{row_id[:40]!r} is not an id: see `rebalance ask findings` and `rebalance ask rebalances` (f3a91c0d27be)")
-    kind, view = KINDS[row_id[0]]
+    kind, view, _ = KINDS[row_id[0]]
     text = f"SELECT * FROM {view} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
     rows = reader.ask(text, {"id": row_id}).by_name()
     if not rows:

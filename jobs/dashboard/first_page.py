@@ -38,7 +38,7 @@ def attention(overview: Report) -> dict[str, Any]:
     form = "{}/{}" if len(overview.clusters) > 1 else "{1}"
     words = AttentionWords(lambda at: instant(epoch_ms(at)), lambda *of: form.format(*(printable(name, 60) for name in of)), overview.ends)
     return {
-        "entries": [as_row(entry) | vars(words.of(entry)) | {"settings": words.settings([entry])} for entry in entries[:_ENTRIES]],
+        "entries": [as_row(entry) | words.of(entry) | {"settings": words.settings([entry])} for entry in entries[:_ENTRIES]],
         "all": len(entries),
         "counts": counts_of(entries),
         "calm": printable(words.calm(overview.judgement), _SENTENCES),

@@ -142,13 +142,13 @@ class _View:
         head = Text(f"{number:>2}. ")
         head.append(f"{entry.severity:<7}", style=STYLES.get(entry.severity, ""))
         head.append(f"  {title(entry)}", "bold")
-        head.append(f"\n{'':11}  {entry.code}  {said.subject}  {said.when}")
+        head.append(f"\n{'':11}  {entry.code}  {said['subject']}  {said['when']}")
         others = len(entry.ids) - 1
         head.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
         write(self.console, head)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
-        self._paragraph("Advice", said.advice)
+        self._paragraph("Advice", said["advice"])
 
     def _paragraph(self, label: str, text: str) -> None:
         self._wrapped(text, f"    {label:<7} ", " " * 12)
@@ -159,13 +159,12 @@ class _View:
         write(self.console, textwrap.fill(shown, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False))
 
     def headers(self) -> None:
-        """What the answer above is made of."""
+        """What the answer above is made of: clusters, each with its time span and the account of its lines."""
         for cluster in self.report.clusters[: self.limit]:
-            self.header(cluster)
+            self._header(cluster)
         self.more(len(self.report.clusters), " clusters")
 
-    def header(self, cluster: Row) -> None:
-        """Cluster, time span, account of the lines."""
+    def _header(self, cluster: Row) -> None:
         first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
         write(self.console, f"Cluster {printable(cluster['cluster'], 60)}", "bold")
         span = (
