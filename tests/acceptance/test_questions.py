@@ -276,7 +276,7 @@ def test_more_members_than_partitions(kept):
 # Every row's evidence opens the lines that prove it.
 
 
-@pytest.mark.parametrize("table", sorted(view for _, view in evidence.KINDS.values()))
+@pytest.mark.parametrize("table", sorted(view for _, view, _ in evidence.KINDS.values()))
 def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table):
     files = discover(RECORDING)
     rows = QuestionReader(lakehouse).ask(f"SELECT * FROM {table}", {}).by_name()
