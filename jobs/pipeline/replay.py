@@ -89,13 +89,9 @@ def replay(
         _copy_events(source, house, show, interrupts)
         if interrupts.signal is None:
             show(RunProgress("starting Spark"))
-            try:
-                with started_spark(house, spark, once=True) as session:
-                    interrupts.install()
-                    _track(session, house, settings, show, interrupts)
-            except Exception:
-                if interrupts.signal is None:  # a JVM that got the same signal may already be gone
-                    raise
+            with interrupts.excused(), started_spark(house, spark, once=True) as session:
+                interrupts.install()
+                _track(session, house, settings, show, interrupts)
         if interrupts.signal is not None:
             return result(new, old, signal=interrupts.signal)
         show(RunProgress("carrying over what is not made of events"))

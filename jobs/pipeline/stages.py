@@ -138,8 +138,7 @@ class Stages:
         except (QueryFailedError, UserError):
             raise
         except Exception as error:
-            if interrupts.signal is None:  # a JVM that got the same signal may already be gone
-                raise QueryFailedError("Spark", jvm_end(self._spark) or root_cause(error), self._house.log) from error
+            raise QueryFailedError("Spark", jvm_end(self._spark) or root_cause(error), self._house.log) from error
         finally:
             self._stop()
             self._watch.leave()
