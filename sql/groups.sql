@@ -12,14 +12,9 @@ WITH seen AS (
   SELECT
     e.cluster, e.group_id,
     max(e.occurred_at) AS seen_at,
-    max(
-      CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.occurred_at END
-    ) AS epoch_at,
-    max_by(e.protocol_type, e.occurred_at)
-      FILTER (WHERE e.kind = 'CONSUMER_GROUP_LOG' AND e.protocol_type IN ('share', 'streams')) AS own_type,
+    group_protocol(e) AS group_protocol,
     max_by(e.protocol_type, e.occurred_at) FILTER (WHERE e.kind IN ('JOIN_GROUP', 'GROUP_STORED') AND e.protocol_type <> 'consumer')
-      AS protocol_type,
-    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
+      AS protocol_type
   FROM group_events AS e
   WHERE e.group_id <> '' AND e.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')
     AND in_scope(e)
@@ -48,11 +43,7 @@ warned AS (
 ),
 told AS (
   SELECT
-    s.cluster, s.group_id,
-    CASE
-      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
-      ELSE 'classic'
-    END AS group_protocol,
+    s.cluster, s.group_id, s.group_protocol,
     nullif(s.protocol_type, '') AS protocol_type, t.state, t.entered_at AS since, t.generation,
     t.members, h.rebalances, h.total_ms, h.at_least, h.last_cause, w.findings
   FROM seen AS s
