@@ -33,8 +33,7 @@ from jobs.logs.faults import shown
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
-from jobs.logs.survey.undated import is_undated
-from jobs.logs.survey.views import AS_IT_IS, View
+from jobs.logs.survey.views import AS_IT_IS, View, is_undated
 from jobs.logs.times import LocalTimes
 
 KINDS: Final = {

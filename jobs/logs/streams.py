@@ -20,8 +20,8 @@ from jobs.logs.jumps import Jump
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import holds_records
+from jobs.logs.survey.block_times import WHOLE, Part, Section
 from jobs.logs.survey.owners import Folder, Owners
-from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
 from jobs.logs.times import NEVER
 

@@ -26,9 +26,8 @@ import msgspec
 from jobs.common.expressions import expression
 from jobs.logs.envelopes.entries import Level, entries_of, moment_of, source_in, texts_of
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
-from jobs.logs.formats.compression import ByteStream
+from jobs.logs.formats.compression import ByteStream, UnpackedSource
 from jobs.logs.formats.sources import Source
-from jobs.logs.formats.unpacked import UnpackedSource
 
 SAMPLE_BYTES: Final = 64 << 10  # by which a file is known to have documents
 _WHOLE_BYTES: Final = 4 << 20

@@ -2,7 +2,7 @@
 
 Nothing is ever extracted: the names of members only name them. They are cleaned of what a file system would follow (`/`, `..`). A zip
 and a plain tar are read where they lie. A compressed tar has to be read from its start to find anything in it, so it is unpacked once
-(unpacked.py).
+(UnpackedSource).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, ZipMemberStream, decompressed, first_bytes
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, UnpackedSource, ZipMemberStream, decompressed, first_bytes
 from jobs.logs.formats.sources import Source, SourceFile, Stretch
-from jobs.logs.formats.unpacked import UnpackedSource
 
 MOST_NESTED: Final = 3  # archives in each other that are opened: there are zips that contain themselves
 

@@ -1,7 +1,7 @@
 """Reads compressed bytes from start to end, whatever compressed them: the first bytes tell.
 
 Members and frames may follow each other, as `cat a.gz b.gz` makes them. Data that ends in the middle may still be being written: what is
-there is read, and `damage` says that it ends.
+there is read, and `damage` says that it ends. UnpackedSource makes them readable at any position, without holding them in memory.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+import os
+import tempfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -23,6 +25,7 @@ _RAW_BYTES: Final = 64 * 1024  # read at once
 _NEAR_BYTES: Final = 4 * 1024  # the same where they are decompressed byte by byte: the rest is copied each time
 _STEP_BYTES: Final = 16 * 1024  # of what is decompressed
 _MEMORY_BYTES: Final = 256 << 20  # `xz -9` needs 65 MB; a hostile file may ask for 4 GB
+_CHUNK_BYTES: Final = 1 << 20  # unpacked: what reading a single byte costs
 _ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
 _SKIPPED: Final = range(0x184D2A50, 0x184D2A60)  # frames without data, by which pzstd and lz4 begin
 
@@ -329,3 +332,49 @@ def first_bytes(stream: Readable, size: int) -> bytes:
         parts.append(data)
         size -= len(data)
     return b"".join(parts)
+
+
+class UnpackedSource(Source):
+    """All that a stream has. It lies in a temporary file without a name, compressed anew in chunks that can be read one by one.
+
+    So it takes about as much room as the archive that it comes from, however much that unpacks to. OSError: there is no room.
+    """
+
+    def __init__(self, stream: Readable) -> None:
+        import pyarrow as pa
+
+        self._codec = pa.Codec("zstd", compression_level=1)
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as the source
+        self._ends = [0]  # of the chunks, in the file
+        self._size = 0
+        self._last = (-1, b"")  # the chunk that was read last
+        while chunk := first_bytes(stream, _CHUNK_BYTES):
+            packed = memoryview(self._codec.compress(chunk, asbytes=True))
+            self._ends.append(self._ends[-1] + len(packed))
+            try:
+                while packed:  # a disk that is nearly full takes a part
+                    packed = packed[self._file.write(packed) :]
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from None
+            self._size += len(chunk)
+        self.damage = stream.damage
+
+    def size(self) -> int:
+        """As much as was unpacked."""
+        return self._size
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """As much as lies in one chunk."""
+        if position >= self._size:
+            return b""
+        index, offset = divmod(position, _CHUNK_BYTES)
+        return self._chunk(index)[offset : offset + size]
+
+    def _chunk(self, index: int) -> bytes:
+        number, chunk = self._last
+        if number != index:
+            start, end = self._ends[index : index + 2]
+            packed = os.pread(self._file.fileno(), end - start, start)
+            chunk = self._codec.decompress(packed, min(_CHUNK_BYTES, self._size - index * _CHUNK_BYTES), asbytes=True)
+            self._last = index, chunk
+        return chunk

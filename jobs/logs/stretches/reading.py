@@ -29,7 +29,7 @@ from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_groups
 from jobs.logs.stretches.shares import shared
-from jobs.logs.survey.sections import Part
+from jobs.logs.survey.block_times import Part
 from jobs.logs.times import NEVER, LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Final
@@ -33,18 +33,13 @@ def known(streams: Iterable[Stream]) -> dict[Broker, tuple[ClockStep, ...]]:
     return steps
 
 
-def steps_of(falls: Mapping[Stream, Sequence[Fall]]) -> dict[Broker, tuple[ClockStep, ...]]:
-    """The steps of the clocks of brokers, by those that each log shows, in its order."""
-    steps: dict[Broker, tuple[ClockStep, ...]] = {}
-    for broker in {(stream.cluster, stream.broker) for stream in falls}:
-        own = [shown for stream, shown in falls.items() if (stream.cluster, stream.broker) == broker]
-        ahead, taken = 0, list[ClockStep]()
-        for fall in max(own, key=len):
-            step = _step([fall, *(one for shown in own for one in shown if one.meets(fall))])
-            taken.append(step._replace(last_ms=step.last_ms + ahead))
-            ahead += step.back_ms
-        steps[broker] = tuple(taken)
-    return steps
+def steps_of(shown: Sequence[Sequence[Fall]]) -> Iterator[ClockStep]:
+    """The steps of a broker's clock, by those that each of its logs shows, in its order."""
+    ahead = 0
+    for fall in max(shown, key=len):
+        step = _step([fall, *(one for falls in shown for one in falls if one.meets(fall))])
+        yield step._replace(last_ms=step.last_ms + ahead)
+        ahead += step.back_ms
 
 
 def _step(falls: Sequence[Fall]) -> ClockStep:

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.logs.bytes import Fingerprint, PlainBytes
-from jobs.logs.survey.block_times import TIME, WITNESSES, Block, blocks_of, each_time, seconds_of
-from jobs.logs.survey.sections import Part
+from jobs.logs.survey.block_times import TIME, WITNESSES, Block, Part, blocks_of, each_time, seconds_of
 
 _TIME_LENGTH: Final = 19
 _MINUTE: Final = re.compile(rb"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")

@@ -60,7 +60,7 @@ class KnownNodes:
     addresses: dict[str, int] = field(default_factory=dict)  # at which requests arrive
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True)
 class UnnamedLog:
     """A log of a cluster that has no owner yet."""
 

@@ -12,9 +12,8 @@ from statistics import median_low
 from typing import Final
 
 from jobs.common.times import zone_named
-from jobs.logs.survey.block_times import WITNESSES, each_time, has_own_times, seconds_of
+from jobs.logs.survey.block_times import WHOLE, WITNESSES, Section, each_time, has_own_times, seconds_of
 from jobs.logs.survey.ordered_times import OrderedTimes, ordered_times
-from jobs.logs.survey.sections import WHOLE, Section
 
 FALL_BACK_SECONDS: Final = 60
 """Time has to fall back by more than this: lines of several brokers that were merged as they came are only seconds out of order."""
