@@ -67,6 +67,28 @@ class RawStream:
         return self._position
 
 
+class MadeStream:
+    """What a generator makes of another stream."""
+
+    def __init__(self, source: ByteStream, made: Iterator[bytes]) -> None:
+        self.damage = ""
+        self._source = source
+        self._made = made
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        self._rest = self._rest or next(filter(None, self._made), b"")
+        data, self._rest = self._rest[:size], self._rest[size:]
+        if not data:
+            self.damage = self._source.damage
+        return data
+
+    def position(self) -> int:
+        """That of the other stream."""
+        return self._source.position()
+
+
 class _Member(Protocol):
     """What decompresses one member, as in bz2 and lzma."""
 
