@@ -47,7 +47,7 @@ class Mark:
     others: int = 0
     other_loggers: int = 0  # of `others`: complete lines of other loggers
     after_other: bool = False  # the line before was one of another logger (or its continuation)
-    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client names (clients/groups.py)
+    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client names (clients/judge.py)
     levels: dict[str, int] = field(default_factory=dict)  # of a request log: the metadata.version that each address of a broker told last
 
     @property
