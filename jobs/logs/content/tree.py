@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -101,8 +102,7 @@ class _Looker:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._seen: dict[Parts, tuple[_State, Tree]] = {}
-        self._copies: dict[Parts, tuple[int, Parts]] = {}  # inode of a file, and which log it repeats
-        self._originals: dict[Parts, tuple[Any, ...]] = {}  # of files that repeat none: what was asked, to ask again when they have grown
+        self._compared: dict[Parts, tuple[tuple[Any, ...], Parts | None]] = {}  # what was asked of a file, and which log it repeats
 
     def look(self) -> Tree:
         """All there is now. OSError: the root cannot be read."""
@@ -169,21 +169,15 @@ class _Looker:
         """The log that a file repeats. Once it is known, it stays so while both grow."""
         state = self._seen[found.parts[: found.outside]][0]
         paths = {self._root.joinpath(*other.parts): other.parts for other in others}
-        inode, original = self._copies.get(found.parts, (-1, ()))
-        if inode == state.inode and original in paths.values():
+        asked = (state.inode, state.size.bit_length(), *paths)  # to ask again when it has grown
+        before, original = self._compared.get(found.parts, ((-1,), None))
+        if before == asked or (before[0] == state.inode and original in paths.values()):
             return original
-        asked = (state.inode, state.size.bit_length(), *paths)
-        if self._originals.get(found.parts) == asked:
-            return None
-        try:
+        with suppress(OSError):
             path = repeats(self._root.joinpath(*found.parts), list(paths))
-        except OSError:
-            return None
-        if path is None:
-            self._originals[found.parts] = asked
-            return None
-        self._copies[found.parts] = state.inode, paths[path]
-        return paths[path]
+            self._compared[found.parts] = asked, None if path is None else paths[path]
+            return self._compared[found.parts][1]
+        return None
 
 
 _LOOKERS: Final[dict[Path, _Looker]] = {}

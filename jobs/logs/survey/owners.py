@@ -91,12 +91,12 @@ def owners_of(logs: Sequence[UnnamedLog], known: KnownNodes) -> list[Owners]:
     for address, node in nodes_at(log.signs for log in logs).items():
         known.addresses.setdefault(address, node)
     nodes = [_nodes(log, known.addresses) for log in logs]
-    for node, name in _names(logs, nodes).items():
-        known.names.setdefault(node, name)
-    clash = frozenset(clashing(logs))
     beside: dict[str, set[int]] = {}  # by folder: the nodes whose lines are in its logs
     for log, own in zip(logs, nodes, strict=True):
         beside.setdefault(log.folder, set()).update(own)
+    for node, name in _names(logs, beside).items():
+        known.names.setdefault(node, name)
+    clash = frozenset(clashing(logs))
     owners = []
     for log, own in zip(logs, nodes, strict=True):
         apart = frozenset() if log.is_flat else clash  # nodes whose name is that of the folder
@@ -110,16 +110,13 @@ def _nodes(log: UnnamedLog, at: Mapping[str, int]) -> frozenset[int]:
     return frozenset(nodes or {node for node, _ in log.signs.servers})
 
 
-def _names(logs: Sequence[UnnamedLog], nodes: Sequence[frozenset[int]]) -> dict[int, str]:
-    held: dict[str, set[int]] = {}
-    for log, own in zip(logs, nodes, strict=True):
-        held.setdefault(log.folder, set()).update(own)
+def _names(logs: Sequence[UnnamedLog], held: Mapping[str, set[int]]) -> dict[int, str]:
     flat = {log.folder for log in logs if log.is_flat}
     kinds: dict[int, set[str]] = {}
     for node, kind in (server for log in logs for server in log.signs.servers):
         kinds.setdefault(node, set()).add(kind)
     names = {}
-    for node in sorted(set().union(*nodes)):
+    for node in sorted(set().union(*held.values())):
         folders = sorted(folder for folder, own in held.items() if node in own)
         named = {log.named for log in logs if log.named and log.folder in folders}
         is_alone = len(folders) == 1 and held[folders[0]] == {node} and folders[0] not in flat

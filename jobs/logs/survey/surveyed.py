@@ -148,12 +148,12 @@ class SurveyedSlicer(Slicer):
     def _logs_in(self, found: _Found) -> Iterator[_Found]:
         """The logs in a file, each as it is to be read."""
         file, is_client = found.file, found.is_client
-        starts, containers = found.search.end(), found.containers
+        starts = found.search.end()
         for said, number in found.left_out.items():
             which = "" if number == 1 else f", so that {number:,} of its documents are not whole"
             self._new_notes.append(f"{file.origin} does not have all that its store has: {said}{which} (docs/capture.md, Log stores)")
         view = found.view if is_client else self._view(found, newest_first=not starts)
-        shares = [(share, containers.is_client(share)) for share in containers.shares()]
+        shares = found.containers.shares()
         brokers = [share.container for share, is_clients in shares if share.container and not is_clients]
         if not shares:
             yield from self._sections(replace(found, view=view), starts)
