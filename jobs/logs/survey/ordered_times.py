@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jobs.logs.bytes import Fingerprint, PlainBytes
+from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
 from jobs.logs.survey.block_times import TIME, WITNESSES, Block, Part, blocks_of, each_time, seconds_of
 
 _TIME_LENGTH: Final = 19
@@ -101,23 +101,15 @@ def ranges_of(path: Path, fingerprint: Fingerprint, log: PlainBytes, line_end: i
 
 def ordered_times_of(one: TimeRange) -> OrderedTimes | None:
     """The times of a range; None if one goes back, or the log is not there."""
-    blocks = blocks_within(one)
-    return ordered_times(blocks, own=one.own_times) if blocks is not None else None
+    times = ordered_times(blocks_within(one), own=one.own_times)
+    return times if times is not None and times.lines else None
 
 
-def blocks_within(one: TimeRange) -> Iterator[Block] | None:
-    """The blocks of a range; None if the log is not there."""
-    log = one.fingerprint.opened(one.path)
-    if isinstance(log, PlainBytes) and log.skip(one.start + 1):
-        return _blocks(log, one)
-    if log is not None:
-        log.close()
-    return None
-
-
-def _blocks(log: PlainBytes, one: TimeRange) -> Iterator[Block]:
-    with log:
-        yield from blocks_of(Part(log, one.end - one.start), one.start)
+def blocks_within(one: TimeRange) -> Iterator[Block]:
+    """The blocks of a range; none if the log is not there."""
+    with one.fingerprint.opened(one.path) or LogBytes() as log:
+        if log.skip(one.start + 1):
+            yield from blocks_of(Part(log, one.end - one.start), one.start)
 
 
 def _line_end(log: PlainBytes, position: int, last: int) -> int:

@@ -75,7 +75,6 @@ class Signs:
     coordinators: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
-    joins: list[bytes] = field(default_factory=list)  # the lines that say so, until they are taken
 
     def look_at(self, text: bytes) -> int:
         """Takes the signs of whole lines; returns how many of them are requests."""
@@ -94,10 +93,8 @@ class Signs:
         for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
             self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
         if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
-            for match in JOINED.finditer(text):
-                group, generation, address = match.groups()
+            for group, generation, address in JOINED.findall(text):
                 self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
-                self.joins.append(text[text.rfind(b"\n", 0, match.start()) + 1 : text.find(b"\n", match.end())])
         return len(found)
 
     def _look_at_others(self, text: bytes) -> None:
@@ -122,7 +119,6 @@ def signs_of(log: LogBytes, most_bytes: int) -> Signs:
     signs = Signs()
     for _, block in takewhile(lambda block: block[0] < most_bytes, blocks_of(log)):
         signs.look_at(block)
-        signs.joins.clear()
     return signs
 
 

@@ -166,19 +166,19 @@ class SurveyedSlicer(Slicer):
             yield from self._sections(one, one.search.end())
 
     def _found(self, file: LogFile, fingerprint: Fingerprint, folder: str, *, is_client: bool, view: View = AS_IT_IS) -> _Found:
-        signs, is_record = Signs(), _is_record(file)
+        is_record = _is_record(file)
         bare = bytes if is_record else client_line if is_client else self.settings.unwrap
         is_flat = "/" not in file.origin or folder != file.broker
         names = {stream.broker for stream in self.streams if stream.folder == (file.cluster, file.broker)} - {CLIENTS}
         return _Found(
             folder=folder,
             is_flat=is_flat,
-            signs=signs,
+            signs=Signs(),
             named=min(names) if len(names) == 1 and not is_flat else "",
             before=self._former.get((file.cluster, file.broker, file.origin)) if view.share is None else None,
             file=file,
             fingerprint=fingerprint,
-            moments=Moments(signs.joins, bare, RecordTimes if is_record else LocalTimes),
+            moments=Moments(bare, RecordTimes if is_record else LocalTimes),
             search=SectionSearch(self.settings.zone(file.cluster)),
             is_client=is_client,
             view=view,
@@ -366,7 +366,7 @@ class SurveyedSlicer(Slicer):
 def _take(search: SectionSearch, one: TimeRange, times: OrderedTimes | None) -> None:
     """Takes the times of a range. None: it is not in order, or a worker did not see it."""
     if not search.has_ended and not search.take_ordered(times):
-        for offset, block in blocks_within(one) or ():
+        for offset, block in blocks_within(one):
             search.take(offset, block)
 
 
