@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from jobs.logs.envelopes.documents import SAMPLE_BYTES, DocumentSource, DocumentStream, has_documents, may_have_documents
-from jobs.logs.formats.archives import is_archive
+from jobs.logs.formats.archives import archive_at, file_of, is_archive, member_at
 from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, UnpackedSource, decompressed, first_bytes
 from jobs.logs.formats.encodings import UTF8_MARK, utf8, utf16_of
-from jobs.logs.formats.shelf import archive_at, file_of, member_at
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
 
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by

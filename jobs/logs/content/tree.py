@@ -18,9 +18,8 @@ from jobs.logs.bytes import UNREADABLE, open_log
 from jobs.logs.content.copies import repeats
 from jobs.logs.content.kinds import is_hidden, is_log_name, kind_by_content, kind_by_name
 from jobs.logs.content.verdict import MORE_BYTES, SAMPLE_BYTES, Writer, writer_of
-from jobs.logs.formats.archives import Archive
+from jobs.logs.formats.archives import Archive, archive_at
 from jobs.logs.formats.compression import first_bytes
-from jobs.logs.formats.shelf import archive_at
 from jobs.logs.formats.sources import special_kind
 from jobs.logs.record_judge import FOLDERS, is_record_file
 from jobs.logs.survey.containers import container_of

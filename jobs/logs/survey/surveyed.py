@@ -27,9 +27,8 @@ from jobs.logs.survey.block_times import WHOLE, Part, Section, blocks_of
 from jobs.logs.survey.clock_steps import Broker, known, may_step, steps_of, told
 from jobs.logs.survey.containers import Containers, own_lines
 from jobs.logs.survey.falls import Fall, fall_at
-from jobs.logs.survey.ordered_times import OrderedTimes, TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
-from jobs.logs.survey.section_search import SectionSearch
+from jobs.logs.survey.section_search import OrderedTimes, SectionSearch, TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps, told_of_undated, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes

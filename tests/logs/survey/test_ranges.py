@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from jobs.logs.bytes import Fingerprint, open_log
 from jobs.logs.survey.block_times import WHOLE, blocks_of
-from jobs.logs.survey.ordered_times import blocks_within, ordered_times_of, ranges_of
-from jobs.logs.survey.section_search import SectionSearch
+from jobs.logs.survey.section_search import SectionSearch, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.workers import Workers
 from tests.logs.any_log import logs
 from tests.logs.log_makers import coordinator, request, write
