@@ -20,7 +20,6 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import LEAST_STEP_MS, TOLERANCE_MS, Jump, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
 from jobs.logs.mark import ClockStep, KeptLines, Mark
-from jobs.logs.survey.falls import Fall, fall_at
 from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LaterTimes, LocalTimes
 
 if TYPE_CHECKING:
@@ -101,11 +100,6 @@ class LogReader:
             setattr(self.mark, field.name, getattr(mark, field.name))
         self._times = _later(self._clock, self.mark)
         self._seconds += seconds
-
-    def fall(self) -> Fall | None:
-        """How far the time of the log goes back where it waits."""
-        with self._open() as log:
-            return fall_at(log, self.mark.offset, self._judge.bare, self._times)
 
     def take_step(self, step: ClockStep) -> None:
         """Learns that the clock of the log's broker was set back."""

@@ -360,7 +360,7 @@ class Slicer:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
         idle = time.monotonic() - (stream.fell_at if stream.falls else stream.grown_at) > self.settings.patience_seconds
         if stream.falls:
-            decided = clock_steps.decide(stream, self.streams, waits=self.follows and not idle, tell=self.tell_step)
+            decided = clock_steps.decide(stream, self.streams, self.settings.unwrap, waits=self.follows and not idle, tell=self.tell_step)
             for one in decided:
                 one.look_ahead()
                 self._due.note(one)

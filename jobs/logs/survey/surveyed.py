@@ -24,9 +24,8 @@ from jobs.logs.slicer import Slicer
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import WHOLE, Part, Section, blocks_of
-from jobs.logs.survey.clock_steps import Broker, known, may_step, steps_of, told
+from jobs.logs.survey.clock_steps import Broker, Fall, fall_at, known, may_step, steps_of, told
 from jobs.logs.survey.containers import Containers, own_lines
-from jobs.logs.survey.falls import Fall, fall_at
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.section_search import OrderedTimes, SectionSearch, TimeRange, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.survey.signs import Signs, signs_of
@@ -250,9 +249,7 @@ class SurveyedSlicer(Slicer):
             log.falls += (place,) if fall.proven else ()
 
     def _fall(self, log: _Found, place: int, local: LocalTimes) -> Fall | None:
-        with suppress(OSError), viewed(open_log(log.file.path), log.view) as seen:
-            return fall_at(seen, place, self.settings.unwrap, local)
-        return None
+        return fall_at(lambda: viewed(open_log(log.file.path), log.view), place, self.settings.unwrap, local)
 
     def _take_steps(self, streams: Sequence[Stream], logs: Sequence[_Found]) -> None:
         """Gives new logs the steps of their broker's clock, and tells of them."""
