@@ -61,9 +61,11 @@ class Archive(ABC):
     def place(self, name: str) -> Source | None:
         """The bytes of a member where they lie; None if they lie there compressed."""
 
-    @abstractmethod
     def stream(self, name: str) -> ByteStream:
         """The bytes of a member, from the start."""
+        place = self.place(name)
+        assert place is not None
+        return RawStream(place)
 
     def nested(self, name: str) -> Archive | None:
         """The archive that a member is; None if it is none, or too deep inside of others. OSError: there is no room to unpack it."""
@@ -142,10 +144,6 @@ class TarArchive(Archive):
     def place(self, name: str) -> Source:
         """A stretch of the archive."""
         return Stretch(self._source, self._starts[name], self.members[name], self._cut)
-
-    def stream(self, name: str) -> ByteStream:
-        """From where it lies."""
-        return RawStream(self.place(name))
 
 
 class ZipArchive(Archive):

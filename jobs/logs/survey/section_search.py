@@ -218,12 +218,12 @@ class TimeRange:
     own_times: bool
 
 
-def ranges_of(path: Path, fingerprint: Fingerprint, log: PlainBytes, line_end: int, size: int, *, own_times: bool) -> list[TimeRange]:
-    """A log from a line end on, in ranges of about `size` bytes."""
-    last = log.length()
+def ranges_of(path: Path, fingerprint: Fingerprint, line_end: int, size: int, *, own_times: bool) -> list[TimeRange]:
+    """A plain log from a line end on, in ranges of about `size` bytes; none if the log is not there."""
     ends = [line_end]
-    while ends[-1] + 1 < last:
-        ends.append(_line_end(log, ends[-1] + size, last))
+    with fingerprint.opened(path) or LogBytes() as log:
+        while isinstance(log, PlainBytes) and ends[-1] + 1 < (last := log.length()):
+            ends.append(_line_end(log, ends[-1] + size, last))
     return [TimeRange(path, fingerprint, start, end, own_times) for start, end in pairwise(ends)]
 
 

@@ -191,7 +191,13 @@ class SurveyedSlicer(Slicer):
                 continue
             with seen:
                 self._look_at_head(one, seen)
-        ranges = [(one, part) for one in logs if one.line_end is not None for part in self._rest(one, one.line_end)]
+        size = self.settings.stretch_bytes
+        ranges = [
+            (one, part)
+            for one in logs
+            if one.line_end is not None
+            for part in ranges_of(one.file.path, one.fingerprint, one.line_end, size, own_times=one.search.own_times)
+        ]
         for number, (one, part) in enumerate(ranges):
             if (workers := self.awaited_workers() if number >= _OWN_RANGES else self.workers) is not None:
                 rest = ranges[number:]
@@ -222,15 +228,6 @@ class SurveyedSlicer(Slicer):
                 one.line_end = line_end
                 break
         one.left_out = seen.left_out
-
-    def _rest(self, one: _Found, line_end: int) -> list[TimeRange]:
-        """What is behind the beginning of a large log, as whole lines for several workers."""
-        log = one.fingerprint.opened(one.file.path)
-        if log is None:
-            return []
-        with log:
-            assert isinstance(log, PlainBytes)
-            return ranges_of(one.file.path, one.fingerprint, log, line_end, self.settings.stretch_bytes, own_times=one.search.own_times)
 
     def _find_falls(self, logs: Sequence[_Found]) -> None:
         """Finds where the time of files goes back as the clock of their broker was set back: there no other log begins."""

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.bytes import Fingerprint, open_log
+from jobs.logs.files import head_of
 from jobs.logs.survey.block_times import WHOLE, blocks_of
 from jobs.logs.survey.section_search import SectionSearch, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.workers import Workers
@@ -29,14 +30,13 @@ def in_order(path, zone="UTC"):
 
 def in_ranges(path, zone="UTC"):
     """The logs in a file, and whether each range was in order."""
-    log, search, ordered = open_log(path), SectionSearch(zone), []
-    for one in ranges_of(path, Fingerprint.of(log.head()), log, -1, RANGE, own_times=True):
+    search, ordered = SectionSearch(zone), []
+    for one in ranges_of(path, Fingerprint.of(head_of(path)), -1, RANGE, own_times=True):
         ordered.append(search.take_ordered(ordered_times_of(one)))
         if ordered[-1]:
             continue
         for offset, block in blocks_within(one):
             search.take(offset, block)
-    log.close()
     return search.end(), ordered
 
 
