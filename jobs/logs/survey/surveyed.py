@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Final
 
 from coordinator_model.events import CLIENTS
@@ -26,9 +26,8 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import WHOLE, Part, Section, blocks_of
 from jobs.logs.survey.clock_steps import Broker, Fall, fall_at, known, may_step, steps_of, told
 from jobs.logs.survey.containers import Containers, own_lines
-from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
+from jobs.logs.survey.owners import KnownNodes, Owners, Signs, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.section_search import OrderedTimes, SectionSearch, TimeRange, blocks_within, ordered_times_of, ranges_of
-from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps, told_of_undated, viewed
 from jobs.logs.survey.zones import Dated, Moments, find_zones, zone_notes
 from jobs.logs.times import LocalTimes
@@ -368,10 +367,10 @@ def _is_record(file: LogFile) -> bool:
 
 
 def _signs(one: _Found, start: Section, end: int | None, most_bytes: int) -> Signs:
-    try:
-        log = open_log(one.file.path)
-    except OSError:  # it went away a moment ago; the slicer says so where it reads the file
-        return Signs()
-    seen = viewed(log, one.view)
-    with seen if end is None else Part(seen, end) as seen:
-        return signs_of(seen, most_bytes) if seen.skip(start.offset) else Signs()
+    """The signs in the first bytes of a section."""
+    signs = Signs()
+    with suppress(OSError), viewed(open_log(one.file.path), one.view) as log:  # the slicer says why where it reads the file
+        seen = log if end is None else Part(log, end)
+        for _, block in takewhile(lambda block: block[0] < most_bytes, blocks_of(seen) if seen.skip(start.offset) else ()):
+            signs.look_at(block)
+    return signs

@@ -21,7 +21,7 @@ from jobs.common.times import EPOCH, zone_named
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
 from jobs.logs.survey.block_times import TIME, lines_with
-from jobs.logs.survey.signs import JOINED
+from jobs.logs.survey.owners import JOINED
 from jobs.logs.times import NEVER, UTC, LocalTimes, utc_ms
 
 _QUARTER_MS: Final = 900_000
