@@ -86,21 +86,14 @@ class Tree:
             self.leave_out(kind, example, count)
 
 
-class _State(NamedTuple):
-    """Of a file: it has not changed if this has not."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-
 class _Looker:
     """Looks through one folder again and again."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._seen: dict[Parts, tuple[_State, Tree]] = {}
+        self._seen: dict[
+            Parts, tuple[tuple[int, ...], Tree]
+        ] = {}  # with what a file was: inode, size, times. It is the same while they are
         self._compared: dict[Parts, tuple[tuple[Any, ...], Parts | None]] = {}  # what was asked of a file, and which log it repeats
 
     def look(self) -> Tree:
@@ -115,7 +108,7 @@ class _Looker:
             elif _is_record(parts):
                 tree.logs.append(Found(parts, len(parts), is_record=True))
             else:
-                state = _State(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+                state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
                 known = before.get(parts)
                 try:
                     seen = known if known is not None and known[0] == state else (state, _look_at(self._root, parts, name))
@@ -166,11 +159,11 @@ class _Looker:
 
     def _original(self, found: Found, others: list[Found]) -> Parts | None:
         """The log that a file repeats. Once it is known, it stays so while both grow."""
-        state = self._seen[found.parts[: found.outside]][0]
+        inode, size, *_ = self._seen[found.parts[: found.outside]][0]
         paths = {self._root.joinpath(*other.parts): other.parts for other in others}
-        asked = (state.inode, state.size.bit_length(), *paths)  # to ask again when it has grown
+        asked = (inode, size.bit_length(), *paths)  # to ask again when it has grown
         before, original = self._compared.get(found.parts, ((-1,), None))
-        if before == asked or (before[0] == state.inode and original in paths.values()):
+        if before == asked or (before[0] == inode and original in paths.values()):
             return original
         with suppress(OSError):
             path = repeats(self._root.joinpath(*found.parts), list(paths))
