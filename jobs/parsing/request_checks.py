@@ -101,20 +101,20 @@ def misshapen(text: str, *, printed: bool) -> str:
     return Refusal.MALFORMED if _LOGGER.search(text) else Refusal.TRUNCATED
 
 
-def no_json(json: str) -> str:
+def no_json(text: str) -> str:
     """Why the JSON of a line is not what Kafka writes."""
-    return Refusal.LOGGED_WITHOUT_BODY if _WITHOUT_BODY.search(json) else Refusal.INVALID_JSON
+    return Refusal.LOGGED_WITHOUT_BODY if _WITHOUT_BODY.search(text) else Refusal.INVALID_JSON
 
 
-def refusal(line: Logged, json: str, *, printed: bool) -> str | None:
-    """The first thing that is wrong with a request, or None. `json`: its text. `printed`: it was logged as text, which has no bytes.
+def refusal(line: Logged, text: str, *, printed: bool) -> str | None:
+    """The first thing that is wrong with a request, or None. `text`: its line. `printed`: it was logged as text, which has no bytes.
 
     Control characters that JSON escapes are no damage: a broker accepts any name of a client.
     """
     header, request, response = line.request_header or Header(), line.request, line.response
     key, version, name = header.request_api_key, header.request_api_version, header.request_api_key_name
     if key is None or version is None or name is None or request is None or response is None:
-        if (request is None or response is None) and _WITHOUT_BODY.search(json):
+        if (request is None or response is None) and _WITHOUT_BODY.search(text):
             return Refusal.LOGGED_WITHOUT_BODY
         return _missing(_REQUIRED_ALWAYS[(key, version, name, request, response).index(None)])
     api = APIS.get(name)
