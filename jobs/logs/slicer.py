@@ -314,6 +314,7 @@ class Slicer:
         slice_.stretches.append((stream, read))
         slice_.sources[stream.key] = stream
         slice_.lines_read += read.mark.line - read.start
+        slice_.skipped[stream.key] += read.mark.line - read.start - read.kept
 
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
@@ -373,7 +374,7 @@ class Slicer:
         reader = stream.reader
         assert reader is not None
         kept = slice_.kept
-        before, repeated_before, elsewhere = len(kept), kept.folded, reader.mark.elsewhere
+        before, own_before, kept_before = len(kept), reader.mark.own_lines, len(kept) + kept.folded
         count = reader.read(
             kept,
             until_ms=limit,
@@ -383,17 +384,18 @@ class Slicer:
             witness_ms=witness,
             fold=self.settings.fold and stream.shared_by is None,
         )
+        own = reader.mark.own_lines - own_before
+        slice_.lines_read += own
+        slice_.skipped[stream.key] += own - (len(kept) + kept.folded - kept_before)
         stream.look_ahead()
         stream.understood = stream.understood or stream.is_understood(kept, before)
         if not stream.has_more:
-            if not self.follows and reader.tell_damage(kept):
-                slice_.damaged[stream.key] += 1
+            if not self.follows:
+                reader.tell_damage(kept)
             self._put_away(stream)
         self._due.note(stream)
         if not count and len(kept) == before:
             return False
         slice_.parts += parts_of(stream, kept, before)
-        slice_.repeated[stream.key] += kept.folded - repeated_before
         slice_.sources[stream.key] = stream
-        slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
         return True

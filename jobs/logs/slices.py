@@ -76,10 +76,9 @@ class Slice:
     kept: KeptLines = field(default_factory=KeptLines)
     parts: list[tuple[Stream, str, int]] = field(default_factory=list)  # each log with a broker and the number of its rows, in order
     lines_read: int = 0
-    repeated: Counter[StreamKey] = field(default_factory=Counter)  # lines that became numbers
+    skipped: Counter[StreamKey] = field(default_factory=Counter)  # lines of which nothing is kept, by log
     sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
     stretches: list[tuple[Stream, LogRead]] = field(default_factory=list)  # whose rows lie in parts of their own
-    damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
 
 
 def parts_of(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:

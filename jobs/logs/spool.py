@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -38,7 +37,7 @@ from jobs.logs.reader import FOREVER
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
-from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
+from jobs.logs.streams import StoredStream, Stream, stream_of, streams_state
 from jobs.logs.stretches.plan import Planner, SlicePlan
 from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
@@ -198,9 +197,6 @@ class Spool(SurveyedSlicer):
         table = self._table(slice_, last=last)
         write_rows(table, self.files.path(number))
         sync(self.files.slices)  # before the state names the slice: one that is missing counts as taken
-        for stream in slice_.sources.values():
-            assert stream.reader is not None
-            stream.clock_line = stream.reader.mark.own_lines
         self._next_number = number + 1
         self._waiting += 1
         self._ended = last
@@ -244,15 +240,10 @@ class Spool(SurveyedSlicer):
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
         """A CLOCK for each broker of every log that was read: how far, and how many of its lines have no LINE."""
-        kept: Counter[StreamKey] = Counter(slice_.repeated)
-        for stream, _, rows in slice_.parts:
-            kept[stream.key] += rows
-        for stream, read in slice_.stretches:
-            kept[stream.key] += read.kept
         for key, stream in sorted(slice_.sources.items()):
             assert stream.reader is not None
             mark = stream.reader.mark
-            skipped = mark.own_lines - stream.clock_line - kept[key] + slice_.damaged[key]
+            skipped = slice_.skipped[key]
             seconds = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
             for broker in stream.brokers if skipped or not stream.is_empty else ():
                 row = _mark_row(stream.cluster, broker, CLOCK, mark.newest_ms)

@@ -73,7 +73,6 @@ class Stream:
         self.origin = found_as.origin
         if self.mark == Mark():
             self.mark = Mark(*self.section, first_line=self.section.line)
-        self.clock_line = self.mark.own_lines  # lines that CLOCK and LINE records account for so far
 
     @property
     def key(self) -> StreamKey:
