@@ -32,10 +32,10 @@ class RefusedError(ValueError):
     """The line cannot be read. The message is a code of Refusal, and the detail after a colon."""
 
 
-def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
+def parsed(lines: pa.RecordBatch) -> pa.Table:
     """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
     rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
-    return pa.RecordBatch.from_pylist(rows, schema=PARSED)
+    return pa.Table.from_pylist(rows, schema=PARSED)
 
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:

@@ -15,7 +15,7 @@ from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COOR
 from jobs.logs.faults import shown
 from jobs.logs.record_judge import holds_records
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
-from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
+from jobs.parsing.rows import EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, joined, parsed_lines, refused, skipped
 from schemas.names import CLOCK, FETCHES, HEARTBEATS, LINE, PART
 
 _PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
@@ -61,14 +61,14 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
             rows.append(row_of(source, text or "", times[place], context, around))
         if text and rows[-1].get("verdict") == QUARANTINE:
             rows[-1]["raw"] = shown(text, around)[:RAW_CHARACTERS]
-    pieces = [parsed_batch(_taken(lines, others), rows)]
+    pieces = [parsed_lines(_taken(lines, others), rows)]
     if bundles:
         pieces += map(heartbeats.of_bundle, _taken(lines, bundles).to_pylist())
     if beats:
         pieces.append(heartbeats.of_lines(_taken(lines, beats)))
     if stored:
         pieces.append(group_records.parsed(_taken(lines, stored)))
-    return pa.Table.from_batches(pieces)
+    return joined(pieces, PARSED)
 
 
 def row_of(source: str, text: str, at_us: int | None, context: str | None, around: str | None = None) -> dict[str, Any]:

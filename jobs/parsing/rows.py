@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -117,16 +117,15 @@ def int32(digits: str | None) -> int | None:
     return value if -(1 << 31) <= value < 1 << 31 else None
 
 
-def arranged(columns: Mapping[str, Any], count: int, schema: pa.Schema) -> list[Any]:
-    """So many rows with all columns of a schema; missing ones are null."""
-    return [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(count, field.type) for field in schema]
+def joined(pieces: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Tables as one with all columns of a schema, and no others. Columns that a table lacks are null."""
+    return pa.concat_tables([schema.empty_table(), *pieces], promote_options="permissive").select(schema.names).cast(schema)
 
 
-def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+def parsed_lines(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows of PARSED as a parser in Python makes them, one for each line. `lines` have COMMON; columns that rows lack are null."""
     made = pa.array(rows, _OF_TEXT)
-    arrays = [lines[name].cast(PARSED.field(name).type) if name in COMMON else made.field(name) for name in PARSED.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=PARSED)
+    return pa.table([*made.flatten(), *(lines[name] for name in COMMON)], names=[*_OF_TEXT.names, *COMMON])
 
 
 def clock_seconds(text: str | None) -> list[int]:

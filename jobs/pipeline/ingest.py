@@ -22,7 +22,7 @@ from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
-from jobs.parsing.rows import PARSED
+from jobs.parsing.rows import PARSED, joined
 from jobs.pipeline.part_tasks import Part
 from jobs.pipeline.parts import tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
@@ -49,9 +49,7 @@ def read_slices(spark: SparkSession, files: SliceFiles) -> DataFrame:
 
 def unpacked(packets: pa.Table) -> pa.Table:
     """The rows of PARSED in PACKETS."""
-    tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
-    every = PARSED.empty_table()
-    return pa.concat_tables([every, *tables], promote_options="default").select(every.column_names)
+    return joined((pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]), PARSED)
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def _clock(row: Mapping[str, Any]) -> Clock:
 
 
 def _clock_row(time: BrokerTime) -> dict[str, Any]:
-    """A broker's time as a row of PARSED: the columns that event_rows reads."""
+    """A broker's time as a row of PARSED: the columns that batch.py reads."""
     return {
         "cluster": time.log.cluster, "broker": time.log.broker, "kind": FOLLOWED if time.followed else CLOCK,
         "occurred_at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
