@@ -23,9 +23,8 @@ from jobs.lakehouse.folder import opened, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.executors import check_executors
 from jobs.pipeline.feeder import check_source, feeding
-from jobs.pipeline.ingest import start_ingest
+from jobs.pipeline.ingest import start_ingest, tasks_as_workers
 from jobs.pipeline.ingest_topic import start_ingest_topic
-from jobs.pipeline.parts import tasks_as_workers
 from jobs.pipeline.queries import AT_ONCE_MS, finish
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput

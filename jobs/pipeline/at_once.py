@@ -24,10 +24,10 @@ from jobs.lakehouse import opening, reader
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.followers import files_after
 from jobs.lakehouse.tables import ensure_table
+from jobs.logs.workers import THIS_PROCESS
 from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
-from jobs.pipeline.parts import THIS_PROCESS
 from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable

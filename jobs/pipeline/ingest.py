@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.common.side_by_side import side_by_side
-from jobs.common.stores import Place
+from jobs.common.stores import Place, place_of
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
+from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED, joined
-from jobs.pipeline.part_tasks import Part
-from jobs.pipeline.parts import tasks_as_workers, write_parts
+from jobs.pipeline.part_tasks import Part, write_share
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import names
 from schemas.tables import INGEST_TABLES
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 Observer = Callable[[IngestedBatch], None]
 Gatekeeper = Callable[[pa.Table], batch.Admission]
 """Decides what of a micro-batch is admitted, by the `batch.line_summaries` of all its rows."""
+
+
+def tasks_as_workers(spark: SparkSession) -> Workers:
+    """Lets tasks work, one for each piece of work."""
+    context = spark.sparkContext
+    return Workers(
+        context.defaultParallelism, lambda function, work: context.parallelize(work, len(work)).map(function).collect() if work else []
+    )
 
 
 def read_slices(spark: SparkSession, files: SliceFiles) -> DataFrame:
@@ -69,7 +78,9 @@ class LineWriter:
         """Writes a batch. `workers`: who parses and writes its parts."""
         is_part = pc.equal(rows["verdict"], names.PART)
         parts = [Part(str(self.parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self.parts]
-        more = write_parts(workers, parts, self.lakehouse, batch_id) if parts else ()
+        # Tasks read, parse and write the parts of large slices. Their files count when the driver commits them with the batch.
+        shares = max((shares_in(place_of(part.path)) for part in parts), default=0)
+        more = workers.map(partial(write_share, self.lakehouse, batch_id, parts), range(shares))
         rows = rows.filter(pc.invert(is_part))
         admission = gatekeeper(batch.line_summaries(rows)) if gatekeeper is not None else batch.EVERYTHING
         written = batch.rows_by_table(rows, batch_id, admission)

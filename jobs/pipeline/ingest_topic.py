@@ -25,7 +25,6 @@ from jobs.parsing.rows import PARSED, QUARANTINE, UNKNOWN_SOURCE, Refusal
 from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.part_tasks import PACKETS, parsed_packets_of_topic
-from jobs.pipeline.parts import tasks_as_workers
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic_input import TopicInput, java_settings, records_at_once
 from schemas.names import CLOCK, INGEST_TOPIC, REPEATED
@@ -103,7 +102,7 @@ class TopicWriter:
         ends = offsets_of(self._checkpoint, batch_id)
         rows = ingest.unpacked(packets.toArrow())
         rows = pa.concat_tables([rows, _deleted(rows, starts, ends)])
-        workers = tasks_as_workers(packets.sparkSession)
+        workers = ingest.tasks_as_workers(packets.sparkSession)
         self._write.write(rows, batch_id, workers, gatekeeper=lambda summary: admit(gate, summary, len(ends)))
         self._keep(gate, batch_id)
         self._ends = batch_id, ends

@@ -1,4 +1,4 @@
-"""What tasks do with slices and with their parts (parts.py), on executors that have msgspec, pandas and PyArrow, and no Delta."""
+"""What tasks do with slices and with their parts, on executors that have msgspec, pandas and PyArrow, and no Delta."""
 
 from __future__ import annotations
 

@@ -20,10 +20,9 @@ from jobs.kafka.offsets_capture import OffsetsCapture
 from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import Feeder
-from jobs.pipeline.ingest import start_ingest
+from jobs.pipeline.ingest import start_ingest, tasks_as_workers
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
-from jobs.pipeline.parts import tasks_as_workers
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, may_go_on
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput

@@ -17,11 +17,11 @@ from pyspark.sql.types import StructType
 from jobs.common.errors import UserError
 from jobs.lakehouse import tables
 from jobs.logs.slice_files import SliceFiles
+from jobs.logs.workers import THIS_PROCESS
 from jobs.parsing.rows import PARSED
 from jobs.parsing.runs import heartbeat_runs as members
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
-from jobs.pipeline.parts import THIS_PROCESS
 from schemas import names
 from schemas.tables import INGEST_TABLES, columns_of, schema_of
 from tests.parsing.reading import read_lines
