@@ -29,7 +29,7 @@ from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
-from jobs.logs.streams import SHORT_HEAD, TINY_HEAD, Due, Stream, by_fingerprint, same_log, stem
+from jobs.logs.streams import SHORT_HEAD, TINY_HEAD, Due, Stream, by_fingerprint, same_log, stem, stream_in
 from jobs.logs.survey import clock_steps
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
@@ -170,7 +170,7 @@ class Slicer:
         self, files: Sequence[tuple[LogFile, Fingerprint]], _owners: Mapping[tuple[str, str, str], Owners]
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, each with its file. `_owners`: of the logs that had the same place before."""
-        return [(Stream(file, fingerprint), file) for file, fingerprint in files]
+        return [(stream_in(file, fingerprint), file) for file, fingerprint in files]
 
     @staticmethod
     def _match(file: LogFile, head: bytes, absent: Mapping[int, Mapping[Fingerprint, Sequence[Stream]]]) -> list[Stream]:

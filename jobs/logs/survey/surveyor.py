@@ -16,7 +16,7 @@ from jobs.logs.envelopes.documents import PAGES
 from jobs.logs.files import DEFAULT_BROKER, LogFile
 from jobs.logs.record_judge import RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, SlicerSettings
-from jobs.logs.streams import Stream
+from jobs.logs.streams import Stream, stream_in
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.clock_steps import known, may_step, steps_of, told
 from jobs.logs.survey.containers import Containers, own_lines
@@ -106,11 +106,11 @@ class Surveyor:
             named = iter(owners_of(unnamed, self._known.setdefault(cluster, KnownNodes())))
             owned = [(log, Owners(CLIENTS) if log.is_client else next(named)) for log in every]
             new = [
-                Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view, cluster=cluster)
+                stream_in(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view, cluster=cluster)
                 for log, own in owned
             ]
             streams += [(stream, log.file) for stream, log in zip(new, every, strict=True)]
-            streams += [(Stream(*one, cluster=cluster), one[0]) for one in files if one[0].cluster == folder and _is_record(one[0])]
+            streams += [(stream_in(*one, cluster=cluster), one[0]) for one in files if one[0].cluster == folder and _is_record(one[0])]
             for _, ones in groupby(owned, key=lambda pair: pair[0].file):
                 self._note(list(ones))
             records = [self._found(*one, folder, is_client=True) for one in files if one[0].cluster == folder and _is_record(one[0])]
