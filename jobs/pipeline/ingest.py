@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.common.settings import Settings
 from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place, place_of
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
+from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED, joined
 from jobs.pipeline.part_tasks import Part, write_share
-from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
+from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from schemas import names
 from schemas.tables import INGEST_TABLES
 
@@ -102,16 +104,10 @@ def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
 
 
 def start_ingest(
-    spark: SparkSession,
-    *,
-    files: SliceFiles,
-    lakehouse: Place,
-    checkpoint: Place,
-    observer: Observer | None = None,
-    ending: QueryEnd | None = None,
-    interval_ms: int = AT_ONCE_MS,
+    spark: SparkSession, house: Lakehouse, settings: Settings, *, observer: Observer | None = None, ending: QueryEnd | None = None
 ) -> StreamingQuery:
-    """Starts the query, which follows the slices of a spool. `interval_ms`: time between two looks at them."""
-    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, names.INGEST)
-    write = LineWriter(lakehouse, files.parts, observer=observer)
-    return start_query("ingest", read_slices(spark, files), write, checkpoint=checkpoint, ending=ending, interval_ms=interval_ms)
+    """Starts the query, which follows the slices of the spool."""
+    checkpoint, files = house.ingest_checkpoint, SliceFiles(house.spool)
+    ensure_tables(house.folder, INGEST_TABLES, checkpoint, names.INGEST)
+    write = LineWriter(house.folder, files.parts, observer=observer)
+    return start_query("ingest", read_slices(spark, files), write, checkpoint, settings.interval_ms, ending=ending)

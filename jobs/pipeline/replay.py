@@ -132,8 +132,7 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
     from jobs.pipeline.tracking.track import start_track
 
     tally = Tally()
-    checkpoint, observer = house.track_checkpoint, tally.tracked
-    query = start_track(session, lakehouse=house.folder, checkpoint=checkpoint, settings=settings, observer=observer)
+    query = start_track(session, house, settings, observer=tally.tracked)
     done = work_off(query)
     try:
         while interrupts.signal is None and not done.wait(_POLL_SECONDS):
