@@ -31,20 +31,14 @@ _MAX_MINUTES: Final = 10_000  # kept at a time: a week
 class Seconds(dict[bytes, int]):
     """Milliseconds into the minute by their text; filled as texts occur, at most 120,000."""
 
-    def __missing__(self, text: bytes) -> int:
-        match = _SECOND.fullmatch(text)
-        if match is None or match[1] > b"59":
-            raise KeyError(text)
-        value = int(match[1]) * 1000 + int(match[2])
-        self[text] = value
-        return value
-
     def find(self, text: bytes) -> int | None:
-        """Like [], but None for a text of another form."""
-        try:
-            return self[text]
-        except KeyError:
-            return None
+        """Those of a text; None if it has another form."""
+        if text not in self:
+            match = _SECOND.fullmatch(text)
+            if match is None or match[1] > b"59":
+                return None
+            self[text] = int(match[1]) * 1000 + int(match[2])
+        return self[text]
 
 
 SECONDS: Final = Seconds()
@@ -80,7 +74,7 @@ class LocalTimes:
         if line.isspace():
             return None  # as lines of another log in the file are shown
         if line[EXACT] == b"Z]":
-            return _read_exact(line)
+            return UTC.read(_local(line), NEVER)
         text = line[MINUTE]
         start = self.minute(text)
         millis = SECONDS.find(line[SECOND])
@@ -129,12 +123,6 @@ class LaterTimes(LocalTimes):
 
 
 UTC: Final = LocalTimes("UTC")
-
-
-def _read_exact(line: bytes) -> int | None:
-    start = UTC.minute(line[MINUTE])
-    millis = SECONDS.find(_local(line)[SECOND])
-    return None if start is None or millis is None else start + millis
 
 
 def _local(line: bytes) -> bytes:
