@@ -155,7 +155,7 @@ class Spool(SurveyedSlicer):
         workers, plan = self.workers, self._plan()
         if workers is None or plan is None:
             return False
-        results = [read for reads in workers.map(read_stretches, plan.tasks()) for read in reads]
+        results = [read for reads in workers.map(read_stretches, plan.tasks) for read in reads]
         if not any(results):
             self.workers, self.expects_workers = None, False  # perhaps they do not see the logs: the next slice would be tried in vain, too
             return False

@@ -35,21 +35,8 @@ class SlicePlan:
 
     until_ms: int
     stretches: list[tuple[Stream, list[Stretch]]]
+    tasks: list[list[Stretch]]  # the same, by the task that reads them: about as many bytes as each other task
     lines: float  # of the stretches, about
-    task_bytes: int
-
-    def tasks(self) -> list[list[Stretch]]:
-        """The stretches that a task reads: about as many bytes as each other task."""
-        tasks, read = list[list[Stretch]](), 0
-        for _, stretches in self.stretches:
-            for stretch in stretches:
-                length = stretch.end - stretch.mark.offset
-                if not tasks or read + length // 2 > self.task_bytes:
-                    tasks.append([])
-                    read = 0
-                tasks[-1].append(stretch)
-                read += length
-        return tasks
 
 
 class Planner:
@@ -84,15 +71,19 @@ class Planner:
                 return None  # this process would have to hold more lines of the other logs than of a slice
             tasks = self._tasks(total)
             cut, before, size, lines_read = [], 0, ceil(total / tasks), 0.0
+            by_task: dict[int, list[Stretch]] = {}
             for log, end in found:
                 length = end - log.start.offset
                 cut.append((log.stream, log.cut(end, _places(before, length, size), parts, tasks)))
+                for stretch in cut[-1][1]:
+                    middle = (stretch.mark.offset + stretch.end) // 2 - log.start.offset
+                    by_task.setdefault((before + middle) // size, []).append(stretch)
                 before += length
                 lines_read += length / log.bytes_a_line
         finally:
             for log in logs:
                 log.close()
-        return SlicePlan(until, cut, lines_read, size) if all(stretches for _, stretches in cut) else None
+        return SlicePlan(until, cut, [*by_task.values()], lines_read) if all(stretches for _, stretches in cut) else None
 
     def _tasks(self, total: int) -> int:
         """How many tasks read a slice: as few as use all cores, since each has the first heartbeat of every member as text."""
