@@ -20,7 +20,7 @@ from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.text import printable
 from jobs.parsing.rows import EVENT, EVENTS, GROUP, QUARANTINE, RAW_CHARACTERS, SKIPPED, clock_seconds, joined
 from jobs.parsing.runs.fetch_runs import fetch_rows
-from jobs.parsing.runs.heartbeat_runs import are_beats, heartbeat_runs
+from jobs.parsing.runs.heartbeat_runs import are_beats, heartbeat_runs, numbered
 from schemas import names
 from schemas.names import CLOCK, REPEATED
 from schemas.tables import arrow_schema_of
@@ -169,14 +169,15 @@ def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING
 
 def input_line_counts(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
     """Rows of input_lines: the lines of each log by what became of them."""
-    counted = rows.select([*LOG, "verdict", "lines"]).filter(admission.admitted(rows))
-    verdicts = {"skipped": [SKIPPED, CLOCK], "events": [EVENT], "quarantined": [QUARANTINE]}
-    for name, ones in verdicts.items():
-        share = pc.if_else(pc.is_in(counted["verdict"], pa.array(ones)), counted["lines"], 0)
-        counted = counted.append_column(name, share)
-    summed = counted.group_by(list(LOG), use_threads=False).aggregate([(name, "sum") for name in ("lines", *verdicts)])
-    read = summed.rename_columns([*LOG, "lines_read", *verdicts])
-    return _with_batch_id(_with_repeated(read.filter(pc.greater(read["lines_read"], 0)), admission.repeated_counts), batch_id)
+    counted = rows.select([*LOG, "verdict", "lines"]).filter(pc.and_(admission.admitted(rows), pc.greater(rows["lines"], 0)))
+    log, lines = numbered(counted, LOG), counted["lines"].to_numpy()
+    read = counted.select(LOG).take(pa.array(np.unique(log, return_index=True)[1]))
+    counts = {"lines_read": lines}
+    for name, verdicts in {"skipped": [SKIPPED, CLOCK], "events": [EVENT], "quarantined": [QUARANTINE]}.items():
+        counts[name] = np.where(pc.is_in(counted["verdict"], pa.array(verdicts)).to_numpy(), lines, 0)
+    for name, count in counts.items():
+        read = read.append_column(name, pa.array(np.bincount(log, count).astype(np.int64)))
+    return _with_batch_id(_with_repeated(read, admission.repeated_counts), batch_id)
 
 
 def summed(accounts: Sequence[pa.Table]) -> pa.Table:

@@ -76,8 +76,8 @@ class LineWriter:
         """Writes a batch, as Spark calls it."""
         self.write(unpacked(packets.toArrow()), batch_id, tasks_as_workers(packets.sparkSession))
 
-    def write(self, rows: pa.Table, batch_id: int, workers: Workers, gatekeeper: Gatekeeper | None = None) -> None:
-        """Writes a batch. `workers`: who parses and writes its parts."""
+    def write(self, rows: pa.Table, batch_id: int, workers: Workers, gatekeeper: Gatekeeper | None = None) -> pa.Table:
+        """Writes a batch; returns its rows of input_lines. `workers`: who parses and writes its parts."""
         is_part = pc.equal(rows["verdict"], names.PART)
         parts = [Part(str(self.parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self.parts]
         # Tasks read, parse and write the parts of large slices. Their files count when the driver commits them with the batch.
@@ -92,9 +92,10 @@ class LineWriter:
         if files[names.QUARANTINE]:
             written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
         side_by_side(lambda name: tables.append(self.lakehouse / name, written[name], self.app_id, batch_id, files[name]), written)
+        account = written[names.INPUT_LINES]
         if self.observer is not None:
-            account = written[names.INPUT_LINES]
             self.observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[names.REPEATED]).as_py() or 0))
+        return account
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
