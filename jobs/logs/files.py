@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import open_log
@@ -40,8 +41,7 @@ _SAY_NOTHING: Final = frozenset(
 _SAY_MUCH: Final = FOLDERS | {CLIENTS}
 
 
-@dataclass(frozen=True, order=True)
-class LogFile:
+class LogFile(msgspec.Struct, frozen=True, order=True):
     """One log file. `origin` is its path relative to the input, with forward slashes: what evidence names."""
 
     cluster: str

@@ -9,8 +9,9 @@ Lines that concern no consumer group are only counted. Lines that may concern on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
@@ -97,8 +98,8 @@ class LogReader:
     def skip_to(self, mark: Mark, seconds: Iterable[int]) -> None:
         """Goes on at another mark of the log. `seconds`: those of the lines that are skipped, as if they had been read."""
         self._buffer.close()
-        for field in fields(Mark):
-            setattr(self.mark, field.name, getattr(mark, field.name))
+        for name in Mark.__struct_fields__:
+            setattr(self.mark, name, getattr(mark, name))
         self._times = _later(self._clock, self.mark)
         self._seconds += seconds
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -67,16 +66,14 @@ class _State(msgspec.Struct):
     nodes: dict[str, KnownNodes] = {}
 
 
-@dataclass(frozen=True)
-class SpoolSettings(SlicerSettings):
+class SpoolSettings(SlicerSettings, frozen=True):
     """How logs are read, cut and handed over."""
 
     beats_apart: int = 5_000  # so many rows of heartbeats get a file of their own
     max_pending: int = FOREVER  # wait while more slices than this wait for ingest: 2 or more, since the last one or two are those at work
 
 
-@dataclass(frozen=True)
-class SliceReport:
+class SliceReport(msgspec.Struct, frozen=True):
     """A slice that was written, and how much of the whole input was read."""
 
     path: Place

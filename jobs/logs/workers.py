@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 
-@dataclass(frozen=True)
-class Workers:
+
+class Workers(msgspec.Struct, frozen=True):
     """`cores`: how many work at the same time. `map`: calls a function with each piece of work; function, work and results are pickled.
 
     They may lie on other machines, which do not see the logs: then a function returns None.

@@ -8,9 +8,9 @@ rows of PARSED ─┬─► group_events    one row for a line, a run of heartbe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,8 +29,7 @@ LOG: Final = ("cluster", "broker", "origin")  # columns that identify a log
 NOTE_CHARACTERS: Final = 1 << 20  # length of the longest `note`: the text of a clock, or of a line about a whole file
 
 
-@dataclass(frozen=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """What a gate lets through of a micro-batch."""
 
     repeated: Sequence[int] = ()  # rows of lines that an earlier batch had, by their numbers

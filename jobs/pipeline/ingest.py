@@ -9,10 +9,10 @@ changes nothing. A lakehouse has one ingest and one checkpoint: they are kept an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -63,8 +63,7 @@ def unpacked(packets: pa.Table) -> pa.Table:
     return joined((pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]), PARSED)
 
 
-@dataclass(frozen=True)
-class LineWriter:
+class LineWriter(msgspec.Struct, frozen=True):
     """Writes micro-batches to the three tables: PACKETS, or rows of PARSED."""
 
     lakehouse: Place

@@ -2,12 +2,12 @@
 
 import threading
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from jobs.logs import spool
 from jobs.logs.bytes import Fingerprint

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator_model.events import CLIENTS
 from jobs.common.stores import Place
@@ -29,8 +31,7 @@ _BLOCKS: Final = 4  # a task reads a single log: so many blocks of it at a time
 _LOOKS: Final = 16  # blocks in a row that have no time
 
 
-@dataclass(frozen=True)
-class SlicePlan:
+class SlicePlan(msgspec.Struct, frozen=True):
     """What to read for a slice: stretches, by log and in their order, and up to which time the other logs."""
 
     until_ms: int

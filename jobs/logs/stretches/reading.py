@@ -8,14 +8,15 @@ damage at that very place decides how reading goes on, and the log is read in or
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from jobs.common.stores import Place
 from jobs.logs.broker_judge import BrokerJudge
@@ -36,8 +37,7 @@ _COUNT_BYTES: Final = 4 << 20
 _HELD_BYTES: Final = 256 << 20  # of texts, before they are written
 
 
-@dataclass(frozen=True)
-class LogPlace:
+class LogPlace(msgspec.Struct, frozen=True):
     """A plain log of one broker, and how its lines are read."""
 
     path: Path
@@ -65,8 +65,7 @@ class LogPlace:
         return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=self.tolerance_ms, limits=self.limits, may_step=True)
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(msgspec.Struct, frozen=True):
     """Whole lines of a log: those from `mark.offset` to `end`, bytes. Positions count from its first line."""
 
     log: LogPlace
@@ -76,14 +75,13 @@ class Stretch:
     shares: int  # of these rows
 
 
-@dataclass
-class StretchRead:
+class StretchRead(msgspec.Struct):
     """What was read of a stretch so far. `mark`: behind the last line of that."""
 
     mark: Mark
     lines: int = 0
     kept: int = 0  # of them, lines in its rows
-    seconds: list[int] = field(default_factory=list)  # as of LogReader.take_seconds
+    seconds: list[int] = []  # as of LogReader.take_seconds
 
     def rows(self, stretch: Stretch) -> Iterator[pa.Table]:
         """The rows in their shares, so many lines at a time as memory has room for.
@@ -156,8 +154,7 @@ def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None
     return replace(base, line=0, first_line=0, **decisive)
 
 
-@dataclass(frozen=True)
-class LogRead:
+class LogRead(msgspec.Struct, frozen=True):
     """Successive stretches of a log, all of them read. `mark`: behind the last one. `start`: the lines before the first."""
 
     start: int

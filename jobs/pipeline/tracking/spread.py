@@ -7,10 +7,10 @@ of a shard is chosen by what Spark's hash makes of it. It holds the shard's numb
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -32,8 +32,7 @@ _FINISH: Final = ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1))
 Words = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """So many shards of each cluster on so many tasks."""
 
     shards: int
