@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from jobs.common.stores import Place, readable
 from jobs.logs.blocks import Block, Numbers
-from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of, numbers_of
+from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of, every_of, packed
 from jobs.logs.mark import KeptLines
 from jobs.logs.slice_rows import ARROW_SCHEMA
 
@@ -62,34 +62,15 @@ def folded(beats: pa.Table) -> pa.Table:
         before += len(lines)
     if not again.count:
         return beats
-    repeated, counts = _joined(beats, np.array(kept), *again.every())
-    return _with(beats.take(np.array(kept)), lines=pa.array(counts + 1), repeated=repeated)
-
-
-def _joined(beats: pa.Table, kept: Numbers, of: Numbers, own: Numbers) -> tuple[pa.Array, Numbers]:
-    """The numbers of all lines that repeat each kept row, in order, and how many they are.
-
-    `own`: those of the other rows, with the index of the row; `of`: the kept row that each repeats, as an index of `kept`.
-    """
-    positions, counts = beats["position"].to_numpy(), counts_of(beats["repeated"]).to_numpy()
-    rows = own[:, 0].copy()
-    row_of, lengths = np.empty(len(beats), np.int64), counts.copy()
-    row_of[kept], row_of[rows] = np.arange(len(kept)), of
-    lengths[rows] += 1
-    order = np.lexsort((positions, row_of))
-    begins = np.empty(len(beats), np.int64)
-    begins[order] = np.cumsum(lengths[order]) - lengths[order]
-    joined = np.empty((int(lengths.sum()), own.shape[1]), np.int64)
-    is_own = np.zeros(len(joined), np.bool_)
-    is_own[begins[rows]] = True
-    own[:, 0] = 0
-    joined[begins[rows]] = own
-    joined[~is_own] = numbers_of(beats["repeated"].take(order))
-    joined[:, 0] += np.repeat(positions[order] - positions[kept][row_of[order]], lengths[order])
-    counts = np.bincount(row_of, lengths).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(counts)]) * joined.itemsize * joined.shape[1]
-    buffers = (None, offsets.astype(np.int32), joined)
-    return pa.Array.from_buffers(pa.binary(), len(kept), [None if one is None else pa.py_buffer(one) for one in buffers]), counts
+    of, own = again.every()  # `own` has the row of each such line in the place of its position
+    row_of: Numbers = np.empty(len(beats), np.int64)
+    row_of[kept], row_of[own[:, 0]] = np.arange(len(kept)), of
+    positions, (rows, numbers) = beats["position"].to_numpy(), every_of(beats)
+    own[:, 0] = positions[own[:, 0]]
+    row_of, numbers = np.concatenate([row_of[rows], of]), np.concatenate([numbers, own])
+    order = np.lexsort((numbers[:, 0], row_of))
+    repeated = packed(row_of[order], numbers[order], positions[kept], np.ones(len(kept), np.bool_))
+    return _with(beats.take(np.array(kept)), lines=pc.add(counts_of(repeated), 1), repeated=repeated)
 
 
 def _block(lines: pa.StringArray) -> Block:
