@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from schemas.names import GROUP_EVENTS
 from schemas.tables import arrow_schema_of
@@ -122,10 +125,14 @@ def joined(pieces: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *pieces], promote_options="permissive").select(schema.names).cast(schema)
 
 
-def parsed_lines(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows of PARSED as a parser in Python makes them, one for each line. `lines` have COMMON; columns that rows lack are null."""
+def parsed_lines(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]], is_first: npt.NDArray[np.bool_]) -> pa.Table:
+    """Rows of PARSED as parsers in Python make them. `lines` have COMMON; columns that rows lack are null.
+
+    `is_first`: whether each row is the first of its line, which accounts for it.
+    """
     made = pa.array(rows, _OF_TEXT)
-    return pa.table([*made.flatten(), *(lines[name] for name in COMMON)], names=[*_OF_TEXT.names, *COMMON])
+    common = {name: lines[name] for name in COMMON} | {"lines": pc.if_else(pa.array(is_first), lines["lines"], 0)}
+    return pa.table(common | dict(zip(_OF_TEXT.names, made.flatten(), strict=True)))
 
 
 def clock_seconds(text: str | None) -> list[int]:
