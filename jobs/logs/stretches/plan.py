@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from coordinator_model.events import CLIENTS
 from jobs.common.stores import Place
 from jobs.logs.bytes import PlainBytes
+from jobs.logs.files import LogFile
 from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER
 from jobs.logs.record_judge import holds_records
@@ -100,18 +101,10 @@ class Planner:
             return None
         if stream.signature.size - mark.offset < self._least or mark.inside_line or _is_unclear(mark):
             return None
-        settings = self._settings
-        place = LogPlace(
-            stream.file.path,
-            stream.fingerprint,
-            stream.cluster,
-            stream.broker,
-            stream.origin,
-            stream.zone,
-            settings.tolerance_ms,
-            replace(settings.limits, block_bytes=_BLOCKS * settings.limits.block_bytes),
-            settings.unwrap,
-        )
+        limits = self._settings.limits
+        settings = replace(self._settings, limits=replace(limits, block_bytes=_BLOCKS * limits.block_bytes))
+        file = LogFile(stream.cluster, stream.broker, stream.origin, stream.file.path)
+        place = LogPlace(file, stream.fingerprint, stream.zone, settings)
         source = stream.open()
         if isinstance(source, PlainBytes) and source.length() - mark.offset >= self._least:
             return _PlannedLog(stream, place, source, min(_MOST_LOOK_BYTES, self._least // _LOOKS_IN_STRETCH))
@@ -213,7 +206,7 @@ class _PlannedLog:
             if not whole:
                 return None
             for line in whole.splitlines(keepends=True):
-                at = self._times.read(self._place.unwrap(line.rstrip(b"\r\n")), self.start.newest_ms)
+                at = self._times.read(self._place.settings.unwrap(line.rstrip(b"\r\n")), self.start.newest_ms)
                 if at is not None:
                     return start, at
                 start += len(line)

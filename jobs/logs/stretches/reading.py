@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -21,14 +20,14 @@ from msgspec.structs import replace
 from jobs.common.stores import Place
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
-from jobs.logs.envelopes import Unwrapper
 from jobs.logs.fetches.rows import Fetches, fetch_rows
+from jobs.logs.files import LogFile
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import LogEnd
-from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_groups
+from jobs.logs.slices import SlicerSettings
 from jobs.logs.stretches.shares import shared
 from jobs.logs.survey.sections import Part
 from jobs.logs.times import NEVER, LocalTimes
@@ -40,19 +39,14 @@ _HELD_BYTES: Final = 256 << 20  # of texts, before they are written
 class LogPlace(msgspec.Struct, frozen=True):
     """A plain log of one broker, and how its lines are read."""
 
-    path: Path
+    file: LogFile
     fingerprint: Fingerprint
-    cluster: str
-    broker: str
-    origin: str
     zone: str
-    tolerance_ms: int
-    limits: LineLimits
-    unwrap: Unwrapper
+    settings: SlicerSettings
 
     def open(self) -> LogBytes:
         """The log, if it lies there still."""
-        return self.fingerprint.opened(self.path) or LogBytes()
+        return self.fingerprint.opened(self.file.path) or LogBytes()
 
     def reader(self, mark: Mark, end: int | None = None) -> LogReader:
         """A reader from a mark on, which waits before what the log leaves open. `end`: the log ends here, bytes."""
@@ -60,9 +54,10 @@ class LogPlace(msgspec.Struct, frozen=True):
         def opened() -> LogBytes:
             return self.open() if end is None else Part(self.open(), end)
 
-        judge = partial(BrokerJudge, unwrap=self.unwrap)
-        times = LocalTimes(self.zone)
-        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=self.tolerance_ms, limits=self.limits, may_step=True)
+        settings, times = self.settings, LocalTimes(self.zone)
+        judge = partial(BrokerJudge, unwrap=settings.unwrap)
+        tolerance_ms, limits = settings.tolerance_ms, settings.limits
+        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=tolerance_ms, limits=limits, may_step=True)
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -101,8 +96,9 @@ class StretchRead(msgspec.Struct):
                 left -= lines
                 self.lines += lines
                 self.kept += len(kept) + kept.folded
-                whose = (pa.repeat(pa.scalar(name), len(kept)) for name in (log.cluster, log.broker, log.origin))
-                numbers = fetch_rows(fetches.of(reader), log.cluster, log.broker, log.origin, stretch.shares)
+                names = log.file.cluster, log.file.broker, log.file.origin
+                whose = (pa.repeat(pa.scalar(name), len(kept)) for name in names)
+                numbers = fetch_rows(fetches.of(reader), *names, stretch.shares)
                 for rows, own in zip(shared(kept, line_rows(kept, *whose), stretch.shares), numbers, strict=True):
                     yield pa.concat_tables([rows, pa.Table.from_pylist(own, schema=ARROW_SCHEMA)])
                 fetches = Fetches()
