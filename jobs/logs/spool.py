@@ -36,7 +36,7 @@ from jobs.logs.reader import FOREVER
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
-from jobs.logs.streams import StoredStream, Stream, stream_of, streams_state
+from jobs.logs.streams import StoredStream, stream_of, streams_state
 from jobs.logs.stretches.plan import Planner, SlicePlan
 from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
@@ -217,8 +217,9 @@ class Spool(SurveyedSlicer):
 
     def _table(self, slice_: Slice, *, last: bool) -> pa.Table:
         """The rows of a slice: lines, clocks, ends."""
-        whose = (lambda stream, _: stream.cluster, lambda _, broker: broker, lambda stream, _: stream.origin)
-        lines = line_rows(slice_.kept, *(_repeat(slice_.parts, value) for value in whose))
+        row_of = pa.array(np.repeat(np.arange(len(slice_.parts)), [rows for *_, rows in slice_.parts]))
+        whose = [(stream.cluster, broker, stream.origin) for stream, broker, _ in slice_.parts]
+        lines = line_rows(slice_.kept, *(pa.array([names[place] for names in whose], pa.string()).take(row_of) for place in range(3)))
         lines, parts = self._without_beats(lines)
         marks = [*parts, *_parts(slice_), *_fetches(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
         return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
@@ -302,9 +303,3 @@ def _parts(slice_: Slice) -> Iterator[dict[str, Any]]:
 def _mark_row(cluster: str, broker: str, record: str, at_ms: int) -> dict[str, Any]:
     """What clocks and ends have in common."""
     return {"cluster": cluster, "broker": broker, "record": record, "at": None if at_ms == NEVER else at_ms * 1_000}
-
-
-def _repeat(parts: list[tuple[Stream, str, int]], value: Callable[[Stream, str], str]) -> pa.Array:
-    """A column that is the same for all rows of a part."""
-    rows = np.repeat(np.arange(len(parts)), [count for _, _, count in parts])
-    return pa.array([value(stream, broker) for stream, broker, _ in parts], pa.string()).take(pa.array(rows))
