@@ -3,8 +3,8 @@
 slicer.py reads and cuts. Rows have the schema of schemas/raw_lines.md: a LINE for every kept line, then a CLOCK for every log
 that was read, and an END for every broker in the last slice of an input that ends.
 
-A slice of a large backlog consists of stretches (stretches.py), which other processes read. Their lines lie in files of their own, in
-`parts/`, and the slice has a PART for each.
+A slice of a large backlog consists of stretches (jobs/logs/stretches), which other processes read. Their lines lie in files of their
+own, in `parts/`, and the slice has a PART for each.
 
 Every line arrives exactly once. First a slice is written; then `state.json`, which holds how far each log was read, is replaced and names N
 as the newest; then the slice is published (slice_files.py). A start publishes the slice that the state names and deletes what it does not.
@@ -37,7 +37,7 @@ from jobs.logs.slice_files import SliceFiles
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import StoredStream, stream_of, streams_state
-from jobs.logs.stretches.plan import Planner, SlicePlan
+from jobs.logs.stretches.plan import SlicePlan, planned
 from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
@@ -174,7 +174,7 @@ class Spool(SurveyedSlicer):
             return None
         cores = self.workers.cores if self.workers is not None else 1
         names = (self.files.part(self._next_number, f"{self._writer}-{part:04d}") for part in count())
-        return Planner(self.settings, cores).plan(self.streams, self.settings.slice_lines * max(_STRETCHED, cores), names)
+        return planned(self.streams, self.settings, cores, self.settings.slice_lines * max(_STRETCHED, cores), names)
 
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
@@ -192,7 +192,7 @@ class Spool(SurveyedSlicer):
         """Writes a slice and the state that goes with it, and makes the slice visible."""
         number = self._next_number
         table = self._table(slice_, last=last)
-        write_rows(table, self.files.path(number))
+        write_rows([table], self.files.path(number))
         sync(self.files.slices)  # before the state names the slice: one that is missing counts as taken
         self._next_number = number + 1
         self._waiting += 1
@@ -231,7 +231,7 @@ class Spool(SurveyedSlicer):
         if len(beats) < self.settings.beats_apart:
             return lines, []
         path = self.files.part(self._next_number, f"{self._writer}-beats")
-        write_rows(beats, path)
+        write_rows([beats], path)
         row = {name: beats[name][0].as_py() for name in ("cluster", "broker", "origin")}
         part = row | {"record": PART, "position": 0, "text": path.name, "lines": pc.sum(beats["lines"]).as_py()}
         return lines.filter(pc.invert(is_beat)), [part]

@@ -23,7 +23,7 @@ from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.slice_files import SliceFiles
-from jobs.logs.stretches.shares import shares_in
+from jobs.logs.slice_rows import shares_in
 from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED, joined

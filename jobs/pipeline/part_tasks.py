@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from jobs.common.stores import Place, place_of
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
-from jobs.logs.stretches.shares import folded, read_share
+from jobs.logs.slice_rows import folded, read_share
 from jobs.parsing import batch, kinds
 from jobs.pipeline import topic_records
 from schemas import names

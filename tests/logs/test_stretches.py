@@ -16,11 +16,11 @@ from jobs.logs.files import LogFile
 from jobs.logs.jumps import LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.slice_rows import shares_in
 from jobs.logs.slices import SlicerSettings
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.stretches import reading
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold, log_read, read_stretch
-from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from tests.effort import every, long
 from tests.logs.any_log import logs

@@ -26,13 +26,13 @@ from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import LogEnd
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
-from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_groups
+from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, shared, write_rows
 from jobs.logs.slices import SlicerSettings
-from jobs.logs.stretches.shares import shared
 from jobs.logs.survey.sections import Part
 from jobs.logs.times import NEVER, LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20
+_ROW_GROUP: Final = 1 << 30  # rows: a share has one
 _HELD_BYTES: Final = 256 << 20  # of texts, before they are written
 
 
@@ -117,7 +117,7 @@ def read_stretches(stretches: Sequence[Stretch]) -> list[StretchRead | None]:
 def read_stretch(stretch: Stretch) -> StretchRead | None:
     """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
     read = StretchRead(stretch.mark)
-    write_groups(read.rows(stretch), stretch.part)
+    write_rows(read.rows(stretch), stretch.part, _ROW_GROUP)
     return read if read.mark.offset == stretch.end else None
 
 
