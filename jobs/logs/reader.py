@@ -66,38 +66,28 @@ class LogReader:
         self._judge = judge(self.mark)
         self._tolerance_ms = tolerance_ms
         self._fold = False
-        self._buffer = LineBuffer(
+        self.buffer = LineBuffer(
             open_bytes, self.mark, final=final, half_lines=half_lines, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere
         )
         self._seconds: list[int] = []
 
     def close(self) -> None:
         """Closes the file and forgets what was read ahead. Reading on opens the file again."""
-        self._buffer.close()
-
-    @property
-    def source(self) -> LogBytes | None:
-        """The file, if it is open."""
-        return self._buffer.source
-
-    @property
-    def waits(self) -> bool:
-        """Whether the file ends with a line that has no end yet, and that waits for it."""
-        return self._buffer.waits
+        self.buffer.close()
 
     @property
     def complete(self) -> bool:
         """Whether the whole file was handed out, up to its last byte, and no damage remains to be recorded."""
-        return self._buffer.complete and not self.has_damage_to_tell
+        return self.buffer.complete and not self.has_damage_to_tell
 
     @property
     def has_damage_to_tell(self) -> bool:
         """Whether the file ends early, and `tell_damage` has not recorded it."""
-        return bool(self._buffer.damage) and not self.mark.damage_told
+        return bool(self.buffer.damage) and not self.mark.damage_told
 
     def skip_to(self, mark: Mark, seconds: Iterable[int]) -> None:
         """Goes on at another mark of the log. `seconds`: those of the lines that are skipped, as if they had been read."""
-        self._buffer.close()
+        self.buffer.close()
         for name in Mark.__struct_fields__:
             setattr(self.mark, name, getattr(mark, name))
         self._times = _later(self._clock, self.mark)
@@ -139,8 +129,8 @@ class LogReader:
         if not self._has_lines():
             return FOREVER, Jump.TRUE
         newest, is_next = self.mark.newest_ms, True
-        for index in range(self._buffer.next, len(self._buffer.lines)):
-            at = self._times.read(self._buffer.lines[index], newest)
+        for index in range(self.buffer.next, len(self.buffer.lines)):
+            at = self._times.read(self.buffer.lines[index], newest)
             if at is None:
                 continue
             jump = self._judge_time(index, at, newest, self.mark.last_ms, LogEnd.HOLD, NEVER)
@@ -161,7 +151,7 @@ class LogReader:
         if not self._has_lines():
             return FOREVER
         last: list[int] = []
-        for line in reversed(self._buffer.lines[self._buffer.next :]):
+        for line in reversed(self.buffer.lines[self.buffer.next :]):
             at = self._times.read(line, self.mark.newest_ms)
             if at is not None:
                 last.append(at)
@@ -191,14 +181,14 @@ class LogReader:
         line of this log follows. `fold`: heartbeats that repeat others become numbers.
         """
         self._fold = fold and self._judge.repeats
-        self._buffer.block_of = self._block_maker(kept) if self._fold else None
+        self.buffer.block_of = self._block_maker(kept) if self._fold else None
         first_line = self.mark.line
         while kept.size < max_bytes:
             left = max_lines - (self.mark.line - first_line)
             if left <= 0 or not self._has_lines():
                 break
-            self._buffer.forget()
-            if self._buffer.block is not None and self._read_at_once(kept, self._buffer.block, left, until_ms):
+            self.buffer.forget()
+            if self.buffer.block is not None and self._read_at_once(kept, self.buffer.block, left, until_ms):
                 continue
             if self._read_block(kept, left, until_ms, log_end, witness_ms) and not self._pass_step():
                 break
@@ -209,18 +199,18 @@ class LogReader:
         if not self.has_damage_to_tell:
             return False
         self.mark.damage_told = True
-        kept.add(self.mark.line + 1, None, self._buffer.damage.encode(), DAMAGED_FILE)
+        kept.add(self.mark.line + 1, None, self.buffer.damage.encode(), DAMAGED_FILE)
         return True
 
     def _has_lines(self) -> bool:
-        return self._buffer.next < self._buffer.count or self._load()
+        return self.buffer.next < self.buffer.count or self._load()
 
     def _load(self) -> bool:
         """Reads ahead by at least one line; False at the end of what can be read."""
         if self.mark.line > self.mark.first_line or self.mark.requests or self.mark.others:
-            return self._buffer.load()
-        loaded = self._buffer.load(_FIRST_LINES)
-        self._judge.begin(self._buffer.lines[:_FIRST_LINES], self._open)
+            return self.buffer.load()
+        loaded = self.buffer.load(_FIRST_LINES)
+        self._judge.begin(self.buffer.lines[:_FIRST_LINES], self._open)
         return loaded
 
     def _block_maker(self, kept: KeptLines) -> Callable[[bytes], Block | None] | None:
@@ -265,7 +255,7 @@ class LogReader:
         mark.newest_ms = max(mark.newest_ms, int(ats.max()))
         mark.last_ms = next((int(at) for at in ats[::-1] if at != NEVER), mark.last_ms)
         kept.size += sum(map(len, kept.texts[first_kept:]))
-        self._buffer.advance(count)
+        self.buffer.advance(count)
         return count
 
     def _read_block(self, kept: KeptLines, most: int, until: int, log_end: LogEnd, witness: int) -> bool:
@@ -273,7 +263,7 @@ class LogReader:
 
         The hot path, two or three microseconds for a line: hence one long function.
         """
-        buffer, mark, times = self._buffer, self.mark, self._times
+        buffer, mark, times = self.buffer, self.mark, self._times
         timed, untimed, odd, has_context = self._judge.timed, self._judge.untimed, buffer.odd, self._judge.has_context
         repeats, take = kept.repeats_in(self, mark) if self._fold else _is_new, self._taker(kept)
         start, first_kept = buffer.next, len(kept)
@@ -341,7 +331,7 @@ class LogReader:
 
     def _pass_step(self) -> bool:
         """Goes on behind a step of the clock, if the next line is the first behind one that is known."""
-        mark, ahead = self.mark, self._buffer.lines[self._buffer.next :]
+        mark, ahead = self.mark, self.buffer.lines[self.buffer.next :]
         at = next((at for line in ahead if (at := self._times.read(line, mark.newest_ms)) is not None), None)
         if at is None or not mark.passes_step(at, mark.last_ms):
             return False
@@ -365,9 +355,9 @@ class LogReader:
         followers: list[int] = []
         size = later = 0
         for count in range(1, _WITNESS_LINES + 1):
-            if index + count >= self._buffer.count and not self._load():
+            if index + count >= self.buffer.count and not self._load():
                 return followers, False
-            line = self._buffer.lines[index + count]
+            line = self.buffer.lines[index + count]
             at = self._times.read(line, near)
             if at is not None:
                 if not later and self.mark.passes_step(at, last):

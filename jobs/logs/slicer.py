@@ -220,7 +220,7 @@ class Slicer:
         """Remembers that everything in the file was read."""
         assert stream.reader is not None
         stream.due_ms, stream.waiting = FOREVER, False
-        source = stream.reader.source
+        source = stream.reader.buffer.source
         if source is None or not source.is_there():
             self.moved = True
             stream.signature = NO_FILE  # moved since it was found: the next scan has to take it up again, though its content is the same
@@ -232,7 +232,7 @@ class Slicer:
                 self.troubles.damaged[stream.file.path] = source.damage
             elif stream.view.share is None and stream.end is None:  # a part of a file says nothing of what comes after it
                 self.troubles.damaged.pop(stream.file.path, None)
-            self.troubles.note_half(stream.file.path, waits=stream.reader.waits and not self.follows)
+            self.troubles.note_half(stream.file.path, waits=stream.reader.buffer.waits and not self.follows)
             if stream.reader.complete and not source.may_recover:
                 stream.read_whole = source.signature
         stream.note_tail()
@@ -327,7 +327,7 @@ class Slicer:
                 break
             assert stream.reader is not None
             horizon = stream.reader.horizon()
-            if stream.reader.source is not None and not stream.reader.source.is_there():
+            if (source := stream.reader.buffer.source) is not None and not source.is_there():
                 self._put_away(stream)
                 self._due.note(stream)
                 return None

@@ -135,7 +135,7 @@ class Stream(StoredStream, eq=False):
         """Remembers what stands before the place that was reached, if the file is open and lies there as it is."""
         if self.reader is None or self.tail.is_at(self.reader.mark.offset):
             return
-        if isinstance(source := self.reader.source, PlainBytes) and self.fingerprint.fits(source.head()):
+        if isinstance(source := self.reader.buffer.source, PlainBytes) and self.fingerprint.fits(source.head()):
             self.tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
 
     def place_in(self, file: LogFile, signature: Signature, head: bytes) -> Step | None:
@@ -192,7 +192,7 @@ class Stream(StoredStream, eq=False):
         if not self.has_more:
             return self.signature.size
         reader = self.reader  # another thread may ask for progress
-        source = reader.source if reader else None
+        source = reader.buffer.source if reader else None
         return min(source.file_position(), self.signature.size) if source else 0
 
 

@@ -30,6 +30,7 @@ _MOST_LOOK_BYTES: Final = 64 << 10
 _LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
 _BLOCKS: Final = 4  # a task reads a single log: so many blocks of it at a time
 _LOOKS: Final = 16  # blocks in a row that have no time
+_LONGEST_MS: Final = 1 << 40  # of a log: 34 years
 
 
 class SlicePlan(msgspec.Struct, frozen=True):
@@ -132,13 +133,6 @@ class _PlannedLog:
         first = self._source.at(self.start.offset, self._look)
         return len(first) / max(1, first.count(b"\n"))
 
-    def last_ms(self) -> int | None:
-        """The time of one of the last lines."""
-        for offset in range(max(self.start.offset, self.size - self._look), self.start.offset, -self._look):
-            if (found := self._timed_from(offset)) is not None:
-                return found[1]
-        return None
-
     def end_at(self, until: int) -> int | None:
         """Where the first line later than `until` begins, about, if times go up; None if that cannot be told."""
         if until < self.stream.due_ms:
@@ -229,10 +223,9 @@ def _evenly(left: float, lines: int) -> int:
 def _until(logs: Sequence[_PlannedLog], lines: int) -> int:
     """The time up to which the logs have about so many lines."""
     low = min(log.stream.due_ms for log in logs)
-    high = max((last for log in logs if (last := log.last_ms()) is not None), default=low)
-    if _lines_until(logs, high) <= lines:
-        return FOREVER
-    return low + max(0, bisect_right(range(low, high), lines, key=lambda until: _lines_until(logs, until)) - 1)
+    times = range(low, low + _LONGEST_MS)
+    place = bisect_right(times, lines, key=lambda until: _lines_until(logs, until))
+    return FOREVER if place == len(times) else low + max(0, place - 1)
 
 
 def _lines_until(logs: Sequence[_PlannedLog], until: int) -> int:

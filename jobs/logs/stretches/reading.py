@@ -50,10 +50,7 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     def reader(self, mark: Mark, end: int | None = None) -> LogReader:
         """A reader from a mark on, which waits before what the log leaves open. `end`: the log ends here, bytes."""
-
-        def opened() -> LogBytes:
-            return self.open() if end is None else Part(self.open(), end)
-
+        opened = self.open if end is None else lambda: Part(self.open(), end)
         settings, times = self.settings, LocalTimes(self.zone)
         judge = partial(BrokerJudge, unwrap=settings.unwrap)
         tolerance_ms, limits = settings.tolerance_ms, settings.limits
