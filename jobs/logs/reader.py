@@ -69,7 +69,7 @@ class LogReader:
         self.buffer = LineBuffer(
             open_bytes, self.mark, final=final, half_lines=half_lines, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere
         )
-        self._seconds: list[int] = []
+        self.seconds: list[int] = []  # UTC epoch, of the lines that were read: some several times
 
     def close(self) -> None:
         """Closes the file and forgets what was read ahead. Reading on opens the file again."""
@@ -91,7 +91,7 @@ class LogReader:
         for name in Mark.__struct_fields__:
             setattr(self.mark, name, getattr(mark, name))
         self._times = _later(self._clock, self.mark)
-        self._seconds += seconds
+        self.seconds += seconds
 
     def fall(self) -> Fall | None:
         """How far the time of the log goes back where it waits."""
@@ -112,7 +112,7 @@ class LogReader:
 
         As first, last, first, last, …: ascending stretches without a silent second.
         """
-        seconds, self._seconds = sorted(set(self._seconds)), []
+        seconds, self.seconds = sorted(set(self.seconds)), []
         stretches: list[int] = []
         for second in seconds:
             if stretches and second == stretches[-1] + 1:
@@ -251,7 +251,7 @@ class LogReader:
         if count > done:
             mark.requests += count - done
             mark.after_other = False
-        self._seconds += block.seconds(ats)
+        self.seconds += block.seconds(ats)
         mark.newest_ms = max(mark.newest_ms, int(ats.max()))
         mark.last_ms = next((int(at) for at in ats[::-1] if at != NEVER), mark.last_ms)
         kept.size += sum(map(len, kept.texts[first_kept:]))
@@ -274,7 +274,7 @@ class LogReader:
         limit, fall = min(until, mark.next_step_ms), self._fall_ms
         bound, last_free = min(limit, newest + tolerance), limit - tolerance
         keep_position, keep_at, keep_text = kept.positions.append, kept.ats.append, kept.texts.append
-        seconds, add_second, last_second = SECONDS.get, self._seconds.append, -1
+        seconds, add_second, last_second = SECONDS.get, self.seconds.append, -1
         minute_text, minute = b"", None
         for index, raw in enumerate(buffer.lines[start:end], start):
             line, fault = buffer.inspect(index) if odd else (raw, "")

@@ -15,8 +15,9 @@ then.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec.json import Decoder
 
@@ -81,7 +82,11 @@ _duration: Final = Decoder(float).decode
 _NUMBERS: Final = (
     "error_code", "generation_id", "session_timeout_ms", "rebalance_timeout_ms", "partition_index", "key_type", "node_id", "port",
 )  # fmt: skip
-_DECODERS: Final = {**dict.fromkeys(_NUMBERS, _number), "partition_indexes": Decoder(list[Int32]).decode}
+_DECODERS: Final[dict[str, Callable[[str], Any]]] = {
+    **dict.fromkeys(_NUMBERS, _number),
+    "partition_indexes": Decoder(list[Int32]).decode,
+    **dict.fromkeys(("topics", "groups_names"), lambda _: []),
+}
 _VALUES: Final = {
     **dict.fromkeys(_NUMBERS, r"(-?\d+)"),
     "partition_indexes": r"(\[[\d,]*\])",
@@ -124,20 +129,6 @@ class _OtherShapeError(ValueError):
     """A text is not what Kafka prints."""
 
 
-class _Field(NamedTuple):
-    name: str
-    skipped: str
-    inner: str  # the shape of the structs of a list
-    optional: str
-
-    @property
-    def pattern(self) -> str:
-        """That of its value."""
-        if self.skipped or self.inner:
-            return r"(\[.*\]|null)" if self.skipped else r"(\[.*?\]|null)"
-        return _VALUES.get(self.name, f"({_TEXT})")
-
-
 def decoded(text: str) -> Logged | None:
     """The request of a line that has MARK; None if the line has another shape. MsgspecError: a number is none, or too large."""
     if any(text.count(once) != 1 for once in _ONCE):
@@ -165,29 +156,33 @@ def _read(shape: str, kind: type[Any], text: str, place: int = 0, end: str = r"\
     found = _pattern(shape, end).match(text, place)
     if found is None:
         raise _OtherShapeError
-    fields = (field for field in _fields(shape) if not field.pattern.startswith("(?:"))
-    return kind(**{field.name: _value(field, value) for field, value in zip(fields, found.groups(), strict=True)}), found.end()
+    fields = [(name, inner) for name, pattern, inner, _ in _fields(shape) if not pattern.startswith("(?:")]
+    return kind(**{name: _value(name, inner, value) for (name, inner), value in zip(fields, found.groups(), strict=True)}), found.end()
 
 
-def _value(field: _Field, text: str | None) -> Any:
+def _value(name: str, inner: str, text: str | None) -> Any:
     if text is None or text == "null":
         return None
-    if not field.inner:
-        return [] if field.skipped else _DECODERS[field.name](text) if field.name in _DECODERS else text
+    if not inner:
+        return _DECODERS[name](text) if name in _DECODERS else text
     structs, place = [], 1
     while place < len(text) and text != "[]":
-        struct, place = _read(field.inner, _KINDS.get(field.name, Entry), text, place, r"(?:,(?=\{)|\]\Z)")
+        struct, place = _read(inner, _KINDS.get(name, Entry), text, place, r"(?:,(?=\{)|\]\Z)")
         structs.append(struct)
     return structs
 
 
 @cache
-def _fields(shape: str) -> list[_Field]:
-    return [_Field(*found) for found in _FIELD.findall(shape)]
+def _fields(shape: str) -> list[tuple[str, str, str, str]]:
+    """Of each field its name, the pattern of its value, the shape of the structs in it, and `?` if it may be missing."""
+    found = _FIELD.findall(shape)
+    lists = {(True, False): r"(\[.*\]|null)", (False, True): r"(\[.*?\]|null)"}
+    patterns = (lists.get((bool(star), bool(inner))) or _VALUES.get(name, f"({_TEXT})") for name, star, inner, _ in found)
+    return [(name, pattern, inner, optional) for (name, _, inner, optional), pattern in zip(found, patterns, strict=True)]
 
 
 @cache
 def _pattern(shape: str, end: str) -> re.Pattern[str]:
     """The text of a struct. Fields follow a brace or a comma, as the first of them may be missing."""
-    texts = [f"(?:[{{,]{_OLDER.get(field.name, field.name)}={field.pattern}){field.optional}" for field in _fields(shape)]
+    texts = [f"(?:[{{,]{_OLDER.get(name, name)}={pattern}){optional}" for name, pattern, _, optional in _fields(shape)]
     return re.compile(rf"(?=\{{){''.join(texts)}{_TAGS}\}}{end}", re.DOTALL | re.ASCII)

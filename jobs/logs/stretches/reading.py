@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, Final
 
@@ -73,7 +73,7 @@ class StretchRead(msgspec.Struct):
     mark: Mark
     lines: int = 0
     kept: int = 0  # of them, lines in its rows
-    seconds: list[int] = []  # as of LogReader.take_seconds
+    seconds: list[int] = []  # of LogReader
 
     def rows(self, stretch: Stretch) -> Iterator[pa.Table]:
         """The rows in their shares, so many lines at a time as memory has room for.
@@ -102,7 +102,7 @@ class StretchRead(msgspec.Struct):
                 kept = KeptLines(beats=BeatNumbers(), fetches=fetches)
         finally:
             self.mark = reader.mark
-            self.seconds += reader.take_seconds()
+            self.seconds += reader.seconds
             reader.close()
 
 
@@ -162,9 +162,7 @@ class LogRead(msgspec.Struct, frozen=True):
     @property
     def seconds(self) -> Iterator[int]:
         """Seconds (UTC epoch) that have lines."""
-        for _, read in self.stretches:
-            for first, last in zip(read.seconds[::2], read.seconds[1::2], strict=True):
-                yield from range(first, last + 1)
+        return chain.from_iterable(read.seconds for _, read in self.stretches)
 
     def places(self) -> Iterator[tuple[int, Stretch, StretchRead]]:
         """Each stretch with the number of lines before it."""
