@@ -312,9 +312,8 @@ class Slicer:
         stream.look_ahead()
         stream.understood = stream.understood or bool(read.mark.requests or read.mark.other_loggers)
         slice_.stretches.append((stream, read))
-        slice_.sources[stream.key] = stream
         slice_.lines_read += read.mark.line - read.start
-        slice_.skipped[stream.key] += read.mark.line - read.start - read.kept
+        slice_.skipped[stream] += read.mark.line - read.start - read.kept
 
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
@@ -384,9 +383,7 @@ class Slicer:
             witness_ms=witness,
             fold=self.settings.fold and stream.shared_by is None,
         )
-        own = reader.mark.own_lines - own_before
-        slice_.lines_read += own
-        slice_.skipped[stream.key] += own - (len(kept) + kept.folded - kept_before)
+        own, taken = reader.mark.own_lines - own_before, len(kept) + kept.folded - kept_before
         stream.look_ahead()
         stream.understood = stream.understood or stream.is_understood(kept, before)
         if not stream.has_more:
@@ -397,5 +394,6 @@ class Slicer:
         if not count and len(kept) == before:
             return False
         slice_.parts += parts_of(stream, kept, before)
-        slice_.sources[stream.key] = stream
+        slice_.lines_read += own
+        slice_.skipped[stream] += own - taken
         return True

@@ -14,7 +14,7 @@ from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
 from jobs.logs.jumps import TOLERANCE_MS
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
-from jobs.logs.streams import Stream, StreamKey
+from jobs.logs.streams import Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -75,8 +75,7 @@ class Slice(msgspec.Struct):
     kept: KeptLines = msgspec.field(default_factory=KeptLines)
     parts: list[tuple[Stream, str, int]] = []  # each log with a broker and the number of its rows, in order
     lines_read: int = 0
-    skipped: Counter[StreamKey] = msgspec.field(default_factory=Counter)  # lines of which nothing is kept, by log
-    sources: dict[StreamKey, Stream] = {}  # the logs that were read from
+    skipped: Counter[Stream] = msgspec.field(default_factory=Counter)  # of each log that was read from: lines of which nothing is kept
     stretches: list[tuple[Stream, LogRead]] = []  # whose rows lie in parts of their own
 
 

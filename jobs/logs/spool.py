@@ -238,10 +238,9 @@ class Spool(SurveyedSlicer):
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
         """A CLOCK for each broker of every log that was read: how far, and how many of its lines have no LINE."""
-        for key, stream in sorted(slice_.sources.items()):
+        for stream, skipped in sorted(slice_.skipped.items(), key=lambda one: one[0].key):
             assert stream.reader is not None
             mark = stream.reader.mark
-            skipped = slice_.skipped[key]
             seconds = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
             for broker in stream.brokers if skipped or not stream.is_empty else ():
                 row = _mark_row(stream.cluster, broker, CLOCK, mark.newest_ms)
@@ -287,7 +286,7 @@ class Spool(SurveyedSlicer):
 
 def _fetches(slice_: Slice) -> Iterator[dict[str, Any]]:
     """FETCHES of each log that has any."""
-    for stream in slice_.sources.values():
+    for stream in slice_.skipped:
         own = None if slice_.kept.fetches is None else slice_.kept.fetches.of(stream.reader)
         yield from fetch_rows(own, stream.cluster, stream.broker, stream.origin)[0]
 

@@ -86,7 +86,7 @@ _REQUIRED_ALWAYS: Final = (
 
 _WITHOUT_ANSWER: Final = re.compile(r"Completed request:(?:\{api_key=|Name: ?)")  # begins a request of Kafka 0.9 to 0.11
 _LOGGER: Final = re.compile(r"\([\w.$]+\)\Z", re.ASCII)
-_WITHOUT_BODY: Final = re.compile(r',"(?:request|response)":(?:""|null),')
+WITHOUT_BODY: Final = re.compile(r',"(?:request|response)":(?:""|null),')
 """Kafka 2.8 to 4.3 write "" in the place of a body that they did not keep, 4.4 writes null."""
 _is_base64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}").fullmatch
 _host_of: Final = re.compile(CONNECTION, re.ASCII).fullmatch
@@ -101,11 +101,6 @@ def misshapen(text: str, *, printed: bool) -> str:
     return Refusal.MALFORMED if _LOGGER.search(text) else Refusal.TRUNCATED
 
 
-def no_json(text: str) -> str:
-    """Why the JSON of a line is not what Kafka writes."""
-    return Refusal.LOGGED_WITHOUT_BODY if _WITHOUT_BODY.search(text) else Refusal.INVALID_JSON
-
-
 def refusal(line: Logged, text: str, *, printed: bool) -> str | None:
     """The first thing that is wrong with a request, or None. `text`: its line. `printed`: it was logged as text, which has no bytes.
 
@@ -114,7 +109,7 @@ def refusal(line: Logged, text: str, *, printed: bool) -> str | None:
     header, request, response = line.request_header or Header(), line.request, line.response
     key, version, name = header.request_api_key, header.request_api_version, header.request_api_key_name
     if key is None or version is None or name is None or request is None or response is None:
-        if (request is None or response is None) and _WITHOUT_BODY.search(text):
+        if (request is None or response is None) and WITHOUT_BODY.search(text):
             return Refusal.LOGGED_WITHOUT_BODY
         return _missing(_REQUIRED_ALWAYS[(key, version, name, request, response).index(None)])
     api = APIS.get(name)

@@ -50,7 +50,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
             line = _read(text, printed=printed) if concerns else None
             refusal = checks.misshapen(text, printed=printed) if line is None else checks.refusal(line, text, printed=printed)
         except (MsgspecError, RecursionError):
-            refusal = checks.no_json(text)
+            refusal = Refusal.LOGGED_WITHOUT_BODY if checks.WITHOUT_BODY.search(text) else Refusal.INVALID_JSON
     if line is None or at_us is None or refusal is not None:
         return refused(REQUEST_SOURCE, refusal, text)
     if not concerns_a_group(line):
