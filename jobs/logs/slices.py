@@ -19,8 +19,6 @@ from jobs.logs.streams import Stream
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
-
 
 DEFAULT_ZONE: Final = "UTC"
 UNCLEAR: Final = "?"
@@ -76,7 +74,7 @@ class Slice(msgspec.Struct):
     parts: list[tuple[Stream, str, int]] = []  # each log with a broker and the number of its rows, in order
     lines_read: int = 0
     skipped: Counter[Stream] = msgspec.field(default_factory=Counter)  # of each log that was read from: lines of which nothing is kept
-    stretches: list[tuple[Stream, LogRead]] = []  # whose rows lie in parts of their own
+    stretches: list[tuple[Stream, Any]] = []  # logs that others have read (LogRead), whose rows lie in parts of their own
 
 
 def parts_of(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:
