@@ -17,7 +17,7 @@ from jobs.answers.attention_words import End, as_row
 from jobs.answers.client_words import Said, said_alone
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.in_records import RecordsOf
-from jobs.answers.incidents.bills import RebalanceTimes
+from jobs.answers.incidents.bills import LONG_MS, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
 from jobs.answers.open_rebalances import as_finding
 from jobs.common.places import own_query
@@ -50,6 +50,7 @@ class Overview:
     hint: str = ""  # why a name that was asked for is not there
     lines: list[Row] = field(default_factory=list)
     judgement: Judgement = field(default_factory=Judgement)
+    states: list[Row] = field(default_factory=list)  # of each group that a line names, at the end of the time
     said: list[Said] = field(default_factory=list)  # of groups that only clients name
 
     @property
@@ -96,18 +97,13 @@ class _Scoped:
         }  # fmt: skip
 
     @cached_property
-    def states(self) -> list[Row]:
-        """The state of each group at the end of the time."""
-        return self.rows("states")
-
-    @cached_property
     def records(self) -> RecordsOf:
         """What each rebalance cost in records."""
         return RecordsOf(self.rows("records"))
 
-    def tuples(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query of sql/rows."""
-        return self.reader.ask(own_query(query), self.values).rows
+    def times(self) -> list[tuple[Any, ...]]:
+        """The rebalances that findings cost."""
+        return self.reader.ask(own_query("times"), {**self.values, "long_ms": LONG_MS}).rows
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         """The rows of a query by column name; none where the lakehouse lacks the table."""
@@ -125,7 +121,7 @@ def _overview(its: _Scoped) -> Overview:
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows("clusters")]
     findings = its.rows("findings")
     open_ones = [as_finding(row) for row in its.rows("open_rebalances")]
-    times = RebalanceTimes(its.tuples("times"), its.records) if findings else RebalanceTimes(())
+    times = RebalanceTimes(its.times(), its.records) if findings else RebalanceTimes(())
     refused = (
         [row | {"code": REFUSED_JOINS[row["error_code"]]} for row in its.rows("refused_joins", errors=list(REFUSED_JOINS))]
         if any(row["code"] in REFUSED_JOINS.values() for row in findings)
@@ -136,9 +132,10 @@ def _overview(its: _Scoped) -> Overview:
     hint = "" if findings else unknown_name(its.reader, named)
     entries = attention([*findings, *open_ones], times, refused, incidents)
     spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
-    judgement = judged(its.reader, its.values, its.states, entries, incidents, spans)
+    states = its.rows("states")
+    judgement = judged(its.reader, its.values, states, entries, incidents, spans)
     said = said_alone(its.reader, its.values, judgement)
-    return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, said)
+    return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, states, said)
 
 
 def read_report(lakehouse: Place | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
@@ -150,7 +147,7 @@ def read_report(lakehouse: Place | QuestionReader, scope: Scope | None = None, *
     overview = _overview(its)
     return Report(
         **vars(overview),
-        groups=_groups(its.rows("groups"), its.states, its.rows("costs")),
+        groups=_groups(overview.states, its.rows("costs")),
         rebalances=[row | its.records.rebalance(row).figures() for row in its.rows("rebalances", limit=limit or MOST_ROWS)],
     )
 
@@ -167,23 +164,23 @@ def read_incidents(reader: QuestionReader) -> list[Row]:
     return reader.found("SELECT * FROM incidents ORDER BY began_at, cluster, broker, id", {})
 
 
-def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
+def _groups(states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
     """A row for each group that an event names, a transition or a rebalance: what cost most first."""
-    protocols = {key_of(row): row["protocol"] for row in named}
     state_of = {key_of(row): row for row in states}
     cost_of = {key_of(row): row for row in costs}
     nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None, "at_least": None}
     nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
     groups = []
-    for key in sorted({*protocols, *state_of, *cost_of}):
-        cost = cost_of.get(key, nothing)
-        last = state_of.get(key, {"state": "UNKNOWN", "generation": None, "members": None})
+    unseen: Row = {"protocol": "classic", "state": None, "generation": None, "members": None}
+    for key in sorted({*state_of, *cost_of}):
+        cost, last = cost_of.get(key, nothing), state_of.get(key, unseen)
         groups.append(
             {
                 "cluster": key[0],
                 "group_id": key[1],
-                "protocol": protocols.get(key, "classic"),
-                **{name: last[name] for name in ("state", "generation", "members")},
+                "protocol": last["protocol"],
+                "state": last["state"] or "UNKNOWN",
+                **{name: last[name] for name in ("generation", "members")},
                 **{name: cost[name] for name in ("rebalances", "rebalancing_ms", "worst_cause")},
                 **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms", "at_least")},
             }
