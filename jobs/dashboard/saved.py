@@ -25,12 +25,10 @@ from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
 from jobs.common.stores import Place
 from jobs.common.text import printable
-from jobs.dashboard.first_page import attention, first_page
+from jobs.dashboard.first_page import Incidents, attention, first_page
 from jobs.dashboard.group_page import group_page, rebalance_page
-from jobs.dashboard.incidents import Incidents
 from jobs.dashboard.pages import SAVED, Page, shell
-from jobs.dashboard.present import lines_of
-from jobs.dashboard.queries import answer, rows_of
+from jobs.dashboard.queries import answer, lines_of, rows_of
 
 _PROVEN: Final = 200  # entries
 _POINTS: Final = 200  # of the lag of a group
