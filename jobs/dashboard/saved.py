@@ -56,7 +56,7 @@ def saved_report(lakehouse: Place, report: Report, inputs: Sequence[Path], *, li
         "script": script,
         "scripts": " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in (theme, script)),
         "start": f"/group?{urlencode({'cluster': first['cluster'], 'group': first['group_id']}, errors='replace')}" if first else "/",
-        "styles": _text("app.css") + _text("answers.css"),
+        "styles": _text("app.css"),
         "text": text,
         "theme": theme,
     }
