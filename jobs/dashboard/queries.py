@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from jobs.answers import questions
@@ -47,7 +47,6 @@ def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -
     found = bound.answer()
     return {
         "columns": found.columns,
-        "kinds": [_kind(row[index] for row in found.rows) for index in range(len(found.columns))],
         "rows": found.rows,
         "names": [_names(row) for row in found.by_name()],
         "fixed": bound.fixed,
@@ -62,16 +61,6 @@ def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) ->
     bound = BoundQuestion(reader, questions.load(name), given)
     rows = [named(row) for row in bound.answer().by_name()]
     return {"rows": rows, "cut": bound.cut, "nothing": "" if rows else bound.why_nothing()}
-
-
-def _kind(values: Iterable[Any]) -> str:
-    """What a column holds: `time`, `number`, `list` or `text`."""
-    first = next((value for value in values if value is not None), None)
-    if isinstance(first, datetime):
-        return "time"
-    if isinstance(first, (int, float)) and not isinstance(first, bool):
-        return "number"
-    return "list" if isinstance(first, (list, dict)) else "text"
 
 
 def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: Any) -> dict[str, Any]:

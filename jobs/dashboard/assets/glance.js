@@ -88,10 +88,8 @@ function lead(attention) {
     h("p", { class: "note" }, [entry.subject, when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change"), " · ", h("a", { href: "#deploys" }, "was it a deploy?"), " · ", h("a", { href: "#clients" }, "which client costs most?")));
 }
 
-function stateBar(rows) {
-  return h("ul", { class: "facts" }, rows.map((row) => h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, stateSwatch(row.state), count(row.groups))),
+const stateBar = (rows) => h("ul", { class: "facts" }, rows.map((row) => h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, stateSwatch(row.state), count(row.groups))),
       h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
-}
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },

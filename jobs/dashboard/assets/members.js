@@ -77,7 +77,7 @@ function columnsOf(answer, of, hidden = []) {
     culprit: { class: "main", label: BY.choices.find(([name]) => name === state.get("by"))?.[1], cell: (row) => printable(row.culprit, 80) },
     total_ms: { label: "time", cell: (row) => share(most ? (100 * row.total_ms) / most : 0, bound("total_ms", row) + duration(row.total_ms)) },
     cause: { label: "main cause" },
-    a_group: { label: "groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
+    a_group: { label: "groups", cell: (row) => [cell("group_id", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
     used_percent: { label: "of the timeout", cell: (row) => (row.used_percent === null ? "-" : share(row.used_percent, `${count(row.used_percent)} %`, LOW)) },
     silent_from: { cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.silent_from - 30_000, to: row.silent_until + 30_000 }) }, when(row.silent_from, of)) },
     expired: { label: "session", cell: (row) => ({ true: "expired", false: "survived" }[row.expired] ?? "began anew") },

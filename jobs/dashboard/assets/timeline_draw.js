@@ -51,9 +51,7 @@ export function draw(pen, timeline) {
 }
 
 /** Notes what is drawn in a place; null: nothing that lies below it is meant. room: so near to it the pointer still means it. */
-function put(pen, what, x, y, width, height, room = 0) {
-  pen.places.push({ what, x, y, width, height, room });
-}
+const put = (pen, what, x, y, width, height, room = 0) => pen.places.push({ what, x, y, width, height, room });
 
 function rect(pen, ink, x, y, width, height) {
   pen.fillStyle = ink;

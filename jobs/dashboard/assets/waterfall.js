@@ -188,6 +188,4 @@ export function waitsOf(row, members, findings, rounds, beats) {
 }
 
 /** Whether the join phase ended with this member, and not soon after its start: else it was only the last of all. */
-function waitedFor(row, member) {
-  return member.back === null || (member.back - row.started_at >= WAITED && (row.joined_at === null || row.joined_at - member.back <= WAITED));
-}
+const waitedFor = (row, member) => member.back === null || (member.back - row.started_at >= WAITED && (row.joined_at === null || row.joined_at - member.back <= WAITED));
