@@ -4,12 +4,9 @@
 -- step in which it began, under the cause that `rebalances` shows. `unavailable_partition_ms` is the unowned partition time (sum): how
 -- long each partition had no owner, added up. It needs a request log.
 --
--- :cluster       only this cluster
--- :group         only this consumer group
--- :since = 24h   from this time on
--- :until         up to this time
--- :step = 15m    the length of a step
--- :limit = 5000  rows at most
+-- :cluster :group :since = 24h :until
+-- :step = 15m  the length of a step
+-- :limit = 5000
 
 WITH began AS (
   SELECT
@@ -17,10 +14,7 @@ WITH began AS (
     r.blamed AS cause,
     r.cluster, r.group_id, r.total_ms, r.unavailable_partition_ms
   FROM rebalances_with_culprit AS r
-  WHERE (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+  WHERE in_scope(r.started_at)
 )
 SELECT
   timestamp_millis(b.place * greatest(:step, 1)) AS began_at,

@@ -8,11 +8,7 @@
 -- is nobody's fault (`first-join` shows it), unless a failure had emptied the group.
 --
 -- :by = application  who pays: application, client, member, group or day
--- :cluster           only this cluster
--- :group             only this consumer group
--- :since             from this time on
--- :until             up to this time
--- :limit = 20        rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH named AS (
   SELECT
@@ -24,23 +20,14 @@ WITH named AS (
         WHEN 'client' THEN r.culprit_client_id
         WHEN 'member' THEN r.culprit_member_id
         WHEN 'day' THEN CAST(DATE '1970-01-01' + CAST(floor(unix_millis(r.started_at) / 86400000) AS INT) AS STRING)
-        ELSE coalesce(
-          nullif(
-            regexp_replace(regexp_replace(r.culprit_client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
-            ''
-          ),
-          r.culprit_client_id
-        )
+        ELSE application(r.culprit_client_id)
       END,
       r.culprit_broker,
       '(no culprit)'
     ) AS payer
   FROM rebalances_with_culprit AS r
   WHERE NOT r.startup
-    AND (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+    AND in_scope(r.started_at)
 )
 SELECT
   n.cluster,

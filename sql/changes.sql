@@ -4,11 +4,11 @@
 -- from earlier ones of the same client.id, rebalances, changes of the group's protocol, coordinators that moved, findings. Without --at:
 -- the newest changes.
 --
--- :cluster      only this cluster
+-- :cluster
 -- :group        only this consumer group, and its cluster's coordinators
 -- :at           the time in question
 -- :around = 1m  how far around it
--- :limit = 40   rows at most
+-- :limit = 40
 
 WITH span AS (
   SELECT

@@ -5,12 +5,7 @@
 -- id in use). `joins` and `leaves` are the member's own. A row without a member is about the whole group: the `epochs` that it went
 -- through, and CONVERTED with the protocol that it changed to last.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :member      only members whose id contains this
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :member :since :until :limit = 20
 
 WITH lines AS (
   SELECT
@@ -20,11 +15,8 @@ WITH lines AS (
   FROM group_events AS e
   WHERE e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'CONSUMER_GROUP_LOG', 'GROUP_CONVERTED')
     AND coalesce(e.error_code, 0) <> 35
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e.occurred_at)
     AND (:member IS NULL OR position(:member IN e.member_id) > 0)
-    AND e.occurred_at >= :since
-    AND e.occurred_at <= :until
 )
 SELECT
   n.cluster,

@@ -6,13 +6,10 @@
 -- ago. Members revoke again and again, usually because their subscriptions or versions differ. ENDED: as many rounds, but then the group
 -- rested for `gap_ms`, or another change began the next rebalance.
 --
--- :cluster         only this cluster
--- :group           only this consumer group
--- :since           from this time on
--- :until           up to this time
+-- :cluster :group :since :until
 -- :gap_ms = 60000  longest pause between two rounds, ms
 -- :endless = 4     from so many rounds on ENDLESS
--- :limit = 20      rows at most
+-- :limit = 20
 
 WITH cooperative AS (
   SELECT r.cluster, r.group_id
@@ -35,10 +32,7 @@ rounds AS (
     END AS first
   FROM rebalances_with_culprit AS r
   JOIN cooperative AS c ON c.cluster = r.cluster AND c.group_id = r.group_id
-  WHERE (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+  WHERE in_scope(r.started_at)
 ),
 numbered AS (
   SELECT

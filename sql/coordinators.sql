@@ -8,11 +8,7 @@
 -- minute before the move said that the former broker went away, `away_by` which line. `clean` says whether the broker was shut down
 -- cleanly, `back_at` when it was back. These are null where no line says so.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH served AS (
   SELECT
@@ -20,8 +16,7 @@ WITH served AS (
     e.source, e.position
   FROM group_events AS e
   WHERE e.group_id <> ''
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e)
     AND e.occurred_at <= :until
     AND (
       (e.source = 'coordinator' AND e.kind NOT IN ('GROUP_UNLOADED', 'MEMBER_LOADED') AND coalesce(e.state, '') <> 'GIVEN_UP')

@@ -6,11 +6,7 @@
 -- out: the first rebalance of a group that was new or empty is nobody's fault.
 --
 -- :by = application  what a culprit is: application, host or software
--- :cluster           only this cluster
--- :group             only this consumer group
--- :since             from this time on
--- :until             up to this time
--- :limit = 20        rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH caused AS (
   SELECT
@@ -20,13 +16,7 @@ WITH caused AS (
       CASE :by
         WHEN 'host' THEN r.culprit_client_host
         WHEN 'software' THEN a.software
-        ELSE coalesce(
-          nullif(
-            regexp_replace(regexp_replace(r.culprit_client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
-            ''
-          ),
-          r.culprit_client_id
-        )
+        ELSE application(r.culprit_client_id)
       END,
       '(not known)'
     ) AS culprit
@@ -34,10 +24,7 @@ WITH caused AS (
   LEFT JOIN arrivals AS a ON a.cluster = r.cluster AND a.group_id = r.group_id AND a.member_id = r.culprit_member_id
   WHERE r.culprit_client_id IS NOT NULL
     AND NOT r.startup
-    AND (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+    AND in_scope(r.started_at)
 ),
 counted AS (
   SELECT c.*, sum(c.total_ms) OVER (PARTITION BY c.cluster, c.culprit, c.cause) AS of_cause

@@ -6,30 +6,25 @@
 -- polls that timed out, assignments and joins that came too late. `cause` took most of the time, as in `worst`. Start-ups are left out:
 -- the first rebalance of a group that was new or empty is nobody's fault.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH caused AS (
   SELECT
-    r.id, r.cluster, r.group_id, r.started_at, r.total_ms, r.unavailable_partition_ms,
-    r.failed, r.blamed AS cause, r.culprit_client_id AS client_id, r.culprit_client_host AS client_host,
-    sum(r.total_ms) OVER (PARTITION BY r.cluster, r.culprit_client_id, r.culprit_client_host, r.blamed) AS of_cause
+    r.cluster, r.group_id, r.started_at, r.total_ms, r.unavailable_partition_ms,
+    r.failed, r.blamed AS cause, r.culprit_client_id AS client_id, r.culprit_client_host AS client_host
   FROM rebalances_with_culprit AS r
   WHERE r.culprit_client_id IS NOT NULL
     AND NOT r.startup
-    AND (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+    AND in_scope(r.started_at)
 ),
-placed AS (
+by_cause AS (
   SELECT
-    c.*,
-    row_number() OVER (PARTITION BY c.cluster, c.client_id, c.client_host ORDER BY c.of_cause DESC NULLS LAST, c.cause, c.id) AS place
+    c.cluster, c.client_id, c.client_host, c.cause,
+    row_number() OVER (
+      PARTITION BY c.cluster, c.client_id, c.client_host ORDER BY sum(c.total_ms) DESC NULLS LAST, c.cause
+    ) AS place
   FROM caused AS c
+  GROUP BY c.cluster, c.client_id, c.client_host, c.cause
 )
 SELECT
   p.cluster,
@@ -42,9 +37,11 @@ SELECT
   known_sum(p.total_ms) AS total_ms,
   known_sum(p.unavailable_partition_ms) AS unavailable_partition_ms,
   at_least(p.total_ms, p.unavailable_partition_ms) AS at_least,
-  max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,
+  max(c.cause) AS cause,
   max(p.started_at) AS last_at
-FROM placed AS p
+FROM caused AS p
+JOIN by_cause AS c
+  ON c.cluster = p.cluster AND c.client_id = p.client_id AND c.client_host IS NOT DISTINCT FROM p.client_host AND c.place = 1
 GROUP BY p.cluster, p.client_id, p.client_host
 ORDER BY total_ms DESC, rebalances DESC, p.cluster, p.client_id, p.client_host NULLS LAST
 LIMIT :limit

@@ -8,19 +8,15 @@
 -- in the wave, without start-ups. Consumers of Connect's sink tasks are left out: workers start and stop them whenever they distribute
 -- tasks.
 --
--- :cluster         only this cluster
--- :group           only this consumer group
--- :since           from this time on
--- :until           up to this time
+-- :cluster :group :since :until
 -- :gap_ms = 60000  longest pause within a wave, ms
--- :limit = 20      rows at most
+-- :limit = 20
 
 WITH refused AS (
   SELECT e.cluster, e.group_id, e.member_id, max(e.received_at) AS last_at
   FROM group_events AS e
   WHERE e.source = 'request' AND e.member_id <> '' AND e.error_code IN (22, 25, 82, 110)
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e)
   GROUP BY e.cluster, e.group_id, e.member_id
 ),
 away AS (
@@ -44,10 +40,7 @@ ends AS (
     AND p.member_id IS NULL
     AND s.client_id IS NOT NULL
     AND s.client_id NOT LIKE 'connector-consumer-%'
-    AND (:cluster IS NULL OR s.cluster = :cluster)
-    AND (:group IS NULL OR s.group_id = :group)
-    AND s.ended_at >= :since
-    AND s.ended_at <= :until
+    AND in_scope(s.ended_at)
 ),
 restarts AS (
   SELECT x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at, min(a.came_at) AS back_at
@@ -115,10 +108,7 @@ told AS (
   FROM bursts AS f
   LEFT JOIN member_sessions AS x ON x.cluster = f.cluster AND x.group_id = f.group_id AND position(x.member_id IN f.restarted) > 0
   WHERE f.code = 'ROLLING_RESTART'
-    AND (:cluster IS NULL OR f.cluster = :cluster)
-    AND (:group IS NULL OR f.group_id = :group)
-    AND f.started_at >= :since
-    AND f.started_at <= :until
+    AND in_scope(f.started_at)
   GROUP BY f.id, f.cluster, f.group_id, f.started_at, f.last_at, f.rebalances, f.total_ms, f.unavailable_partition_ms, f.at_least
 ),
 others AS (

@@ -5,13 +5,7 @@
 -- an admin tool (generation -1), or about a client that had given up its id: `removed_by` is then that of the last member that had left
 -- its connection. Needs kafka-request.log: the coordinator log has no line for a refused commit.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only this client.id
--- :member      only members whose id contains this
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :client :member :since :until :limit = 20
 
 WITH refused AS (
   SELECT
@@ -27,12 +21,9 @@ WITH refused AS (
     max_by(e.removed_id, e.removed_at) AS removed_id
   FROM refused_requests AS e
   WHERE e.kind IN ('OFFSET_COMMIT', 'TXN_OFFSET_COMMIT')
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e.occurred_at)
     AND (:client IS NULL OR e.client_id = :client)
     AND (:member IS NULL OR position(:member IN e.sent_id) > 0)
-    AND e.occurred_at >= :since
-    AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id, e.sent_id, e.error_code, coalesce(e.client_id, ''), coalesce(e.client_host, '')
 )
 SELECT

@@ -5,11 +5,7 @@
 -- REJOINED: the same name came back with a new member id. Its process restarted, or its client had given up its id, as after a poll
 -- timeout, or when it cannot reach its broker. `members` counts the member ids that used the name.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH static AS (
   SELECT

@@ -3,15 +3,11 @@
 -- One row per finding, the newest first. `rebalance evidence ID` shows the lines that prove it. A broker's crash of which
 -- no finding tells is one of each of its groups.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only this client.id
--- :severity    only this severity: ERROR, WARNING or INFO
--- :code        only this code, such as SESSION_TIMEOUT
--- :text        only findings with this in their message or advice, or in the name of their group, client, host or member
--- :since       from this time on
--- :until       up to this time
--- :limit = 50  rows at most
+-- :cluster :group :client
+-- :severity  only this severity: ERROR, WARNING or INFO
+-- :code      only this code, such as SESSION_TIMEOUT
+-- :text      only findings with this in their message or advice, or in the name of their group, client, host or member
+-- :since :until :limit = 50
 
 SELECT
   f.id,
@@ -26,8 +22,7 @@ SELECT
   f.generation,
   f.message
 FROM findings_with_broker AS f
-WHERE (:cluster IS NULL OR f.cluster = :cluster)
-  AND (:group IS NULL OR f.group_id = :group)
+WHERE in_scope(f.occurred_at)
   AND (:client IS NULL OR f.client_id = :client)
   AND (:severity IS NULL OR f.severity = :severity)
   AND (:code IS NULL OR f.code = :code)
@@ -40,7 +35,5 @@ WHERE (:cluster IS NULL OR f.cluster = :cluster)
     OR position(lower(:text) IN lower(f.client_host)) > 0
     OR position(lower(:text) IN lower(f.member_id)) > 0
   )
-  AND f.occurred_at >= :since
-  AND f.occurred_at <= :until
 ORDER BY f.occurred_at DESC, f.cluster, f.group_id, f.code, f.member_id NULLS LAST, f.id, f.message
 LIMIT :limit

@@ -4,12 +4,9 @@
 -- default) for more members, and as long again if one joins in that time, up to the rebalance timeout. `delays` counts these waits in the
 -- join phase. The clients took the rest of the join phase, and `sync_ms`.
 --
--- :cluster          only this cluster
--- :group            only this consumer group
--- :since            from this time on
--- :until            up to this time
+-- :cluster :group :since :until
 -- :delay_ms = 3000  the broker's group.initial.rebalance.delay.ms
--- :limit = 20       rows at most
+-- :limit = 20
 
 SELECT
   r.cluster,
@@ -26,9 +23,6 @@ SELECT
 FROM rebalances_with_id AS r
 WHERE r.members_before = 0
   AND r.joined_at IS NOT NULL
-  AND (:cluster IS NULL OR r.cluster = :cluster)
-  AND (:group IS NULL OR r.group_id = :group)
-  AND r.started_at >= :since
-  AND r.started_at <= :until
+  AND in_scope(r.started_at)
 ORDER BY r.total_ms DESC, r.started_at DESC, r.cluster, r.group_id
 LIMIT :limit

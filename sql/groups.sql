@@ -6,27 +6,18 @@
 -- the group epoch. UNKNOWN: no line shows a state. `group_protocol` is classic, consumer, share or streams. `protocol_type` says what a
 -- classic group consists of if not of consumers, such as connect or sr.
 --
--- :cluster       only this cluster
--- :group         only this consumer group
--- :until         up to this time
--- :limit = 1000  rows at most
+-- :cluster :group :until :limit = 1000
 
 WITH seen AS (
   SELECT
     e.cluster, e.group_id,
     max(e.occurred_at) AS seen_at,
-    max(
-      CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.occurred_at END
-    ) AS epoch_at,
-    max_by(e.protocol_type, e.occurred_at)
-      FILTER (WHERE e.kind = 'CONSUMER_GROUP_LOG' AND e.protocol_type IN ('share', 'streams')) AS own_type,
+    group_protocol(e) AS group_protocol,
     max_by(e.protocol_type, e.occurred_at) FILTER (WHERE e.kind IN ('JOIN_GROUP', 'GROUP_STORED') AND e.protocol_type <> 'consumer')
-      AS protocol_type,
-    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
+      AS protocol_type
   FROM group_events AS e
   WHERE e.group_id <> '' AND e.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e)
     AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id
 ),
@@ -40,25 +31,19 @@ history AS (
   FROM rebalances_with_culprit AS r
   WHERE NOT r.startup
     AND r.ended_at <= :until
-    AND (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
+    AND in_scope(r)
   GROUP BY r.cluster, r.group_id
 ),
 warned AS (
   SELECT f.cluster, f.group_id, count(*) AS findings
   FROM findings AS f
   WHERE f.occurred_at <= :until
-    AND (:cluster IS NULL OR f.cluster = :cluster)
-    AND (:group IS NULL OR f.group_id = :group)
+    AND in_scope(f)
   GROUP BY f.cluster, f.group_id
 ),
 told AS (
   SELECT
-    s.cluster, s.group_id,
-    CASE
-      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
-      ELSE 'classic'
-    END AS group_protocol,
+    s.cluster, s.group_id, s.group_protocol,
     nullif(s.protocol_type, '') AS protocol_type, t.state, t.entered_at AS since, t.generation,
     t.members, h.rebalances, h.total_ms, h.at_least, h.last_cause, w.findings
   FROM seen AS s

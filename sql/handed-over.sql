@@ -5,11 +5,9 @@
 -- empty where nobody read the partition again within ten minutes, or before the next rebalance. Where `gaps` is true, lag and
 -- `reread_max` count offsets, which are records at most.
 --
--- :cluster      only this cluster
--- :group        only this consumer group
--- :since        rebalances from this time on
--- :until        up to this time
--- :limit = 100  rows at most
+-- :cluster :group
+-- :since  rebalances from this time on
+-- :until :limit = 100
 
 SELECT
   o.cluster,
@@ -30,9 +28,6 @@ SELECT
   o.reread_max,
   o.gaps
 FROM rebalance_offsets AS o
-WHERE (:cluster IS NULL OR o.cluster = :cluster)
-  AND (:group IS NULL OR o.group_id = :group)
-  AND o.started_at >= :since
-  AND o.started_at <= :until
+WHERE in_scope(o.started_at)
 ORDER BY o.started_at, o.cluster, o.group_id, o.ended_at, o.partition
 LIMIT :limit

@@ -5,12 +5,9 @@
 -- none if that was already on its way. SLOW: it took `slow_ms` or more, since that member's poll loop was busy or its process paused.
 -- `never` counts members that did not rejoin. Needs kafka-request.log.
 --
--- :cluster         only this cluster
--- :group           only this consumer group
--- :since           from this time on
--- :until           up to this time
+-- :cluster :group :since :until
 -- :slow_ms = 3000  slow if it takes so long, ms
--- :limit = 20      rows at most
+-- :limit = 20
 
 WITH told AS (
   SELECT
@@ -22,10 +19,7 @@ WITH told AS (
   FROM group_events AS e
   WHERE e.kind = 'HEARTBEAT'
     AND e.error_code = 27
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
-    AND e.received_at >= :since
-    AND e.received_at <= :until
+    AND in_scope(e.received_at)
   GROUP BY e.cluster, e.group_id, e.generation, e.member_id
 ),
 answered AS (

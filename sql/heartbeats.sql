@@ -6,13 +6,7 @@
 -- answered with an error other than REBALANCE_IN_PROGRESS. A series of regular heartbeats counts whole if it began by `until`. Needs
 -- kafka-request.log.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only this client.id
--- :member      only members whose id contains this
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :client :member :since :until :limit = 20
 
 WITH counted AS (
   SELECT s.*, max(s.session_timeout_ms) OVER (PARTITION BY s.cluster, s.group_id, s.member_id) AS limit_ms
@@ -20,12 +14,9 @@ WITH counted AS (
   WHERE s.kind <> 'CONSUMER_GROUP_HEARTBEAT'
     AND s.member_id <> ''
     AND (s.accepted OR s.kind = 'HEARTBEAT')
-    AND (:cluster IS NULL OR s.cluster = :cluster)
-    AND (:group IS NULL OR s.group_id = :group)
+    AND in_scope(s.received_at)
     AND (:client IS NULL OR s.client_id = :client)
     AND (:member IS NULL OR position(:member IN s.member_id) > 0)
-    AND s.received_at >= :since
-    AND s.received_at <= :until
 ),
 -- Few rows have a long gap between their heartbeats, and only there each one counts: another sign may have come between.
 signs AS (

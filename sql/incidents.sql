@@ -8,11 +8,9 @@
 -- counts members that missed their session timeout and were removed. `total_ms` and `unavailable_partition_ms` are the cost of the
 -- `rebalances` that are blamed on the incident, as in `why`.
 --
--- :cluster     only this cluster
--- :group       only incidents that hit this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster
+-- :group  only incidents that hit this consumer group
+-- :since :until :limit = 20
 
 SELECT
   i.id, i.cluster, i.severity, i.cause, i.broker, i.began_at, i.last_at, i.back_at,

@@ -4,13 +4,10 @@
 -- `longest_gap_ms` is the longest time without a sign of life that the session of an ended membership survived; `heartbeats` has that of
 -- the others.
 --
--- :cluster      only this cluster
--- :group        only this consumer group
--- :client       only this client.id
--- :member       only members whose id contains this
--- :since        those that ended from this time on, or last
--- :until        those that began up to this time
--- :limit = 100  rows at most
+-- :cluster :group :client :member
+-- :since  those that ended from this time on, or last
+-- :until  those that began up to this time
+-- :limit = 100
 
 WITH came AS (
   SELECT
@@ -19,8 +16,7 @@ WITH came AS (
     e.received_at
   FROM group_events AS e
   WHERE e.group_id <> ''
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e)
     AND (
       (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
       OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
@@ -79,8 +75,7 @@ SELECT
   m.longest_gap_ms,
   m.id
 FROM memberships AS m
-WHERE (:cluster IS NULL OR m.cluster = :cluster)
-  AND (:group IS NULL OR m.group_id = :group)
+WHERE in_scope(m)
   AND (:client IS NULL OR m.client_id = :client)
   AND (:member IS NULL OR position(:member IN m.member_id) > 0)
   AND (m.ended_at IS NULL OR m.ended_at >= :since)

@@ -8,11 +8,7 @@
 -- START: members had their partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`; until then it sent
 -- heartbeats and consumed nothing. `longest` is null where the log does not show how the rebalance began.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH removed AS (
   SELECT p.id, max_by(p.member_id, CAST(unix_millis(p.ended_at) AS STRING) || p.member_id) FILTER (WHERE p.while_joining) AS last_id
@@ -48,9 +44,6 @@ LEFT JOIN arrivals AS s
   ON s.cluster = r.cluster AND s.group_id = r.group_id AND s.member_id = coalesce(x.last_id, r.slowest_member_id)
 LEFT JOIN arrivals AS l ON l.cluster = r.cluster AND l.group_id = r.group_id AND l.member_id = r.leader_id
 LEFT JOIN arrivals AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.first_fetch_member_id
-WHERE (:cluster IS NULL OR r.cluster = :cluster)
-  AND (:group IS NULL OR r.group_id = :group)
-  AND r.started_at >= :since
-  AND r.started_at <= :until
+WHERE in_scope(r.started_at)
 ORDER BY r.total_ms + coalesce(r.first_fetch_ms, 0) DESC, r.started_at DESC, r.cluster, r.group_id, r.id
 LIMIT :limit

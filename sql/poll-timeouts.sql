@@ -8,12 +8,7 @@
 -- does not leave: it falls silent. `rebalance_total_ms` is the time of the rebalances that are blamed on the member, as in `why`. `id` is
 -- that of the finding, or of the membership; null for SAID.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only this client.id
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :client :since :until :limit = 20
 
 WITH departures AS (
   SELECT
@@ -90,10 +85,7 @@ FROM departures AS d
 LEFT JOIN back AS b ON b.cluster = d.cluster AND b.group_id = d.group_id AND b.id = d.id
 LEFT JOIN caused AS c ON c.cluster = d.cluster AND c.group_id = d.group_id AND c.member_id = d.member_id
 WHERE (d.sure <> 'LIKELY' OR b.back_at IS NOT NULL)
-  AND (:cluster IS NULL OR d.cluster = :cluster)
-  AND (:group IS NULL OR d.group_id = :group)
+  AND in_scope(d.left_at)
   AND (:client IS NULL OR d.client_id = :client)
-  AND d.left_at >= :since
-  AND d.left_at <= :until
 ORDER BY d.left_at DESC, d.cluster, d.group_id, d.member_id NULLS LAST, d.id
 LIMIT :limit

@@ -3,9 +3,9 @@
 -- One row per reason, the most frequent first: how many lines of how many files, from when to when, and the first of them with its file
 -- and line number. Lines that are not about groups are skipped, not refused.
 --
--- :cluster     only this cluster
--- :since       from this time on; a line without a time always counts
--- :limit = 50  rows at most
+-- :cluster
+-- :since  from this time on; a line without a time always counts
+-- :limit = 50
 
 WITH refused AS (
   SELECT

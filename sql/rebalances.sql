@@ -6,13 +6,10 @@
 -- shows the lines that prove it. A row with `waits_for` is provisional: `waits_for` names lines still to come, which may correct the row.
 -- STARTUP is the first rebalance of a group that was new or empty.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only what this client.id began or caused
--- :cause       only this cause, such as MEMBER_LEFT
--- :since       from this time on
--- :until       up to this time
--- :limit = 50  rows at most
+-- :cluster :group
+-- :client  only what this client.id began or caused
+-- :cause   only this cause, such as MEMBER_LEFT
+-- :since :until :limit = 50
 
 SELECT
   r.id,
@@ -37,11 +34,8 @@ SELECT
   r.reason,
   r.waits_for
 FROM rebalances_with_culprit AS r
-WHERE (:cluster IS NULL OR r.cluster = :cluster)
-  AND (:group IS NULL OR r.group_id = :group)
+WHERE in_scope(r.started_at)
   AND (:client IS NULL OR r.client_id = :client OR r.culprit_client_id = :client)
   AND (:cause IS NULL OR r.cause = :cause OR r.blamed = :cause)
-  AND r.started_at >= :since
-  AND r.started_at <= :until
 ORDER BY r.started_at DESC, r.cluster, r.group_id, r.generation NULLS LAST, r.id
 LIMIT :limit

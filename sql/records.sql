@@ -7,11 +7,7 @@
 -- shrink back: both need the ends of logs (`rebalance poll`). Where `gaps` is true, these are offsets, which are records at most. It
 -- needs a request log, or `dump-offsets --commits`.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 SELECT
   r.cluster,
@@ -29,9 +25,6 @@ SELECT
   r.gaps,
   r.id
 FROM rebalances_in_records AS r
-WHERE (:cluster IS NULL OR r.cluster = :cluster)
-  AND (:group IS NULL OR r.group_id = :group)
-  AND r.started_at >= :since
-  AND r.started_at <= :until
+WHERE in_scope(r.started_at)
 ORDER BY r.reread_max DESC NULLS LAST, r.lag_added DESC NULLS LAST, r.unread_ms DESC NULLS LAST, r.cluster, r.group_id, r.started_at, r.id
 LIMIT :limit

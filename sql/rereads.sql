@@ -6,10 +6,7 @@
 -- (auto.commit.interval.ms, a commit in onPartitionsRevoked), and let partitions stay where they are (static membership, the cooperative
 -- assignor).
 --
--- :cluster     only this cluster
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :since :until :limit = 20
 
 SELECT
   r.cluster,

@@ -8,22 +8,14 @@
 -- `back_at` is when it appeared again, which may be before its old session ran out. Only kafka-request.log shows most of UNHEARD, and in
 -- a classic group PAUSED. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only this client.id
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :client :since :until :limit = 20
 
 WITH expired AS (
   SELECT s.*, timestamp_millis(unix_millis(s.ended_at) - coalesce(s.session_timeout_ms, 45000)) AS heard_at
   FROM member_sessions_with_id AS s
   WHERE (s.end_kind = 'SESSION_TIMEOUT' OR (s.end_kind = 'POLL_TIMEOUT' AND s.instance_id <> ''))
-    AND (:cluster IS NULL OR s.cluster = :cluster)
-    AND (:group IS NULL OR s.group_id = :group)
+    AND in_scope(s.ended_at)
     AND (:client IS NULL OR s.client_id = :client)
-    AND s.ended_at >= :since
-    AND s.ended_at <= :until
 ),
 connections AS (
   SELECT DISTINCT x.id, x.cluster, x.group_id, x.ended_at, e.broker, e.connection

@@ -7,15 +7,12 @@
 -- was silent for longer than its session and still is a member: its session began anew, at another coordinator or after a restart, or
 -- lines are missing. Needs kafka-request.log.
 --
--- :cluster       only this cluster
--- :group         only this consumer group
--- :client        only this client.id
--- :member        only members whose id contains this
+-- :cluster :group :client :member
 -- :since         silences that ended from this time on
 -- :until         silences that began up to this time
 -- :percent = 40  at least this share of session.timeout.ms
 -- :session       only silences that the session survived, or only those after which it expired: survived or expired
--- :limit = 100   rows at most
+-- :limit = 100
 
 WITH requests AS (
   SELECT
@@ -25,8 +22,7 @@ WITH requests AS (
     ) AS is_classic
   FROM signs_of_life AS e
   WHERE e.accepted
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e)
 ),
 -- In the consumer protocol no line has the session timeout. The shortest silence shows it after which a member of the group was
 -- removed, else one of the cluster: it is a setting of brokers. A session that a broker read back began then. One that was lost with a
@@ -91,8 +87,7 @@ signs AS (
     s.cluster, s.group_id, s.member_id, unix_millis(s.ended_at), unix_millis(s.ended_at),
     CASE s.end_kind WHEN 'SESSION_TIMEOUT' THEN 1 ELSE 2 END
   FROM member_sessions AS s
-  WHERE (:cluster IS NULL OR s.cluster = :cluster)
-    AND (:group IS NULL OR s.group_id = :group)
+  WHERE in_scope(s)
 ),
 gaps AS (
   SELECT

@@ -5,21 +5,14 @@
 -- as many partitions as the least busy one, and at least three more. Needs kafka-request.log: the coordinator log does
 -- not name partitions.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH synced AS (
   SELECT e.cluster, e.group_id, e.generation, e.occurred_at, explode(e.assignments) AS own
   FROM group_events AS e
   WHERE e.kind = 'SYNC_GROUP'
     AND e.error_code = 0
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
-    AND e.occurred_at >= :since
-    AND e.occurred_at <= :until
+    AND in_scope(e.occurred_at)
 ),
 assigned AS (
   SELECT

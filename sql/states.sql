@@ -4,19 +4,10 @@
 -- A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams groups have protocols of their own.
 -- UNKNOWN: no line shows a state.
 --
--- :cluster     only this cluster
--- :until       up to this time
--- :limit = 40  rows at most
+-- :cluster :until :limit = 40
 
 WITH seen AS (
-  SELECT
-    e.cluster, e.group_id,
-    max(
-      CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.occurred_at END
-    ) AS epoch_at,
-    max_by(e.protocol_type, e.occurred_at)
-      FILTER (WHERE e.kind = 'CONSUMER_GROUP_LOG' AND e.protocol_type IN ('share', 'streams')) AS own_type,
-    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
+  SELECT e.cluster, e.group_id, group_protocol(e) AS group_protocol
   FROM group_events AS e
   WHERE e.group_id <> '' AND e.kind NOT IN ('OFFSETS_STORED', 'OFFSETS_POLLED')
     AND (:cluster IS NULL OR e.cluster = :cluster)
@@ -24,14 +15,7 @@ WITH seen AS (
   GROUP BY e.cluster, e.group_id
 ),
 told AS (
-  SELECT
-    s.cluster, s.group_id,
-    CASE
-      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
-      ELSE 'classic'
-    END AS group_protocol,
-    coalesce(t.state, 'UNKNOWN') AS state,
-    t.members
+  SELECT s.cluster, s.group_id, s.group_protocol, coalesce(t.state, 'UNKNOWN') AS state, t.members
   FROM seen AS s
   LEFT JOIN group_states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id
     AND t.since <= :until AND (t.next_at IS NULL OR t.next_at > :until)

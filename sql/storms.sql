@@ -6,20 +6,13 @@
 -- all of them; null if several did. `id` is that of the finding: `rebalance evidence ID` shows the lines that prove it. A storm of more
 -- than ten minutes has a row for each ten.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH storms AS (
   SELECT b.*
   FROM bursts AS b
   WHERE b.code = 'REBALANCE_STORM'
-    AND (:cluster IS NULL OR b.cluster = :cluster)
-    AND (:group IS NULL OR b.group_id = :group)
-    AND b.started_at >= :since
-    AND b.started_at <= :until
+    AND in_scope(b.started_at)
 ),
 causes AS (
   SELECT

@@ -7,12 +7,9 @@
 -- assignment. `put_out` counts the members that the coordinator removed meanwhile: they did not join, synchronise or give up partitions
 -- in time, were too many, or their session ended.
 --
--- :cluster         only this cluster
--- :group           only this consumer group
--- :since           from this time on
--- :until           up to this time
+-- :cluster :group :since :until
 -- :slow_ms = 5000  stuck if it takes so long, ms
--- :limit = 20      rows at most
+-- :limit = 20
 
 WITH slow AS (
   SELECT
@@ -32,10 +29,7 @@ WITH slow AS (
     END AS total_ms,
     coalesce(nullif(array_join(r.awaited, ', '), ''), r.slowest_member_id) AS waited_for
   FROM rebalances_with_culprit AS r
-  WHERE (:cluster IS NULL OR r.cluster = :cluster)
-    AND (:group IS NULL OR r.group_id = :group)
-    AND r.started_at >= :since
-    AND r.started_at <= :until
+  WHERE in_scope(r.started_at)
 ),
 removed AS (
   SELECT

@@ -6,11 +6,7 @@
 -- topics, or by its leader. A regular expression of a member of the consumer protocol stands beside its topics. Needs kafka-request.log:
 -- the coordinator log does not name topics.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :since :until :limit = 20
 
 WITH offers AS (
   SELECT
@@ -20,10 +16,7 @@ WITH offers AS (
   FROM group_events AS e
   WHERE e.kind IN ('JOIN_GROUP', 'CONSUMER_GROUP_HEARTBEAT')
     AND e.error_code = 0
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
-    AND e.received_at >= :since
-    AND e.received_at <= :until
+    AND in_scope(e.received_at)
 ),
 joins AS (
   SELECT

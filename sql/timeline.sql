@@ -3,12 +3,9 @@
 -- One row per change of the group's state, per end of a membership and per finding, in the order of time. Give --group. UNKNOWN: the
 -- broker gave up the group (COORDINATOR_MOVED), which lives on at another one, or had just loaded it (GROUP_LOADED).
 --
--- :cluster      only this cluster
--- :group        only this consumer group
--- :client       only what concerns this client.id
--- :since        from this time on
--- :until        up to this time
--- :limit = 200  rows at most
+-- :cluster :group
+-- :client  only what concerns this client.id
+-- :since :until :limit = 200
 
 WITH steps AS (
   SELECT
@@ -51,11 +48,8 @@ SELECT
   p.detail,
   p.id
 FROM steps AS p
-WHERE (:cluster IS NULL OR p.cluster = :cluster)
-  AND (:group IS NULL OR p.group_id = :group)
+WHERE in_scope(p.occurred_at)
   AND (:client IS NULL OR p.client_id = :client)
-  AND p.occurred_at >= :since
-  AND p.occurred_at <= :until
 ORDER BY
   p.occurred_at, p.cluster, p.group_id, CASE p.step WHEN 0 THEN 0 WHEN 9 THEN 2 ELSE 1 END, p.generation NULLS FIRST, p.step,
   p.what, p.cause NULLS FIRST, p.member_id NULLS FIRST, p.id NULLS FIRST

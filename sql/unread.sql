@@ -5,11 +5,7 @@
 -- read, or does not commit what it reads. OPEN_TRANSACTION: it waits for a transaction to end. `records` came meanwhile. It needs the
 -- ends of logs (`rebalance poll`) and a request log, or `dump-offsets --commits`.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :since       from this time on
--- :until       up to this time
--- :limit = 50  rows at most
+-- :cluster :group :since :until :limit = 50
 
 SELECT
   f.cluster,
@@ -25,9 +21,6 @@ SELECT
   f.id
 FROM findings_with_id AS f
 WHERE f.code IN ('PARTITION_NOT_READ', 'COMMITS_STOPPED', 'OPEN_TRANSACTION')
-  AND (:cluster IS NULL OR f.cluster = :cluster)
-  AND (:group IS NULL OR f.group_id = :group)
-  AND f.occurred_at >= :since
-  AND f.occurred_at <= :until
+  AND in_scope(f.occurred_at)
 ORDER BY f.occurred_at DESC, f.cluster, f.group_id, partition
 LIMIT :limit

@@ -7,12 +7,9 @@
 -- coordinator asked all to rejoin. `last_id` is the last of these rebalances: `rebalance evidence` shows the lines that prove it.
 -- Start-ups are left out: the first rebalance of a group that was new or empty is no problem, and `first-join` shows it.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only what this client.id caused
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group
+-- :client  only what this client.id caused
+-- :since :until :limit = 20
 
 SELECT
   r.cluster,
@@ -29,11 +26,8 @@ SELECT
   max_by(r.id, r.ended_at) AS last_id
 FROM rebalances_with_culprit AS r
 WHERE NOT r.startup
-  AND (:cluster IS NULL OR r.cluster = :cluster)
-  AND (:group IS NULL OR r.group_id = :group)
+  AND in_scope(r.started_at)
   AND (:client IS NULL OR r.culprit_client_id = :client)
-  AND r.started_at >= :since
-  AND r.started_at <= :until
 GROUP BY r.cluster, r.group_id, r.blamed, r.culprit_broker, r.culprit_client_id, r.culprit_client_host
 ORDER BY
   total_ms DESC, rebalances DESC, r.cluster, r.group_id, cause, broker NULLS LAST, client_id NULLS LAST, client_host NULLS LAST

@@ -5,10 +5,7 @@
 -- `cause` took most of the time, as in `why`. `errors` counts findings of severity ERROR. Start-ups are left out: the first rebalance of
 -- a group that was new or empty is no problem, and `first-join` shows it.
 --
--- :cluster      only this cluster
--- :since = 24h  from this time on
--- :until        up to this time
--- :limit = 10   rows at most
+-- :cluster :since = 24h :until :limit = 10
 
 WITH recent AS (
   SELECT r.cluster, r.group_id, r.blamed AS cause, r.total_ms, r.unavailable_partition_ms, r.started_at

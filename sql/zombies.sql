@@ -5,13 +5,7 @@
 -- `requests`. A request without an id counts for the last member that had left its connection. Requests within ten seconds after a client
 -- left may cross its leave, and do not count. Needs kafka-request.log: the coordinator log has no line for these refusals.
 --
--- :cluster     only this cluster
--- :group       only this consumer group
--- :client      only this client.id
--- :member      only members whose id contains this
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :cluster :group :client :member :since :until :limit = 20
 
 WITH refused AS (
   SELECT
@@ -29,12 +23,9 @@ WITH refused AS (
   WHERE e.error_code <> 27
     AND NOT e.crossed
     AND e.member_id <> ''
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND (:group IS NULL OR e.group_id = :group)
+    AND in_scope(e.occurred_at)
     AND (:client IS NULL OR e.client_id = :client)
     AND (:member IS NULL OR position(:member IN e.member_id) > 0)
-    AND e.occurred_at >= :since
-    AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id, e.member_id
 )
 SELECT

@@ -80,22 +80,22 @@ _AGAINST_STORMS: Final = {
 """By the most common cause of the rebalances."""
 
 
-def add(g: Emitter, past: PastRebalance, reason: str = "") -> None:
-    """Adds a rebalance, or a round of one, if a client's own doing began it. `reason`: as the lines have it.
+def add(g: Emitter, past: PastRebalance) -> None:
+    """Adds a rebalance, or a round of one, if a client's own doing began it.
 
     One that still ran when it was added is added again when it is written.
     """
-    burst = g.view.burst = [one for one in g.view.burst if (one.started_ms, one.generation) != (past.started_ms, past.generation)]
-    if burst and (past.started_ms > burst[-1].started_ms + QUIET_MS or past.started_ms > burst[0].started_ms + LONGEST_MS):
+    burst = g.view.burst = [one for one in g.view.burst if (one.at_ms, one.generation) != (past.at_ms, past.generation)]
+    if burst and (past.at_ms > burst[-1].at_ms + QUIET_MS or past.at_ms > burst[0].at_ms + LONGEST_MS):
         _judge(g)
-    is_timed = past.started_ms >= TIMES_FROM_MS  # else nobody knows how fast they followed each other
-    if past.cause == reasons.ASSIGNMENT_NOT_STORED or (is_timed and _is_own_doing(g, past, reason)):
+    is_timed = past.at_ms >= TIMES_FROM_MS  # else nobody knows how fast they followed each other
+    if past.cause == reasons.ASSIGNMENT_NOT_STORED or (is_timed and _is_own_doing(g, past)):
         burst = g.view.burst
         burst.append(past)
-        burst.sort(key=lambda one: one.started_ms)  # a row that waited for more evidence is written later
+        burst.sort(key=lambda one: one.at_ms)  # a row that waited for more evidence is written later
 
 
-def _is_own_doing(g: Emitter, past: PastRebalance, reason: str) -> bool:
+def _is_own_doing(g: Emitter, past: PastRebalance) -> bool:
     """Whether a client began a rebalance by itself: it came, went, changed what it reads, or its application asked again.
 
     Workers of Connect and threads of Streams ask again because the assignor told them to: when a connector changes, when a scheduled delay
@@ -105,7 +105,7 @@ def _is_own_doing(g: Emitter, past: PastRebalance, reason: str) -> bool:
     if not (past.client_id or past.client_host) or past.client_id.startswith(SINK_TASK):
         return False
     if past.cause in _ASKS_AGAIN:
-        by_itself = reasons.says_why(reasons.own_words(reason)) and _BY_STREAMS not in reason
+        by_itself = reasons.says_why(reasons.own_words(past.reason)) and _BY_STREAMS not in past.reason
         return by_itself or (g.view.protocol_type == "consumer" and g.view.protocol not in ("", "stream"))
     return past.cause in _COMES_OR_GOES or past.cause in _CHANGES
 
@@ -123,9 +123,12 @@ def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: R
         rebalance.started_ms,
         culprit.cause,
         culprit.member_id,
+        culprit.instance_id,
         culprit.client_id,
         culprit.client_host,
+        culprit.reason,
         sign,
+        culprit.error_code,
         rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else -1,
         -1 if price.unavailable_ms is None else price.unavailable_ms,
         -1 if price.moved is None else price.moved,
@@ -133,36 +136,35 @@ def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: R
         rebalance.old_generation,
         rebalance.stopped.get(culprit.member_id, -1),
         unheard_ms,
-        _error_of(culprit),
         (rebalance.count_before, rebalance.count_after),
         rebalance.started_ms,
         max(failed, key=lambda old: old.at_ms).kind if failed and culprit.cause not in _FAILURES else "",
     )
 
 
-def _error_of(culprit: RebalanceTrigger) -> str:
+def _error_of(past: PastRebalance) -> str:
     """The error with which an assignment was not stored, as the coordinator logs it, or as the leader was answered."""
-    if culprit.error_code == Error.REBALANCE_IN_PROGRESS:
+    if past.error_code == Error.REBALANCE_IN_PROGRESS:
         return Error.REQUEST_TIMED_OUT.name  # which the Scala coordinator answers so
-    _, _, logged = culprit.reason.partition("Error ")
-    return logged.partition(" ")[0] or Error(culprit.error_code).name
+    _, _, logged = past.reason.partition("Error ")
+    return logged.partition(" ")[0] or Error(past.error_code).name
 
 
 def next_ms(g: Emitter) -> int:
     """When `close_due` has work next; NEVER if it has none."""
-    return g.view.burst[-1].started_ms + QUIET_MS + 1 if g.view.burst else NEVER
+    return g.view.burst[-1].at_ms + QUIET_MS + 1 if g.view.burst else NEVER
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Judges a burst that is over. `flush`: nothing more will come, also of a rebalance that still runs."""
     view = g.view
-    written = not view.closing and view.open is None and (view.consumer is None or view.consumer.is_written())
-    if view.burst and (flush or (written and view.burst[-1].started_ms + QUIET_MS < now_ms)):
+    written = not view.unfinished() and (view.consumer is None or not view.consumer.unfinished())
+    if view.burst and (flush or (written and view.burst[-1].at_ms + QUIET_MS < now_ms)):
         _judge(g)
 
 
 def _judge(g: Emitter) -> None:
-    rows = sorted(g.view.burst, key=lambda past: past.started_ms)  # rows of two protocols may be written in another order
+    rows = sorted(g.view.burst, key=lambda past: past.at_ms)  # rows of two protocols may be written in another order
     unstored = [past for past in rows if past.cause == reasons.ASSIGNMENT_NOT_STORED]
     burst = [past for past in rows if past.cause != reasons.ASSIGNMENT_NOT_STORED]
     g.view.burst = []
@@ -204,15 +206,15 @@ def _storm(burst: list[PastRebalance]) -> list[PastRebalance]:
             return []
         often = [client for client, rows in own.items() if _came_back(rows, vanished)]
     taken = again if len(often) == 1 else [past for client in often for past in own[client]]
-    first, last = min(past.started_ms for past in taken), max(past.started_ms for past in taken)
-    return [past for past in burst if first <= past.started_ms <= last]
+    first, last = min(past.at_ms for past in taken), max(past.at_ms for past in taken)
+    return [past for past in burst if first <= past.at_ms <= last]
 
 
 def _closest(rows: list[PastRebalance]) -> list[PastRebalance]:
     """A client's rebalances that follow each other closely, the most of them: a restart long before has no part in its storm."""
     runs: list[list[PastRebalance]] = []
     for past in rows:
-        if not runs or past.started_ms > runs[-1][-1].started_ms + QUIET_MS:
+        if not runs or past.at_ms > runs[-1][-1].at_ms + QUIET_MS:
             runs.append([])
         runs[-1].append(past)
     return max(runs, key=len)
@@ -327,9 +329,9 @@ def _enumerated(names: list[str]) -> str:
 
 def _report_not_stored(g: Emitter, burst: list[PastRebalance]) -> None:
     """The coordinator could not write assignments, and let all members join again each time (storeGroup, classicGroupSync)."""
-    errors = sorted({past.error for past in burst})
+    errors = sorted({_error_of(past) for past in burst})
     advice = dict.fromkeys(_AGAINST_FAILED_WRITES.get(error, _AGAINST_MISSING_REPLICAS) for error in errors)
-    span = f"{len(burst)} rebalances in {seconds(burst[-1].started_ms - burst[0].started_ms)}"
+    span = f"{len(burst)} rebalances in {seconds(burst[-1].at_ms - burst[0].at_ms)}"
     words = {"error": ", ".join(errors), "what": span if len(burst) > 1 else "one rebalance", "remedy": " ".join(advice)}
     _report(g, catalogue.ASSIGNMENT_NOT_STORED, burst, NOBODY, words, errors=errors)
 
@@ -337,7 +339,7 @@ def _report_not_stored(g: Emitter, burst: list[PastRebalance]) -> None:
 def _report(
     g: Emitter, text: catalogue.Text, burst: list[PastRebalance], client: tuple[str, str, str], words: dict[str, Any], /, **details: Any
 ) -> None:
-    span_ms = burst[-1].started_ms - burst[0].started_ms
+    span_ms = burst[-1].at_ms - burst[0].at_ms
     rows = len({past.row_ms for past in burst})
     epochs = {"epochs": len(burst)} if g.view.consumer_protocol else {}
     parts = {"total_ms": "total_ms", "unavailable_partition_ms": "unavailable_ms", "partitions_moved": "moved"}
@@ -346,7 +348,7 @@ def _report(
     emit(
         g,
         text,
-        burst[0].started_ms,
+        burst[0].at_ms,
         client,
         [past.sign for past in burst if past.sign is not None],
         words | {"span": seconds(span_ms), "rows": "one rebalance" if rows == 1 else f"{rows} rebalances"},
@@ -374,7 +376,7 @@ def _longest_restart_ms(burst: list[PastRebalance]) -> int:
     for past in burst:
         client = (past.client_id, past.client_host)
         if past.cause == reasons.MEMBER_JOINED and client in departed:
-            took.append(past.started_ms - departed.pop(client))
+            took.append(past.at_ms - departed.pop(client))
         elif past.cause in _RESTARTS and past.client_id:
-            departed[client] = past.gone_ms if past.gone_ms >= 0 else past.started_ms
+            departed[client] = past.gone_ms if past.gone_ms >= 0 else past.at_ms
     return max(took)

@@ -267,7 +267,8 @@ def _is_trouble(one: Trouble) -> bool:
 def _tell(g: Emitter, one: Trouble) -> None:
     """Writes the finding of a trouble."""
     settings, text = SETTINGS.get(one.settings, client_catalogue.OF_PROGRAMS), TEXTS[one.code]
-    if one.code == "POLL_TIMEOUT" and (one.settings == "connect" or one.settings not in SETTINGS):
+    is_program = one.code == "POLL_TIMEOUT" and (one.settings == "connect" or one.settings not in SETTINGS)
+    if is_program:
         text = client_catalogue.POLL_TIMEOUT_OF_WORKER if one.settings in SETTINGS else client_catalogue.POLL_TIMEOUT_OF_PROGRAM
     elif one.code == "POLL_TIMEOUT" and one.was_away:
         text = text._replace(advice=COORDINATOR_AWAY)
@@ -298,7 +299,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
     client: Client = (one.member_id, one.client_id, "")
     span_ms = max(one.last_ms, one.ended_ms) - one.at_ms
     figures: dict[str, dict[str, Any]] = {
-        "POLL_TIMEOUT": {"max_poll_interval_ms": or_none(one.limit_ms)},
+        "POLL_TIMEOUT": {"max_poll_interval_ms": or_none(one.limit_ms), **({"program": one.settings} if is_program else {})},
         "NO_HEARTBEAT_RESPONSE": {"silent_ms": or_none(one.limit_ms)},
         "STUCK_RECONCILING": {"waited_ms": one.waited_ms},
         "CONNECT_TASKS_WAIT": {"waited_ms": one.limit_ms},

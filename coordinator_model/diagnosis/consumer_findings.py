@@ -6,14 +6,13 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
-from coordinator_model.diagnosis.findings import Client, above, current, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds
 from coordinator_model.diagnosis.refusals import removal
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import or_none, ref
 from coordinator_model.view.view import Silence
 
@@ -46,20 +45,8 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
     elif change.cause == reasons.SESSION_TIMEOUT:
         silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else -1
-        silence = Silence(
-            change.at_ms,
-            True,
-            member.heard_ms,
-            member.client(),
-            epoch,
-            signs,
-            silent_ms,
-            member.session_timeout_ms,
-            member.longest_gap_ms,
-            bool(member.instance_id),
-            of_group=member.session_timeout_ms < 0,
-        )
-        incidents.hold_back(g, silence)
+        told = {"generation": epoch, "signs": signs, "silent_ms": silent_ms, "of_group": member.session_timeout_ms < 0}
+        incidents.hold_back(g, Silence(**member.shared() | told, at_ms=change.at_ms, is_end=True, seen_ms=member.heard_ms))
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         topics = view.episode is not None and any(one.cause in _OF_TOPICS for one in view.episode.rounds)
         remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(member, change.at_ms)
@@ -74,7 +61,7 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     Heartbeats go on while the application does not poll: its background thread sends them (ConsumerHeartbeatRequestManager).
     """
     limit_ms = member.rebalance_timeout_ms
-    why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms), at_ms - limit_ms, at_ms)
+    why = silences.why(member.as_observed(member.longest_gap_ms), at_ms - limit_ms, at_ms)
     return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
 
 
@@ -116,7 +103,7 @@ def refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     elif event.error_code == Error.UNSUPPORTED_VERSION:
         protocol_refused(g, event)
     elif event.error_code == Error.UNKNOWN_MEMBER_ID:
-        _unknown_member(g, view, event, client)
+        _of_no_member(g, view, event)
     elif event.error_code == Error.FENCED_MEMBER_EPOCH:
         text = consumer_catalogue.FENCED_MEMBER_EPOCH
         if first_time(g, text, event.member_id, event.generation):
@@ -184,27 +171,9 @@ def refused_commit(g: Emitter, view: ConsumerView, event: Event) -> None:
         event.error_code == Error.ILLEGAL_GENERATION and event.kind == kinds.TXN_OFFSET_COMMIT
     )
     if event.error_code == Error.UNKNOWN_MEMBER_ID and event.member_id:
-        _commit_of_removed(g, view, event)
+        _of_no_member(g, view, event)
     elif is_stale and member is not None:
         _commit_with_old_epoch(g, view, event, member)
-
-
-def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
-    gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
-    after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
-    if _crosses_own_leave(view, gone, event):
-        return
-    text = consumer_catalogue.ZOMBIE_COMMIT
-    if first_time(g, text, event.member_id, event.generation):
-        remedy, figures = _remedy(g, view, gone, event)
-        words = {
-            "after": f" {seconds(after_ms)} after its removal" if after_ms is not None and after_ms >= 0 else "",
-            "remedy": remedy,
-            "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
-        }
-        details = {"removed_before_ms": after_ms, "sent_epoch": event.generation, **figures}
-        client = (event.member_id, event.client_id, event.client_host)
-        emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
 def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> None:
@@ -224,21 +193,26 @@ def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member:
     emit(g, text, event.at_ms, member.client(), signs, {"why": why, "remedy": remedy}, generation=view.epoch, **details)
 
 
-def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client) -> None:
+def _of_no_member(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Reports a heartbeat or a commit under the id of a member that is there no more."""
     gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
     after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
-    if _crosses_own_leave(view, gone, event):
-        return
-    if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
+    commits = event.kind != kinds.CONSUMER_GROUP_HEARTBEAT
+    text = consumer_catalogue.ZOMBIE_COMMIT if commits else catalogue.UNKNOWN_MEMBER
+    sent = {"sent_epoch": event.generation} if commits else {}
+    if _crosses_own_leave(view, gone, event) or not first_time(g, text, event.member_id, event.generation if commits else view.epoch):
         return
     remedy, figures = _remedy(g, view, gone, event)
     words = {
         "api": event.kind,
         "removal": removal(gone.end_kind if gone is not None else "", after_ms),
-        "remedy": (catalogue.STILL_RAN if gone else "") + remedy,
+        "after": f" {seconds(after_ms)} after its removal" if after_ms is not None and after_ms >= 0 else "",
+        "remedy": remedy if commits or gone is None else catalogue.STILL_RAN + remedy,
+        "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
     }
-    details = {"removed_before_ms": after_ms, **figures}
-    emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+    client = (event.member_id, event.client_id, event.client_host)
+    details = {"removed_before_ms": after_ms, **sent, **figures}
+    emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
 def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: Event) -> tuple[str, dict[str, int | None]]:

@@ -21,6 +21,9 @@ class Cost(NamedTuple):
     unavailable_ms: int | None
 
 
+UNKNOWN: Final = Cost(None, None, None)
+
+
 def with_unowned(rebalance: Rebalance, unowned: dict[str, str]) -> Rebalance:
     """A rebalance with the partitions that the round before left without an owner.
 

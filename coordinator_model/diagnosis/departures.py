@@ -14,9 +14,8 @@ from coordinator_model.events import COORDINATOR_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import EndedMembership, ObservedMember
+from coordinator_model.view.members import EndedMembership
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, ref
-from coordinator_model.view.view import PollStall, UndecidedDeparture
 
 DECIDED_MS: Final = 30_000
 """A client that has not come back by then counts as closed."""
@@ -24,72 +23,69 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def departed(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], event: Event | None, reason: str) -> None:
+def departed(g: Emitter, one: EndedMembership, event: Event | None, reason: str) -> None:
     """Writes the row of an ended membership, unless only later lines can show how it ended: of its client, or the LeaveGroup request.
 
     `event`: the line that ended it. `reason`: the client's.
     """
-    is_named = member.member_id in g.view.client_names.values()
-    is_followed = bool(member.connection) or is_named
-    unexplained = kind == reasons.LEFT and not reason and not member.instance_id
-    may_have_stalled = unexplained and is_followed and member.commit_ms < at_ms - CLOSING_COMMIT_MS
-    waits_for_request = event is not None and event.source == COORDINATOR_SOURCE and member.sessions_seen
-    one = UndecidedDeparture(at_ms, kind, member, g.view.generation_at(at_ms), signs, may_have_stalled)
+    is_named = one.member_id in g.view.client_names.values()
+    is_followed = bool(one.connection) or is_named
+    unexplained = one.kind == reasons.LEFT and not reason and not one.instance_id
+    may_have_stalled = unexplained and is_followed and one.commit_ms < one.at_ms - CLOSING_COMMIT_MS
+    waits_for_request = event is not None and event.source == COORDINATOR_SOURCE and one.sessions_seen
     if (
         may_have_stalled
-        or (kind == reasons.SESSION_TIMEOUT and bool(member.instance_id) and is_named)
-        or (kind == reasons.LEFT and waits_for_request and reason not in reasons.CLIENT_LIBRARY_REASONS)
+        or (one.kind == reasons.SESSION_TIMEOUT and bool(one.instance_id) and is_named)
+        or (one.kind == reasons.LEFT and waits_for_request and reason not in reasons.CLIENT_LIBRARY_REASONS)
     ):
-        g.view.undecided.append(one)
+        g.view.undecided.append(one.changed(may_have_stalled=may_have_stalled))
     else:
-        _write(g, one, kind)
+        _write(g, one, one.kind)
 
 
-def _write(g: Emitter, one: UndecidedDeparture, kind: str) -> None:
-    member = one.member
-    joined_ms = -1 if member.found else member.joined_ms
-    g.emit(MEMBER_SESSIONS, **member.session(one.at_ms, kind, one.signs, is_heard=member.sessions_seen, joined_ms=joined_ms))
+def _write(g: Emitter, one: EndedMembership, kind: str) -> None:
+    g.emit(MEMBER_SESSIONS, **one.session(one.at_ms, kind, one.signs, is_heard=one.sessions_seen, joined_ms=one.came_ms()))
 
 
-def stall_of(member: ObservedMember, at_ms: int, generation: int, signs: list[Ref]) -> PollStall:
+def stall_of(one: EndedMembership) -> EndedMembership:
     """The facts about a poll loop that stalled: its member left then, or fell silent."""
-    return PollStall(at_ms, silences.limit_passed_ms(silences.quiet(member), at_ms), member, generation, signs)
+    return one.changed(passed_ms=silences.limit_passed_ms(one, one.at_ms))
 
 
-def hold_back_stall(g: Emitter, stall: PollStall) -> None:
+def hold_back_stall(g: Emitter, stalled: EndedMembership) -> None:
     """Keeps what is known of a stalled poll loop until the client polls again, which shows for how long it did not."""
-    if stall.member.connection and stall.member.rebalance_timeout_ms >= 0:
-        g.view.poll_stalls.append(stall)
+    if stalled.connection and stalled.rebalance_timeout_ms >= 0:
+        g.view.poll_stalls.append(stalled)
     else:
-        removals.poll_timeout(g, stall)
+        removals.poll_timeout(g, stalled)
 
 
 def polls_again(g: Emitter, connection: str, event: Event) -> None:
     """A line shows that the client of this connection, whose poll loop had stalled, polls again."""
-    for stall in [s for s in g.view.poll_stalls if s.member.connection == connection]:
-        g.view.poll_stalls.remove(stall)
-        removals.poll_timeout(g, stall, event)
+    for stalled in [one for one in g.view.poll_stalls if one.connection == connection]:
+        g.view.poll_stalls.remove(stalled)
+        removals.poll_timeout(g, stalled, event)
 
 
 def on_join_without_id(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that departed, it shows a stalled poll loop."""
     view, connection = g.view, event.connection
     polls_again(g, connection, event)
-    for departure in [u for u in view.undecided if u.may_have_stalled and u.member.connection == connection != ""]:
+    for departure in [one for one in view.undecided if one.may_have_stalled and one.connection == connection != ""]:
         _decide(g, departure, reasons.POLL_TIMEOUT, event)
     # A static member does not leave when it is not polled in time: its session ends (KIP-345). A frozen process would first be refused
     # under its old id, a restarted one has another connection.
     for ended in view.ended:
         if ended.kind != reasons.SESSION_TIMEOUT or ended.stalled or not ended.instance_id or ended.instance_id != event.instance_id:
             continue
-        if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended.quiet):
-            removals.poll_timeout(g, _stall_of_static(g, ended, [ended.sign] if ended.sign else []), event)
+        if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended):
+            removals.poll_timeout(g, _stall_of_static(g, ended, ended.signs[:1]), event)
 
 
 def on_late_commit(g: Emitter, event: Event) -> None:
     """A commit on the connection of a member that had departed: a client that closed would not use it again."""
     for departure in _of(g, event.member_id):
-        on_its_connection = departure.may_have_stalled and departure.member.connection == event.connection != ""
+        on_its_connection = departure.may_have_stalled and departure.connection == event.connection != ""
         if on_its_connection and event.received_ms > departure.at_ms + CLOSING_COMMIT_MS:
             _decide(g, departure, reasons.POLL_TIMEOUT, event)
 
@@ -100,7 +96,7 @@ def on_logged_stall(g: Emitter, member_id: str, event: Event) -> None:
         _decide(g, departure, reasons.POLL_TIMEOUT)
     for ended in g.view.ended:
         if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
-            ended.quiet = ended.quiet._replace(stalled_ms=event.at_ms, over_ms=event.at_ms - event.received_ms)
+            ended.says_it_stalled(event)
             removals.poll_timeout(g, _stall_of_static(g, ended, [ref(event)]))
             for departure in _of(g, member_id):
                 _decide(g, departure, reasons.POLL_TIMEOUT)
@@ -113,11 +109,11 @@ def blocks(g: Emitter, member_ids: set[str]) -> bool:
 
 def undecided(g: Emitter) -> set[str]:
     """The members of which it is not decided yet how they departed."""
-    return {departure.member.member_id for departure in g.view.undecided}
+    return {departure.member_id for departure in g.view.undecided}
 
 
-def _of(g: Emitter, member_id: str) -> list[UndecidedDeparture]:
-    return [departure for departure in g.view.undecided if departure.member.member_id == member_id]
+def _of(g: Emitter, member_id: str) -> list[EndedMembership]:
+    return [departure for departure in g.view.undecided if departure.member_id == member_id]
 
 
 def next_ms(g: Emitter) -> int:
@@ -147,21 +143,19 @@ def on_leave_request(g: Emitter, member_id: str, *, by_admin: bool) -> None:
             _decide(g, departure, departure.kind)
 
 
-def _decide(g: Emitter, departure: UndecidedDeparture, kind: str, back: Event | None = None) -> None:
+def _decide(g: Emitter, departure: EndedMembership, kind: str, back: Event | None = None) -> None:
     """Writes how a membership ended. The cause of the rebalance that this began follows from it (causes.corrected)."""
     g.view.undecided.remove(departure)
     _write(g, departure, kind)
     for ended in g.view.ended:
-        if ended.member_id == departure.member.member_id:
+        if ended.member_id == departure.member_id:
             ended.kind = kind
     if departure.may_have_stalled and kind == reasons.POLL_TIMEOUT:
-        removals.poll_timeout(g, stall_of(departure.member, departure.at_ms, departure.generation, departure.signs), back)
+        removals.poll_timeout(g, stall_of(departure), back)
 
 
-def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> PollStall:
+def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> EndedMembership:
     """A static member's session ended because of its poll loop: that is told in place of the session timeout."""
     ended.stalled = True
-    g.view.silences = [silence for silence in g.view.silences if silence.client[0] != ended.member_id]
-    member = ObservedMember(ended.member_id, ended.instance_id, ended.client_id, ended.client_host)
-    member.rebalance_timeout_ms = ended.rebalance_timeout_ms
-    return PollStall(ended.at_ms, silences.limit_passed_ms(ended.quiet, -1), member, ended.generation, signs)
+    g.view.silences = [silence for silence in g.view.silences if silence.member_id != ended.member_id]
+    return stall_of(ended).changed(signs=signs)

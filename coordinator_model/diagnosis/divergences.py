@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -11,12 +10,12 @@ from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import emit, first_time
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
+from coordinator_model.kafka_bytes import uuid_text
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
 from coordinator_model.specification.consumer.topics import TopicId
 from coordinator_model.specification.requests import Answer, JoinAnswer, LeaveAnswer
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
-from coordinator_model.view.rows import Ref, ref
+from coordinator_model.view.rows import ref
 
 _IN_WORDS: Final = ("generation", "leader", "protocol", "entries", "epoch", "interval", "assignment")
 _NAMES: Final = {int(error): error.name for error in Error}
@@ -24,13 +23,7 @@ _NAMES: Final = {int(error): error.name for error in Error}
 
 def model_divergence(g: Emitter, event: Event, answer: Answer | None, release: str) -> None:
     """Reports an answer that the specification does not give to the same request. `answer`: the specification's, if it gives one."""
-    observed = _observed(event)
-    predicted = None if answer is None else _predicted(answer, event)
-    instead = "no answer at that time" if predicted is None else _in_words(predicted)
-    client = (event.member_id or event.answer_member_id, event.client_id, event.client_host)
-    words = {"answer": _in_words(observed), "instead": instead}
-    details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
-    emit(g, catalogue.MODEL_DIVERGENCE, event.at_ms, client, [ref(event)], words, **details)
+    _report(g, event, release, _observed(event), None if answer is None else _predicted(answer, event))
 
 
 def consumer_divergence(g: Emitter, event: Event, answer: ConsumerGroupHeartbeatAnswer, release: str) -> None:
@@ -39,10 +32,13 @@ def consumer_divergence(g: Emitter, event: Event, answer: ConsumerGroupHeartbeat
     observed = _consumer_answer(event.error_code, event.answer_generation, event.heartbeat_interval_ms, assigned)
     shares = answer.assignment
     texts = None if shares is None else [f"{_id(own)}-{number}" for own, numbers in shares.items() for number in numbers]
-    predicted = _consumer_answer(answer.error, answer.epoch, answer.heartbeat_interval_ms, texts)
-    words = {"answer": _in_words(observed), "instead": _in_words(predicted)}
-    details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
+    _report(g, event, release, observed, _consumer_answer(answer.error, answer.epoch, answer.heartbeat_interval_ms, texts))
+
+
+def _report(g: Emitter, event: Event, release: str, observed: dict[str, Any], predicted: dict[str, Any] | None) -> None:
     client = (event.member_id or event.answer_member_id, event.client_id, event.client_host)
+    words = {"answer": _in_words(observed), "instead": "no answer at that time" if predicted is None else _in_words(predicted)}
+    details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
     emit(g, catalogue.MODEL_DIVERGENCE, event.at_ms, client, [ref(event)], words, **details)
 
 
@@ -55,28 +51,20 @@ def _consumer_answer(error: int, epoch: int, interval_ms: int, assigned: Collect
 
 def _id(topic_id: TopicId) -> str:
     """A topic id as logs print it (`Uuid.toString`)."""
-    data = b"".join(half.to_bytes(8, "big", signed=True) for half in topic_id)
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+    return uuid_text(b"".join(half.to_bytes(8, "big", signed=True) for half in topic_id))
 
 
-def not_the_coordinator(g: Emitter, suspect: Suspect, found: FoundCoordinator, again: Ref) -> None:
-    """Reports a broker that answered for a group which another broker coordinates (Kafka: NOT_COORDINATOR)."""
-    if not first_time(g, catalogue.MODEL_DIVERGENCE, suspect.broker, found.node):
-        return
-    emit(
-        g,
-        catalogue.NOT_THE_COORDINATOR,
-        suspect.at_ms,
-        (suspect.member_id, suspect.client_id, suspect.client_host),
-        [found.sign, suspect.sign, again],
-        {},
-        api=suspect.api,
-        broker=suspect.broker,
-        node=suspect.node,
-        coordinator=found.node,
-        observed={"error": _error_name(suspect.error_code)},
-        predicted={"error": "NOT_COORDINATOR"},
-    )
+def not_the_coordinator(g: Emitter, suspect: Event, found: Event, again: Event) -> None:
+    """Reports a broker that answered for a group which another broker coordinates (Kafka: NOT_COORDINATOR).
+
+    `found`, `again`: answers to FIND_COORDINATOR before and after that name another node. `suspect` has that of its own broker.
+    """
+    if first_time(g, catalogue.MODEL_DIVERGENCE, suspect.broker, found.coordinator_id):
+        client = (suspect.member_id, suspect.client_id, suspect.client_host)
+        brokers = {"broker": suspect.broker, "node": suspect.coordinator_id, "coordinator": found.coordinator_id}
+        answers = {"observed": {"error": _error_name(suspect.error_code)}, "predicted": {"error": Error.NOT_COORDINATOR.name}}
+        signs = map(ref, (found, suspect, again))
+        emit(g, catalogue.NOT_THE_COORDINATOR, suspect.at_ms, client, signs, {}, api=suspect.kind, **brokers, **answers)
 
 
 def _observed(event: Event) -> dict[str, Any]:

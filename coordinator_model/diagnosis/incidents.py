@@ -90,7 +90,7 @@ def _disprove(g: Emitter, event: Event) -> None:
 
     A member whose session ended while a request of it waited was not silent, either.
     """
-    for silence in [one for one in g.view.silences if one.client[0] == event.member_id]:
+    for silence in [one for one in g.view.silences if one.member_id == event.member_id]:
         after_ms = event.received_ms - silence.at_ms
         if silence.is_end:
             silence.waited = silence.waited or after_ms <= 0 < event.at_ms - silence.at_ms
@@ -130,7 +130,7 @@ def _close(g: Emitter, now_ms: int, *, at_once: bool, is_end: bool = False) -> N
 
 def _decide(g: Emitter, silence: Silence, now_ms: int, *, is_early: bool) -> None:
     """Tells of a silence, unless a broker was the reason: then its member was lost to that, or was not silent."""
-    member_id = silence.client[0]
+    member_id = silence.member_id
     if not silence.is_end:
         running = g.view.incident
         meanwhile = running is not None and _amid_trouble(running, silence) and silence.seen_ms <= running.last_ms
@@ -153,7 +153,7 @@ def _report(g: Emitter, incident: Incident) -> None:
     """Another broker took the group over, or its coordinator could not hear the members for a while."""
     view = g.view
     lost = sorted(set(incident.lost))
-    gave_up = sorted({old.member_id for old in view.ended if old.member_id in lost and old.quiet.stalled_ms > old.seen_ms})
+    gave_up = sorted({old.member_id for old in view.ended if old.member_id in lost and old.stalled_ms > old.seen_ms})
     missed = [member_id for member_id in lost if member_id not in gave_up]
     limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in missed and old.session_timeout_ms >= 0})
     unheard = _unheard(g, incident, missed)
@@ -190,7 +190,7 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
     refused = not_admitted(g)
     ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0 and old.client_id not in refused]
     joins = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
-    joins += [(old.client_id, old.at_ms - old.lasted_ms) for old in g.view.ended if old.lasted_ms >= 0]
+    joins += [(old.client_id, old.came_ms()) for old in g.view.ended]
     found = []
     for old in ended:
         back = [at_ms for at_ms in (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if at_ms > old.seen_ms]
@@ -234,7 +234,7 @@ def _keep(incident: Incident, sign: Ref) -> None:
 
 def undecided(g: Emitter, member_id: str) -> bool:
     """Whether it is not known yet if the session timeout of a member was a broker's doing."""
-    return any(silence.client[0] == member_id and silence.is_end for silence in g.view.silences)
+    return any(silence.member_id == member_id and silence.is_end for silence in g.view.silences)
 
 
 def is_lost(g: Emitter, member_id: str) -> bool:
@@ -283,13 +283,13 @@ def _stood_still(g: Emitter, silence: Silence) -> bool:
 
     A client sends two heartbeats or more in that time, so those of the other members waited too. One that is alone proves nothing.
     """
-    if silence.limit_ms < 0 or silence.seen_ms < 0:
+    if silence.session_timeout_ms < 0 or silence.seen_ms < 0:
         return False
     others = [(one.member_id, one.joined_ms, one.alive_ms) for one in g.view.members.values()]
     others += [(old.member_id, old.alive_ms, old.at_ms) for old in g.view.ended]
-    if not any(m != silence.client[0] and 0 <= since <= silence.seen_ms and until >= silence.at_ms for m, since, until in others):
+    if not any(m != silence.member_id and 0 <= since <= silence.seen_ms and until >= silence.at_ms for m, since, until in others):
         return False
-    return 2 * g.clock.longest_silence_ms(silence.seen_ms, silence.at_ms) >= silence.limit_ms
+    return 2 * g.clock.longest_silence_ms(silence.seen_ms, silence.at_ms) >= silence.session_timeout_ms
 
 
 def _lived_on(g: Emitter, silence: Silence, elected_ms: int) -> bool:
@@ -302,9 +302,9 @@ def _lived_on(g: Emitter, silence: Silence, elected_ms: int) -> bool:
     if g.view.consumer is not None:  # a member of the consumer protocol comes back with its id
         joined += [(one.client_id or one.member_id, one.joined_ms) for one in g.view.consumer.members.values()]
     given_up = range(elected_ms - HINDSIGHT_MS, elected_ms + GIVEN_UP_MS)
-    own = (silence.client[1], silence.client[0])
+    own = (silence.client_id, silence.member_id)
     back = any(name in own and (since_ms >= silence.at_ms or since_ms in given_up) for name, since_ms in (*asked, *joined))
-    return back or own[0] in not_admitted(g) or _was_fenced(g, silence.client[0])
+    return back or own[0] in not_admitted(g) or _was_fenced(g, silence.member_id)
 
 
 def _was_fenced(g: Emitter, member_id: str) -> bool:
@@ -319,12 +319,13 @@ def _came_back_ms(g: Emitter, silence: Silence, now_ms: int) -> int | None:
     What one was refused under its old id tells more (refusals.py).
     """
     view, at_ms = g.view, silence.at_ms
-    old = view.ended_membership(silence.client[0])
+    old = view.ended_membership(silence.member_id)
     if old is None or old.back_ms >= 0 or not (old.instance_id or old.client_id) or old.client_id in not_admitted(g):
         return None
     own = (old.instance_id, "" if old.instance_id else old.client_id)
     known = [(one.instance_id, one.client_name(), one.joined_ms) for one in view.members.values()]
-    known += [(one.instance_id, one.client_id, one.at_ms - max(one.lasted_ms, 0)) for one in view.ended if one.at_ms > at_ms]
+    later = [one for one in view.ended if one.at_ms > at_ms]
+    known += [(one.instance_id, one.client_id, one.came_ms() if one.came_ms() >= 0 else one.at_ms) for one in later]
     came_ms = min((since_ms for instance, client, since_ms in known if (instance, "" if instance else client) == own), default=NEVER)
     is_early = came_ms == NEVER and (view.untold or view.unnamed or now_ms - at_ms < HINDSIGHT_MS)
     return None if came_ms < at_ms or is_early else came_ms  # several have its name, or it is too early to know

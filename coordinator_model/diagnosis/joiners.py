@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue, silences
@@ -10,8 +11,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS, not_admitted
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import EndedMembership
-from coordinator_model.view.quiet import Quiet
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rebalance import Rebalance
 from coordinator_model.view.rows import Ref, or_none
 
@@ -21,6 +21,8 @@ SLOW_MS: Final = 5_000
 LOGGED_AFTER_MS: Final = 100
 """At most, between the departure that ends a join phase and the line about its end."""
 
+Members = Mapping[str, ObservedMember | None]
+"""By their ids; None: nothing is known of one."""
 _BY_THE_CLIENT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
 
 
@@ -96,7 +98,7 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
         limit = f" (max.poll.interval.ms, {seconds(limit_ms)})" if limit_ms >= 0 else ""
         why = f"{who} did not rejoin before the rebalance timeout{limit}, and the coordinator removed {'it' if one else 'them'}"
-        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
+        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old for old in dropped})
         return
     late = absent or [m for m in (_last_to_join(rebalance),) if m]
     if late:
@@ -108,13 +110,11 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         )
         why = stays[len(late) > 1].format("the rebalance timeout" + (f" ({seconds(limit_ms)})" if limit_ms >= 0 else ""))
         client = NOBODY if len(late) > 1 else members[0].client() if members[0] is not None else (late[0], "", "")
-        quiet = {m: silences.quiet(member) if member is not None else None for m, member in zip(late, members, strict=True)}
-        _emit(g, rebalance, client, why if absent else "it rejoined last", rebalance.evidence, limit_ms, quiet)
+        known = dict(zip(late, members, strict=True))
+        _emit(g, rebalance, client, why if absent else "it rejoined last", rebalance.evidence, limit_ms, known)
 
 
-def _emit(
-    g: Emitter, rebalance: Rebalance, client: Client, why: str, signs: list[Ref], limit_ms: int, members: dict[str, Quiet | None]
-) -> None:
+def _emit(g: Emitter, rebalance: Rebalance, client: Client, why: str, signs: list[Ref], limit_ms: int, members: Members) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     whom = "this member" if len(members) == 1 else f"{len(members)} members"
     waited = f"{seconds(waited_ms)} " if waited_ms >= SLOW_MS else ""
@@ -126,10 +126,10 @@ def _emit(
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 
 
-def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int) -> str:
+def _remedy(rebalance: Rebalance, members: Members, limit_ms: int) -> str:
     """What to change, where all members that were waited for had the same reason."""
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
-    found = {silences.why(quiet, rebalance.started_ms, until[m]) if quiet is not None else silences.UNKNOWN for m, quiet in members.items()}
+    found = {silences.why(one, rebalance.started_ms, until[m]) if one is not None else silences.UNKNOWN for m, one in members.items()}
     why = found.pop() if len(found) == 1 else silences.UNKNOWN
     return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms))
 

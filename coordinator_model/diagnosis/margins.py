@@ -36,8 +36,8 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms:
         return
     signs = [ref(event), *([member.last_sign] if member.last_sign else [])]
-    near = Silence(event.received_ms, False, member.seen_ms, member.client(), g.view.generation, signs, silent_ms, limit_ms)
-    incidents.hold_back(g, near)
+    told = {"generation": g.view.generation, "signs": signs, "silent_ms": silent_ms}
+    incidents.hold_back(g, Silence(**member.shared() | told, at_ms=event.received_ms, seen_ms=member.seen_ms))
 
 
 def check_assignment(g: Emitter, rebalance: Rebalance) -> None:
@@ -90,8 +90,8 @@ def check_silence(g: Emitter, view: ConsumerView, member: ConsumerMember, event:
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms or view.survived_ms >= limit_ms:
         return
     signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
-    is_seen, client = view.expired_after_ms >= 0, member.client()
-    near = Silence(event.received_ms, False, since_ms, client, view.epoch, signs, silent_ms, limit_ms, of_group=True, limit_seen=is_seen)
+    told = {"generation": view.epoch, "signs": signs, "silent_ms": silent_ms, "session_timeout_ms": limit_ms, "of_group": True}
+    near = Silence(**member.shared() | told, at_ms=event.received_ms, seen_ms=since_ms, limit_seen=view.expired_after_ms >= 0)
     incidents.hold_back(g, near)
 
 

@@ -96,7 +96,7 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
     """A member sent a generation that is not the group's (validateClassicGroup…: ILLEGAL_GENERATION)."""
     if first_time(g, catalogue.ILLEGAL_GENERATION, event.member_id, event.generation):
         member = g.view.members.get(event.member_id)
-        paused = member is not None and silences.why(silences.quiet(member), -1, event.received_ms) == silences.PAUSED
+        paused = member is not None and silences.why(member, -1, event.received_ms) == silences.PAUSED
         remedy = catalogue.PAUSE if paused else catalogue.MISSED_A_REBALANCE
         moved_on = g.view.generation > event.generation
         words = {
@@ -159,7 +159,7 @@ def _former(ended: EndedMembership | None, event: Event) -> dict[str, Any]:
     }
 
 
-def _poll_limit(member: ObservedMember | EndedMembership | None) -> int | None:
+def _poll_limit(member: ObservedMember | None) -> int | None:
     return or_none(member.rebalance_timeout_ms) if member is not None else None
 
 
@@ -190,9 +190,9 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         why = removals.why_no_assignment(g, ended.at_ms)
         words = {"silence": seconds(silent_ms), "least": above(silent_ms), "current": current(ended.session_timeout_ms), "why": why}
-        return (catalogue.LEADER_UNHEARD if ended.quiet.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
+        return (catalogue.LEADER_UNHEARD if ended.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
-        why = silences.why(ended.quiet, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
+        why = silences.why(ended, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
         return catalogue.REMOVED_TOO_LATE[why].format(current=limit)
     return _BY_END.get(ended.kind, catalogue.REMOVED_OTHERWISE).format(current=limit, kind=ended.kind)
 

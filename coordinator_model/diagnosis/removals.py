@@ -9,29 +9,19 @@ from coordinator_model.diagnosis.findings import above, current, emit, seconds
 from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import EndedMembership, ObservedMember
-from coordinator_model.view.rows import Ref, or_none, ref
-from coordinator_model.view.view import PollStall, Silence
+from coordinator_model.view.members import EndedMembership
+from coordinator_model.view.rows import or_none, ref
+from coordinator_model.view.view import Silence
 
 _LOST_MS: Final = 60_000  # for so long after its coordinator took partitions over a leader may wait for the broker that had them
 
 
-def silence_of(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> Silence:
+def silence_of(g: Emitter, member: EndedMembership) -> Silence:
     """No heartbeat of a member came within its session timeout (onExpireHeartbeat)."""
     is_known = member.seen_ms >= 0 and member.seen_ms > g.view.moved_ms  # else by another clock
-    return Silence(
-        at_ms,
-        True,
-        member.seen_ms,
-        member.client(),
-        g.view.generation_at(at_ms),
-        signs,
-        at_ms - member.seen_ms if is_known else -1,
-        member.session_timeout_ms,
-        member.longest_gap_ms,
-        bool(member.instance_id),
-        given_up=member.abandoned,
-    )
+    silent_ms = member.at_ms - member.seen_ms if is_known else -1
+    told = {"generation": member.generation, "signs": member.signs, "silent_ms": silent_ms, "given_up": member.abandoned}
+    return Silence(**member.shared() | told, at_ms=member.at_ms, is_end=True, seen_ms=member.seen_ms)
 
 
 def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_ms: int) -> None:
@@ -39,16 +29,16 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
 
     `elected_ms`: when its broker had become the coordinator, at its own start or after another broker's end; -1: long before.
     """
-    limit_ms, silent_ms = silence.limit_ms, silence.silent_ms
-    details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.gap_ms)}
+    limit_ms, silent_ms = silence.session_timeout_ms, silence.silent_ms
+    details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
     since, restarted = "", catalogue.IF_RESTARTED
     if came_ms == NEVER:
         since = catalogue.NOT_BACK
     elif came_ms is not None:
         # Else it was heard by another clock; or it may be another process with its client.id, whom no longer session would have kept.
-        is_known = silence.seen_ms > g.view.moved_ms and silence.is_static
+        is_known = silence.seen_ms > g.view.moved_ms and bool(silence.instance_id)
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
-        since = (catalogue.BACK if silence.is_static else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
+        since = (catalogue.BACK if silence.instance_id else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
         away_ms = came_ms - silence.seen_ms
         restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms)) if is_known else restarted
     if elected_ms >= 0:
@@ -56,13 +46,13 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         since += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
     if silence.of_group:
         text, limit = consumer_catalogue.SESSION_TIMEOUT, " (the group's session timeout)" if silent_ms >= 0 else ""
-        stop = "" if silence.is_static else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
+        stop = "" if silence.instance_id else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
     else:
-        text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.client[0])
-        if old is not None and old.quiet.assigning:
+        text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.member_id)
+        if old is not None and old.assigning:
             text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.is_static else catalogue.CALL_CLOSE
+        stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.instance_id else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
@@ -72,7 +62,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "since": since,
         "why": why_no_assignment(g, silence.at_ms),
     }
-    emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
+    emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
 
 
 def why_no_assignment(g: Emitter, at_ms: int) -> str:
@@ -83,14 +73,14 @@ def why_no_assignment(g: Emitter, at_ms: int) -> str:
 
 def near_miss(g: Emitter, silence: Silence) -> None:
     """Reports an accepted heartbeat that came just before the session would have ended."""
-    limit = seconds(silence.limit_ms)
-    details = {"silent_ms": silence.silent_ms, "session_timeout_ms": silence.limit_ms}
+    limit = seconds(silence.session_timeout_ms)
+    details = {"silent_ms": silence.silent_ms, "session_timeout_ms": silence.session_timeout_ms}
     text = catalogue.HEARTBEAT_NEAR_MISS
     if silence.of_group:
         text, details["session_timeout_seen"] = consumer_catalogue.HEARTBEAT_NEAR_MISS, silence.limit_seen
         limit = f"this group removed a member after {limit}" if silence.limit_seen else "the session timeout is 45 s by default"
     words = {"silence": seconds(silence.silent_ms), "limit": limit}
-    emit(g, text, silence.at_ms, silence.client, silence.signs, words, generation=silence.generation, **details)
+    emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
 
 
 def departure(*, is_static: bool) -> str:
@@ -98,35 +88,34 @@ def departure(*, is_static: bool) -> str:
     return "The client, a static member, stopped sending heartbeats" if is_static else "The client left the group"
 
 
-def poll_timeout(g: Emitter, stall: PollStall, back: Event | None = None) -> None:
+def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None) -> None:
     """Reports that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345).
 
     `back`: the request that shows that the client polls again. It did not for its limit, and since that had passed.
     """
-    member, at_ms, signs = stall.member, stall.at_ms, stall.signs
-    limit_ms, quiet, text = member.rebalance_timeout_ms, silences.quiet(member), catalogue.POLL_TIMEOUT
-    why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
+    at_ms, signs, limit_ms = stalled.at_ms, stalled.signs, stalled.rebalance_timeout_ms
+    text, why = catalogue.POLL_TIMEOUT, silences.STALLED if stalled.instance_id else silences.why_it_left(stalled, at_ms)
     words: dict[str, Any] = {
-        "departure": departure(is_static=bool(member.instance_id)),
+        "departure": departure(is_static=bool(stalled.instance_id)),
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
     if why == silences.PAUSED:
-        silent_ms = at_ms - quiet.heard_ms if quiet.misses_one(at_ms) else quiet.gap_ms
+        silent_ms = at_ms - stalled.heard_until_ms() if stalled.misses_one(at_ms) else silences.gap_ms(stalled)
         text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
         words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
     back_ms = -1 if back is None else back.at_ms if back.source == CLIENT_SOURCE else back.received_ms
-    passed_ms = stall.passed_ms if back is None else min(stall.passed_ms, back.received_ms)
+    passed_ms = stalled.passed_ms if back is None else min(stalled.passed_ms, back.received_ms)
     if back is not None and limit_ms >= 0 and 0 <= passed_ms < back_ms:
         gap_ms = details["poll_gap_ms"] = limit_ms + back_ms - passed_ms
         text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
         words |= {"gap": seconds(gap_ms), "least": above(gap_ms), "limit": seconds(limit_ms), "share": max(100 * limit_ms // gap_ms, 1)}
-    emit(g, text, at_ms, member.client(), signs, words, generation=stall.generation, **details)
+    emit(g, text, at_ms, stalled.client(), signs, words, generation=stalled.generation, **details)
 
 
-def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], *, led: bool) -> None:
+def sync_timeout(g: Emitter, member: EndedMembership, *, led: bool) -> None:
     """Reports a member that did not ask for its assignment within the rebalance timeout (expirePendingSync, Kafka 2.8+)."""
     limit_ms = member.rebalance_timeout_ms
     remedy = catalogue.SYNC_TIMEOUT_OF_LEADER if led else catalogue.SYNC_TIMEOUT_OF_MEMBER
@@ -136,7 +125,8 @@ def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "remedy": remedy.format(current=current(limit_ms)),
     }
-    emit(g, catalogue.SYNC_TIMEOUT, at_ms, member.client(), signs, words, rebalance_timeout_ms=or_none(limit_ms), leader=led)
+    details = {"rebalance_timeout_ms": or_none(limit_ms), "leader": led}
+    emit(g, catalogue.SYNC_TIMEOUT, member.at_ms, member.client(), member.signs, words, **details)
 
 
 def sync_timeout_of_old_id(g: Emitter, ended: EndedMembership, event: Event) -> None:

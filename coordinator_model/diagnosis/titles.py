@@ -81,6 +81,8 @@ _BEGAN: Final[Mapping[str, str]] = {
 
 _STAYED: Final = "The coordinator did not answer {group} in time"
 """COORDINATOR_MOVED of a group that stayed with its broker."""
+_STUCK: Final = "{who} was stuck and left the group"
+"""POLL_TIMEOUT of a program that is a member by itself, such as a Connect worker or Schema Registry: no application polls there."""
 _NAMED: Final = 2  # of each kind
 
 
@@ -94,6 +96,8 @@ def title(code: str, groups: Sequence[str], clients: Sequence[str], details: Seq
         text, began = "{group} rebalanced {count} times", sum(row.get("rebalances") or 0 for row in details)
     if any(row.get("from_broker") == row.get("to_broker") is not None for row in details):
         text = _STAYED
+    if any("program" in row for row in details):
+        text = _STUCK
     partitions = [str(row.get("partition") or "") for row in details]
     who, group, partition = _named(clients, "client"), _named(groups, "group"), _named(partitions, "partition")
     told = _filled(text, who=who, group=group, partition=partition, count=began) if code in TITLES else code

@@ -20,7 +20,7 @@ from coordinator_model.specification.effects import Effect, GroupWritten, Outcom
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.handlers.leave import absent_group_answer, leave_error
 from coordinator_model.specification.handlers.rebalance import check_orphans, prepare_rebalance
-from coordinator_model.specification.loading import load_group, orphaned_join_phase, unload_group
+from coordinator_model.specification.loading import answer_parked, load_group, orphaned_join_phase, unload_group
 from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.partition import coordinator_partition
 from coordinator_model.specification.requests import (
@@ -255,16 +255,11 @@ class Coordinator:
     # Groups that change to the consumer protocol, and back.
 
     def give_up(self, group_id: str, now_ms: int) -> CoordinatorOutcome:
-        """The group is a consumer group now. Whoever waits has to join again (`completeAllJoinFutures`, `completeAllSyncFutures`)."""
+        """The group is a consumer group now. Whoever waits has to join again."""
         self._begin(now_ms)
         group = self.groups[group_id]
         group.replies = []
-        for member in group.members_in_map_order():
-            for parked, answer in ((group.awaiting_join, group.join_error), (group.awaiting_sync, None)):
-                ticket = parked.pop(member.member_id, None)
-                if ticket is not None:
-                    error = Error.REBALANCE_IN_PROGRESS
-                    group.reply(ticket, SyncAnswer(error) if answer is None else answer(error, member.member_id))
+        answer_parked(group, Error.REBALANCE_IN_PROGRESS)
         self._replies.extend(group.replies)
         self.log.pop(group_id, None)
         self.offsets.pop(group_id, None)

@@ -20,7 +20,7 @@ from coordinator_model.specification.effects import (
     Transition,
 )
 from coordinator_model.specification.hash_maps import MapOrder, first_of_most
-from coordinator_model.specification.member import Member, StoredGroup, StoredMember
+from coordinator_model.specification.member import Member, StoredGroup
 from coordinator_model.specification.requests import Answer, JoinAnswer, JoinedMember, Protocols, Reply, Ticket
 from coordinator_model.specification.timers import Timers
 from coordinator_model.specification.transitions import Trigger, next_state
@@ -120,18 +120,8 @@ class GroupState:
         members = []
         for member in self.members_in_map_order():
             assignment = member.assignment if assignments is None else assignments.get(member.member_id, b"")
-            members.append(
-                StoredMember(
-                    member.member_id,
-                    member.instance_id,
-                    member.client_id,
-                    member.client_host,
-                    member.session_timeout_ms,
-                    member.rebalance_timeout_ms,
-                    member.metadata(protocol),
-                    assignment,
-                )
-            )
+            chosen = ((protocol, member.metadata(protocol)),)
+            members.append(member._replace(protocols=chosen, assignment=assignment, is_new=False))
         since = self.state_since_ms
         return StoredGroup(self.generation, self.protocol_type, self.protocol, self.leader, tuple(members), since)
 

@@ -19,7 +19,7 @@ Trees are not modelled: HashMap makes one of a bucket with more than 8 keys, whi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
@@ -75,7 +75,7 @@ def capacity_of_copy(size: int) -> int:
     return int(size / 0.75 + 1)
 
 
-class JavaHashMap(Generic[K, V]):
+class JavaHashMap(Mapping[K, V]):
     """java.util.HashMap. Iteration gives the keys in Java's order."""
 
     __slots__ = ("_first", "_places", "capacity", "entries")
@@ -98,19 +98,12 @@ class JavaHashMap(Generic[K, V]):
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __contains__(self, key: K) -> bool:
-        return key in self.entries
-
     def __getitem__(self, key: K) -> V:
         return self.entries[key]
 
     def __iter__(self) -> Iterator[K]:
         mask = self.capacity - 1
         return iter(sorted(self.entries, key=lambda key: (_spread(key) & mask, self._places.get(key, 0))))
-
-    def items(self) -> list[tuple[K, V]]:
-        """Keys and values in the order of iteration."""
-        return [(key, self.entries[key]) for key in self]
 
     def put(self, key: K, value: V) -> None:
         """`put`: appends a new key to its bucket, and grows after that."""
@@ -185,7 +178,7 @@ class _Table(Generic[K]):
         self.size -= 1
 
 
-class TimelineHashMap(Generic[K, V]):
+class TimelineHashMap(Mapping[K, V]):
     """A map that can be reverted to its last commit. Iteration gives the keys in Kafka's order.
 
     `SnapshottableHashTable`: a revert takes out what came since the commit, then puts back what was there, so that these keys may
@@ -204,26 +197,11 @@ class TimelineHashMap(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __contains__(self, key: K) -> bool:
-        return key in self._values
-
     def __getitem__(self, key: K) -> V:
         return self._values[key]
 
     def __iter__(self) -> Iterator[K]:
         return iter([key for bucket in self._table.buckets for key in reversed(bucket)])
-
-    def get(self, key: K) -> V | None:
-        """The value of a key, if it is there."""
-        return self._values.get(key)
-
-    def items(self) -> list[tuple[K, V]]:
-        """Keys and values in the order of iteration."""
-        return [(key, self._values[key]) for key in self]
-
-    def values(self) -> list[V]:
-        """The values in the order of iteration."""
-        return [self._values[key] for key in self]
 
     def put(self, key: K, value: V) -> None:
         """`put`."""

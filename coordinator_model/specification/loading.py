@@ -11,7 +11,7 @@ from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import Effect
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.handlers import rebalance, sessions
-from coordinator_model.specification.member import Member, StoredGroup, StoredMember
+from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.requests import SyncAnswer
 from coordinator_model.specification.timers import JOIN_KEY, SESSION
 from coordinator_model.specification.transitions import Trigger
@@ -28,8 +28,9 @@ def load_group(group_id: str, config: CoordinatorConfig, stored: StoredGroup, no
     group.state_since_ms = stored.state_since_ms
     if stored.members or config.version.stored_empty_group_keeps_protocol_type:
         group.protocol_type = stored.protocol_type
-    for stored_member in stored.members:
-        group.add(_member(config, stored_member, stored.protocol or ""), None)
+    for member in stored.members:
+        own_timeout = config.version.own_rebalance_timeout
+        group.add(member if own_timeout else member._replace(rebalance_timeout_ms=member.session_timeout_ms), None)
     if stored.members:
         group.state = State.STABLE
         group.protocol = stored.protocol
@@ -41,36 +42,26 @@ def load_group(group_id: str, config: CoordinatorConfig, stored: StoredGroup, no
     return group
 
 
-def _member(config: CoordinatorConfig, stored: StoredMember, protocol: str) -> Member:
-    """A member from the log, which has only the chosen one of the protocols that the member supports."""
-    own_timeout = config.version.own_rebalance_timeout
-    return Member(
-        stored.member_id,
-        stored.instance_id,
-        stored.client_id,
-        stored.client_host,
-        stored.session_timeout_ms,
-        stored.rebalance_timeout_ms if own_timeout else stored.session_timeout_ms,
-        ((protocol, stored.metadata),),
-        stored.assignment,
-    )
-
-
 def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
     """The group has another coordinator now: all parked requests are answered NOT_COORDINATOR, in `group.replies`."""
     group.replies = []
     group.effects = []
     group.now_ms = max(group.now_ms, now_ms)
+    answer_parked(group, Error.NOT_COORDINATOR)
+    group.transition_to(Trigger.UNLOADED)
+    return group.effects
+
+
+def answer_parked(group: ClassicGroup, error: Error) -> None:
+    """Nobody waits any more (`completeAllJoinFutures`, `completeAllSyncFutures`)."""
     for member in group.members_in_map_order():
         member_id = member.member_id
         parked_join = group.awaiting_join.pop(member_id, None)
         if parked_join is not None:
-            group.reply(parked_join, group.join_error(Error.NOT_COORDINATOR, member_id))
+            group.reply(parked_join, group.join_error(error, member_id))
         parked_sync = group.awaiting_sync.pop(member_id, None)
         if parked_sync is not None:
-            group.reply(parked_sync, SyncAnswer(Error.NOT_COORDINATOR))
-    group.transition_to(Trigger.UNLOADED)
-    return group.effects
+            group.reply(parked_sync, SyncAnswer(error))
 
 
 def orphaned_join_phase(group: ClassicGroup) -> tuple[int, int] | None:

@@ -43,19 +43,6 @@ class Member(NamedTuple):
         raise ServerError("IllegalArgumentException")
 
 
-class StoredMember(NamedTuple):
-    """A member as the log keeps it (`GroupMetadataValue.MemberMetadata`)."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    metadata: bytes
-    assignment: bytes
-
-
 class StoredGroup(NamedTuple):
     """A group as the log keeps it (`GroupMetadataValue`): all that survives a fail-over."""
 
@@ -63,5 +50,6 @@ class StoredGroup(NamedTuple):
     protocol_type: str | None
     protocol: str | None
     leader: str | None
-    members: tuple[StoredMember, ...]
+    members: tuple[Member, ...]
+    """Each with the chosen one of its protocols alone (`GroupMetadataValue.MemberMetadata`)."""
     state_since_ms: int

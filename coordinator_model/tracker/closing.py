@@ -72,7 +72,7 @@ def _write_first(g: Emitter) -> None:
     g.view.closing.pop(0)
     phases.prove(g.view, rebalance)
     for lost in [one for one in g.view.lost if one.at_ms <= rebalance.ended_ms]:  # no line has shown how they went
-        membership.remove(g, lost.member.member_id, lost.at_ms, lost.kind, lost.signs)
+        membership.remove(g, lost.member_id, lost.at_ms, lost.kind, lost.signs)
     rebalance_rows.write(g, rebalance)
 
 

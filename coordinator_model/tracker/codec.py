@@ -17,6 +17,7 @@ from coordinator_model.events import Event
 from coordinator_model.group_beats import Shared
 from coordinator_model.offsets.ledger import Topics
 from coordinator_model.specification import codec as model_codec
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.view import View
@@ -27,16 +28,16 @@ MODEL_VERSION: Final = 29
 _MOST_IDS: Final = 64
 
 
-class RestingGroup(Struct, array_like=True):
-    """A group without members and without anything due (tracker/quiet/resting.py): what a shard else keeps of it in its tables."""
+class KnownGroup(Struct, array_like=True):
+    """What a shard keeps of a group. One without members and without anything due rests in a bucket (tracker/quiet/resting.py)."""
 
-    view: bytes
-    brokers: list[str]
-    horizon_ms: int
-    idle_ms: int
-    partition: int = -1
-    since_ms: int = -1
-    offsets: bytes = b""
+    view: bytes = b""  # its View; empty: nothing proves yet that there is such a group
+    brokers: list[str] = []  # the brokers that spoke for it
+    horizon_ms: int = -1  # its events before this were handled
+    idle_ms: int = NEVER  # its last event, if it has no members and nothing is due
+    partition: int = -1  # its partition of __consumer_offsets, as the coordinator logs it
+    since_ms: int = NEVER  # when the coordinator logged that first
+    offsets: bytes = b""  # its Ledger (coordinator_model/offsets)
 
 
 class Bucket(Struct, array_like=True):
@@ -45,7 +46,7 @@ class Bucket(Struct, array_like=True):
     groups: int  # how many
     oldest_ms: int  # the least of their `idle_ms`
     partitions: list[int]
-    packed: bytes  # group: RestingGroup
+    packed: bytes  # group: KnownGroup
 
 
 class Hearing(Struct, array_like=True):
@@ -85,24 +86,26 @@ class ShardState(Struct, array_like=True):
     """What a shard keeps between batches."""
 
     clocks: dict[str, BrokerClock] = {}
-    views: dict[str, bytes] = {}  # group: its View
+    groups: dict[str, KnownGroup] = {}
     due: dict[str, int] = {}  # group: when it has something due
-    brokers: dict[str, list[str]] = {}  # group: the brokers that spoke for it
-    horizons: dict[str, int] = {}  # group: its events before this were handled
     waiting: list[Event] = []  # events that are not handled yet
     unplaced: list[Event] = []  # lines about a group that they do not name
     instances: dict[str, dict[str, dict[str, int]]] = {}  # group.instance.id: the groups that use it, under which member ids, since when
-    partitions: dict[str, int] = {}  # group: its partition of __consumer_offsets, as the coordinator logs it
     late: int = 0  # events that came after their group's horizon
-    since: dict[str, int] = {}  # group: when the coordinator logged its partition first
-    idle: dict[str, int] = {}  # group without members and without anything due: its last event
-    resting: dict[int, Bucket] = {}  # groups that are in none of the tables above, but may be in `instances`
+    resting: dict[int, Bucket] = {}  # groups that are not in `groups`, but may be in `instances`
     calm: dict[str, bytes] = {}  # group: its Calm
-    offsets: dict[str, bytes] = {}  # group: its Ledger (coordinator_model/offsets)
     unexplained: list[str] = []  # groups in whose Ledger something waits
     unwritten: dict[str, int] = {}  # group: when its first rebalance began whose row is not written yet
     concerned: dict[str, dict[str, tuple[int, int]]] = {}  # client (reads.client_key), partition: its groups, when heard of first and last
     topics: Topics = field(default_factory=Topics)
+
+    def known(self, group_id: str) -> KnownGroup:
+        """What is known of a group that does not rest, to be read."""
+        return self.groups.get(group_id, _UNKNOWN)
+
+    def group(self, group_id: str) -> KnownGroup:
+        """The same, to be written."""
+        return self.groups.setdefault(group_id, KnownGroup())
 
     def note_instance(self, event: Event) -> None:
         """Keeps who uses an instance id. Two processes that take it from each other get a new member id each time: not all are kept."""
@@ -151,12 +154,12 @@ def decode_shard(blob: bytes) -> ShardState:
     return _SHARDS.decode(body)
 
 
-def pack_groups(groups: dict[str, RestingGroup]) -> bytes:
+def pack_groups(groups: dict[str, KnownGroup]) -> bytes:
     """The stored form of the groups of a bucket, which passes through most batches as it is."""
     return zlib.compress(_ENCODER.encode(groups), _LEVEL)
 
 
-def unpack_groups(packed: bytes) -> dict[str, RestingGroup]:
+def unpack_groups(packed: bytes) -> dict[str, KnownGroup]:
     """The groups that `pack_groups` stored."""
     return _GROUPS.decode(zlib.decompress(packed))
 
@@ -171,6 +174,7 @@ def decode_calm(blob: bytes) -> Calm:
     return _CALM.decode(blob)
 
 
+_UNKNOWN: Final = KnownGroup()
 _LEVEL: Final = 1
 _ZLIB: Final = b"\x78"
 """The first byte of what is compressed. No MessagePack array begins with it."""
@@ -178,7 +182,7 @@ _ENCODER: Final = msgpack.Encoder()
 _VERSIONED: Final = msgpack.Decoder(tuple[int, Raw])
 _SHARDS: Final = msgpack.Decoder(ShardState)
 _CALM: Final = msgpack.Decoder(Calm)
-_GROUPS: Final = msgpack.Decoder(dict[str, RestingGroup])
+_GROUPS: Final = msgpack.Decoder(dict[str, KnownGroup])
 
 
 @cache

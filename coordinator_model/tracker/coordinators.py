@@ -12,10 +12,8 @@ from typing import Final
 
 from coordinator_model.diagnosis import divergences
 from coordinator_model.errors import Error
-from coordinator_model.events import Event
+from coordinator_model.events import COORDINATOR_SOURCE, Event
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
-from coordinator_model.view.rows import ref
 
 GUARD_MS: Final = 5_000
 AMBIGUOUS: Final = -1
@@ -28,35 +26,28 @@ def on_find_coordinator(g: Emitter, event: Event) -> None:
         return
     suspect = view.suspect
     if suspect is not None:
-        if view.found_coordinator is None or event.coordinator_id != view.found_coordinator.node:
+        if view.found_coordinator is None or event.coordinator_id != view.found_coordinator.coordinator_id:
             view.suspect = None
-        elif event.origin == suspect.sign.origin and event.received_ms > suspect.at_ms + GUARD_MS:
-            divergences.not_the_coordinator(g, suspect, view.found_coordinator, ref(event))
+        elif event.origin == suspect.origin and event.received_ms > suspect.at_ms + GUARD_MS:
+            divergences.not_the_coordinator(g, suspect, view.found_coordinator, event)
             view.suspect = None
-    view.found_coordinator = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
+    view.found_coordinator = event
 
 
 def on_answer(g: Emitter, event: Event) -> None:
     """Takes an answer for the group, as its coordinator gives it."""
-    view = g.view
+    view, found = g.view, g.view.found_coordinator
     if event.coordinator_id >= 0:
         _learn(g, event.broker, event.coordinator_id)
-    if view.found_coordinator is None:
+    if found is None:
         return
-    if view.found_coordinator.address and event.connection.startswith(view.found_coordinator.address + "-"):
-        _learn(g, event.broker, view.found_coordinator.node)
+    if found.coordinator_address and event.connection.startswith(found.coordinator_address + "-"):
+        _learn(g, event.broker, found.coordinator_id)
     node = view.nodes.get(event.broker, AMBIGUOUS)
-    if (
-        node in (AMBIGUOUS, view.found_coordinator.node)
-        or event.origin != view.found_coordinator.sign.origin
-        or event.received_ms <= view.found_coordinator.at_ms
-        or event.source == "coordinator"
-    ):
+    if node in (AMBIGUOUS, found.coordinator_id) or event.source == COORDINATOR_SOURCE:
         return
-    if view.suspect is None:
-        view.suspect = Suspect(
-            event.at_ms, node, event.broker, event.kind, event.member_id, event.client_id, event.client_host, event.error_code, ref(event)
-        )
+    if view.suspect is None and event.origin == found.origin and event.received_ms > found.at_ms:
+        view.suspect = event._replace(coordinator_id=node)
 
 
 def forget(g: Emitter) -> None:

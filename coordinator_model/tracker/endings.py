@@ -69,7 +69,7 @@ def leave_group(g: Emitter, event: Event) -> None:
         member_id = entry.member_id or g.view.member_of_instance(entry.instance_id)
         by_admin = not entry.member_id or _is_another_client(g, event, member_id)
         if by_admin and g.view.open is not None and event.received_ms - g.view.open.started_ms <= _LOGGED_WITHIN_MS:
-            g.view.open.evidence.append(ref(event))  # only the request says who asked
+            g.view.open.note(ref(event))  # only the request says who asked
         if not member_id:
             continue
         if g.view.drop_id(member_id):

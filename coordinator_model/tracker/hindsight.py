@@ -16,6 +16,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.view import Generation, Prediction
 
 HINDSIGHT_MS: Final = 5_000
+"""Requests wait so long: the lines of others that the broker handled before may come later."""
 CROSSING_MS: Final = 20
 """Requests that arrive within this time of each other may be handled in either order."""
 
@@ -29,7 +30,7 @@ STEP_MS: Final = 2_000
 """Requests are taken at multiples of this time, however the events come in batches."""
 
 CAPACITY: Final = 4_096
-"""How many requests of one group may wait. A phase with more of them is not followed."""
+"""How many requests of one group may wait. A rebalance with more of them is not followed."""
 
 GENERATIONS_KEPT: Final = 3
 REFUSED_KEPT: Final = 32
@@ -56,17 +57,17 @@ def next_ms(g: Emitter) -> int:
     p = g.view.prediction
     if not p.queue:
         return NEVER
-    step_ms = _step_from(p.ripe_ms)
+    step_ms = step_from(p.ripe_ms)
     while p.oldest_ms >= _complete_until_ms(g, step_ms):
         answered = [r.joined_ms + HINDSIGHT_MS for r in g.view.unfinished() if r.joined_ms >= 0]  # by then the lines of the answers came
         later = [at_ms for at_ms in answered if at_ms >= step_ms]
         if not later:
             return NEVER
-        step_ms = _step_from(min(later) + 1)
+        step_ms = step_from(min(later) + 1)
     return step_ms
 
 
-def _step_from(at_ms: int) -> int:
+def step_from(at_ms: int) -> int:
     """The first time since then at which requests are taken."""
     return -(-at_ms // STEP_MS) * STEP_MS
 

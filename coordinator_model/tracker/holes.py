@@ -58,7 +58,7 @@ def note(g: Emitter, event: Event, *, moved: bool = False) -> bool:
         _lose_sight(g, event, made)
     elif moved and is_logged and event.kind != kinds.GROUP_LOADED and event.at_ms > _last_ms(view) + LONG_MS:
         _end_unseen(g)  # before the group moved
-    view.line_ms, view.line = event.at_ms, ref(event)
+    view.note_line(event.at_ms, ref(event))
     return is_hole
 
 

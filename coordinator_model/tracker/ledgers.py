@@ -41,15 +41,14 @@ class Ledgers:
 
     def take_reads(self, group_id: str, reads: Iterable[Read]) -> None:
         """Takes what a client of a group read."""
-        if group_id in self._state.offsets or group_id in self._open:
+        if self._state.known(group_id).offsets or group_id in self._open:
             self._of(group_id).take_reads(reads)
 
     def note_unwritten(self, view: View) -> None:
         """Notes when the first rebalance of a group began whose row is not written yet."""
         began = [rebalance.started_ms for rebalance in view.unfinished()]
         if view.consumer is not None:
-            episodes = [*view.consumer.ended, *([view.consumer.episode] if view.consumer.episode is not None else [])]
-            began += [episode.rounds[0].at_ms for episode in episodes if episode.rounds]
+            began += [episode.rounds[0].at_ms for episode in view.consumer.unfinished() if episode.rounds]
         if began:
             self._state.unwritten[view.group_id] = min(began)
         else:
@@ -63,7 +62,7 @@ class Ledgers:
         state = self._state
         rebalances: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
-            if row.table == REBALANCES and (row.values["group_id"] in state.offsets or row.values["group_id"] in self._open):
+            if row.table == REBALANCES and (state.known(row.values["group_id"]).offsets or row.values["group_id"] in self._open):
                 rebalances.setdefault(row.values["group_id"], []).append(row.values | {"stopped": row.stopped})
         made: list[Row] = []
         for group_id in sorted({*self._open, *rebalances, *state.unexplained}):
@@ -78,21 +77,20 @@ class Ledgers:
                 topics=state.topics,
             )
             made += [Row(row.table, {"group_id": group_id, **row.values}) for row in found]
-            state.offsets[group_id] = encode(ledger)
+            state.group(group_id).offsets = encode(ledger)
         state.unexplained = sorted(group_id for group_id, ledger in self._open.items() if ledger.waits)
         self._open.clear()
         return made
 
     def forget(self, group_id: str) -> None:
         """Forgets a group."""
-        self._state.offsets.pop(group_id, None)
         self._state.unwritten.pop(group_id, None)
         self._state.unexplained = [other for other in self._state.unexplained if other != group_id]
 
     def _of(self, group_id: str) -> Ledger:
         if group_id not in self._open:
-            blob = self._state.offsets.get(group_id)
-            self._open[group_id] = Ledger() if blob is None else decode(blob)
+            blob = self._state.known(group_id).offsets
+            self._open[group_id] = decode(blob) if blob else Ledger()
         return self._open[group_id]
 
 

@@ -8,7 +8,7 @@ from coordinator_model.diagnosis import departures, incidents, removals, silence
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rebalance import RebalanceTrigger
 from coordinator_model.view.rows import Ref, ref
 from coordinator_model.view.view import View
@@ -97,11 +97,11 @@ def remove(
 ) -> EndedMembership | None:
     """Ends a membership: writes its row, and remembers it. None if it had ended before. `reason`: the client's."""
     view = g.view
-    taken = view.take_out(member_id)
-    if taken is None:
+    member = view.take_out(member_id)
+    if member is None:
         return None
-    member, lost = taken
-    at_ms = min(at_ms, lost.at_ms) if lost is not None else at_ms
+    was_lost = isinstance(member, EndedMembership)
+    at_ms = min(at_ms, member.at_ms) if isinstance(member, EndedMembership) else at_ms
     if event is not None:
         learn(member, event)
     led = view.leader_id == member_id or (kind == reasons.SYNC_TIMEOUT and any(one.leader_id == member_id for one in view.closing))
@@ -111,12 +111,10 @@ def remove(
         kind = reasons.POLL_TIMEOUT
     signs = [*signs, *(sign for sign in (member.last_sign, member.stalled_sign) if sign is not None)]
     ended = _ended(view, member, at_ms, kind, signs)
-    view.end(ended, was_lost=lost is not None)
-    at_ms = ended.at_ms
-    if member.ghost:
-        return ended
-    departures.departed(g, member, at_ms, kind, signs, event, reason)
-    _report(g, member, at_ms, kind, signs, led=led)
+    view.end(ended, was_lost=was_lost)
+    if not member.ghost:
+        departures.departed(g, ended, event, reason)
+        _report(g, ended, led=led)
     return ended
 
 
@@ -133,42 +131,25 @@ def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
 
 def lose(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref]) -> None:
     """Takes a member out of the group. Later lines may show how it went; `kind` is how its membership ends if none does."""
-    member = g.view.members[member_id]
-    g.view.lose(LostMember(member, at_ms, kind, signs), _ended(g.view, member, at_ms, kind, signs))
+    g.view.lose(_ended(g.view, g.view.members[member_id], at_ms, kind, signs))
 
 
 def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref]) -> EndedMembership:
     """What is kept of a membership after its end."""
     running = view.open
     assigning = running is not None and running.joined_ms >= 0 and running.leader_id == member.member_id
-    return EndedMembership(
-        member.member_id,
-        member.instance_id,
-        member.client_name(),
-        member.client_host,
-        member.connection,
-        at_ms,
-        kind,
-        view.generation_at(at_ms),
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        lasted_ms=at_ms - member.joined_ms if member.joined_ms >= 0 and not member.found else -1,
-        partitions=member.partitions,
-        sign=signs[0] if signs else None,
-        seen_ms=member.seen_ms,
-        session_timeout_ms=member.session_timeout_ms,
-        alive_ms=member.alive_ms,
-        quiet=silences.quiet(member)._replace(assigning=assigning),
-    )
+    generation = view.generation_at(at_ms)
+    return EndedMembership.of(member, at_ms=at_ms, kind=kind, generation=generation, signs=signs, assigning=assigning)
 
 
-def _report(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
+def _report(g: Emitter, ended: EndedMembership, *, led: bool) -> None:
     """Hands over the findings about the end of a membership."""
-    if kind == reasons.SESSION_TIMEOUT:
-        incidents.hold_back(g, removals.silence_of(g, member, at_ms, signs), member.held_ms)
-    elif kind == reasons.POLL_TIMEOUT:
-        departures.hold_back_stall(g, departures.stall_of(member, at_ms, g.view.generation_at(at_ms), signs))
-    elif kind == reasons.SYNC_TIMEOUT:
-        removals.sync_timeout(g, member, at_ms, signs, led=led)
+    if ended.kind == reasons.SESSION_TIMEOUT:
+        incidents.hold_back(g, removals.silence_of(g, ended), ended.held_ms)
+    elif ended.kind == reasons.POLL_TIMEOUT:
+        departures.hold_back_stall(g, departures.stall_of(ended))
+    elif ended.kind == reasons.SYNC_TIMEOUT:
+        removals.sync_timeout(g, ended, led=led)
 
 
 def trigger_of(ended: EndedMembership, cause: str, reason: str, at_ms: int) -> RebalanceTrigger:

@@ -6,6 +6,7 @@ the group shows what it had come to.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model.states import State
@@ -142,7 +143,7 @@ def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[
     running.generation = generation
     view.make_generation(at_ms, generation)
     running.exact = running.exact and exact
-    running.evidence += signs
+    running.note(*signs)
     running.vacant_ms = -1
     view.state = State.COMPLETING_REBALANCE
     rebalance_rows.write_transitions(g, running)
@@ -155,14 +156,18 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     running = view.open
     assert running is not None
     at_ms = max(at_ms, running.joined_ms)  # the leader's SyncGroup may arrive in the millisecond before its JoinGroup's answer is logged
-    running.ended_ms = at_ms
-    running.outcome = COMPLETED
-    running.evidence += signs
+    _close(view, running, at_ms, COMPLETED, signs)
     view.state = State.STABLE
-    view.open = None
     view.last_ok_ms = view.completed_ms = at_ms
-    view.closing.append(running)
     rebalance_rows.write_transitions(g, running)
+
+
+def _close(view: View, running: Rebalance, at_ms: int, outcome: str, signs: Iterable[Ref] = ()) -> None:
+    """The rebalance has ended. Its row is written later (closing.py)."""
+    running.ended_ms, running.outcome = at_ms, outcome
+    running.note(*signs)
+    view.open = None
+    view.closing.append(running)
 
 
 def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> None:
@@ -172,20 +177,16 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     if running is None or (running.joined_ms >= 0 and running.generation < generation):
         running = open_rebalance(g, at_ms, exact=False, old_generation=generation - 1, signs=[])
         running.unannounced = view.logged
-    running.ended_ms = at_ms
     running.generation = generation
     view.make_generation(at_ms, generation)
-    running.outcome = EMPTIED
-    running.evidence += signs
     # Whoever the coordinator added in this millisecond or since was added to the empty group, and begins the next rebalance.
     since = [member_id for member_id, member in view.members.items() if member.joined_ms >= at_ms] if view.logged else []
     for member_id in [m for m in view.members if m not in since]:  # the coordinator may log how they left only after this
         kind = named_end(running) if member_id == running.named else ""
         membership.lose(g, member_id, at_ms, kind or reasons.UNKNOWN, signs)
     view.state = State.EMPTY
-    view.open = None
-    view.empty(running, since)
-    view.closing.append(running)
+    view.empty(running, at_ms, since)
+    _close(view, running, at_ms, EMPTIED, signs)
     rebalance_rows.write_transitions(g, running)
 
 
@@ -210,11 +211,7 @@ def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:
     if _may_have_ended(running, at_ms):
         running.end_seen, at_ms = False, running.joined_ms
         view.store(None)
-    running.ended_ms = max(at_ms, running.started_ms, running.joined_ms)
-    running.outcome = ABANDONED
-    running.evidence += signs or []
-    g.view.open = None
-    g.view.closing.append(running)
+    _close(view, running, max(at_ms, running.started_ms, running.joined_ms), ABANDONED, signs or ())
 
 
 def found_in(g: Emitter, at_ms: int, state: State) -> None:
@@ -303,8 +300,6 @@ def loaded(g: Emitter, at_ms: int, signs: list[Ref], *, populated: bool) -> None
 def _supersede(g: Emitter, running: Rebalance, at_ms: int, since_ms: int) -> None:
     """A new rebalance begins before the assignment came. `at_ms`: when, -1 while that is not settled."""
     running.end_seen = not _may_have_ended(running, since_ms)
-    running.outcome = SUPERSEDED if running.end_seen else ABANDONED
-    running.ended_ms = at_ms if running.end_seen else running.joined_ms
+    ended_ms, outcome = (at_ms, SUPERSEDED) if running.end_seen else (running.joined_ms, ABANDONED)
+    _close(g.view, running, ended_ms, outcome)
     g.view.state = State.COMPLETING_REBALANCE
-    g.view.closing.append(running)
-    g.view.open = None

@@ -68,7 +68,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     margins.check_assignment(g, rebalance)
     g.view.settle(rebalance)
     sign = culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None)
-    bursts.add(g, bursts.past_of(g, rebalance, culprit, sign, account.price), culprit.reason)
+    bursts.add(g, bursts.past_of(g, rebalance, culprit, sign, account.price))
     ended = [old for m in rebalance.moves.left() if (old := g.view.ended_membership(m)) is not None]
     stopped = {one.member_id: worked_until_ms(one.kind, one.at_ms, one.alive_ms, one.rebalance_timeout_ms) for one in ended}
     g.emit(REBALANCES, stopped, **columns(account))
@@ -124,7 +124,7 @@ def count_open(g: Emitter) -> None:
     running = g.view.open
     if running is not None and running.exact and running.cause:
         culprit = _decided(g, running)
-        bursts.add(g, bursts.past_of(g, running, culprit, culprit.sign, cost.Cost(None, None, None)), culprit.reason)
+        bursts.add(g, bursts.past_of(g, running, culprit, culprit.sign, cost.UNKNOWN))
 
 
 def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:

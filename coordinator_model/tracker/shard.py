@@ -78,7 +78,7 @@ class Shard:
         """The whole shard as bytes that this version reads."""
         state = self._state
         newest = max((clock.newest_ms for clock in state.clocks.values()), default=-1)
-        at_rest = [g for g, at_ms in state.idle.items() if at_ms + REST_MS < newest <= at_ms + FORGET_MS and g in state.views]
+        at_rest = [g for g, one in state.groups.items() if one.idle_ms + REST_MS < newest <= one.idle_ms + FORGET_MS]
         self._resting.put_away([g for g in at_rest if g not in self._waiting and g not in state.unexplained])
         self._state.waiting = [event for events in self._waiting.values() for event in events]
         return codec.encode_shard(self._state)
@@ -86,7 +86,7 @@ class Shard:
     def summary(self) -> tuple[int, int, int]:
         """How many groups are known, how many events wait, and how many events have been late so far."""
         held = sum(len(event.beats) or 1 for events in self._waiting.values() for event in events)
-        return len(self._state.views) + len(self._resting), held, self._state.late
+        return sum(bool(one.view) for one in self._state.groups.values()) + len(self._resting), held, self._state.late
 
     def observe(self, events: Iterable[Event], beats: Iterable[GroupBeats] = (), reads: Iterable[Reads] = ()) -> list[Row]:
         """Takes a batch of events in any order, and of heartbeats and reads that are none; returns the rows that it completes."""
@@ -101,7 +101,7 @@ class Shard:
         self._horizons.clear()
         for group_id in sorted({*self._waiting, *self._heard, *self._state.due}):
             rows += self._release(group_id)
-        rows += self._ledgers.explain(rows, self._horizon_ms, lambda group_id: self._all_ended(self._state.brokers.get(group_id, ())))
+        rows += self._ledgers.explain(rows, self._horizon_ms, lambda group_id: self._all_ended(self._state.known(group_id).brokers))
         going = [clock.newest_ms for broker, clock in self._state.clocks.items() if broker not in _NO_BROKERS and not clock.ended]
         for clock in self._state.clocks.values():  # a group may wait for the slowest
             clock.forget_before(min([clock.newest_ms, *going]) - self._memory_ms())
@@ -141,8 +141,8 @@ class Shard:
         if event.kind in kinds.OFFSETS_ALONE:
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
-            state.partitions[group_id] = event.coordinator_partition
-            state.since[group_id] = min(state.since.get(group_id, event.at_ms), event.at_ms)
+            group = state.group(group_id)
+            group.partition, group.since_ms = event.coordinator_partition, min(group.since_ms, event.at_ms)
         if event.instance_id and event.source not in kinds.PSEUDO_BROKERS:
             state.note_instance(event)
         for one in runs.as_runs(event) if event.beats else (event,):
@@ -151,7 +151,7 @@ class Shard:
     def _hear(self, beats: GroupBeats) -> None:
         """Takes heartbeats: as they are, if their group is calm."""
         group_id = beats.shared.group_id
-        if group_id in self._state.calm and min(beats.arrivals) >= self._state.horizons.get(group_id, -1):
+        if group_id in self._state.calm and min(beats.arrivals) >= self._state.known(group_id).horizon_ms:
             self._heard.setdefault(group_id, []).append(beats)
         else:
             self._tell([beats])
@@ -163,7 +163,7 @@ class Shard:
                 self._take(run.event())
 
     def _enqueue(self, event: Event) -> None:
-        horizon = self._state.horizons.get(event.group_id, -1)
+        horizon = self._state.known(event.group_id).horizon_ms
         late, in_time = ([], [event]) if event.at_ms >= horizon else runs.divided((event,), horizon)
         self._state.late += sum(len(one.beats) or 1 for one in late)
         if in_time:
@@ -190,12 +190,13 @@ class Shard:
         """The groups of the line's partition that it can be about, and since when. Scala coordinators name none of an instance."""
         partition = event.coordinator_partition
         if event.kind == kinds.GROUPS_CLEANED:
-            users, resting = self._state.since, dict(self._resting.of_partition(partition))
+            users = {group_id: one.since_ms for group_id, one in self._state.groups.items() if one.since_ms < NEVER}
+            resting = dict(self._resting.of_partition(partition))
         else:
             users, resting = self._users_of_instance(event), {}
             if partition < 0:
                 return users
-        return resting | {group_id: at_ms for group_id, at_ms in users.items() if self._state.partitions.get(group_id, -1) == partition}
+        return resting | {group_id: at_ms for group_id, at_ms in users.items() if self._state.known(group_id).partition == partition}
 
     def _users_of_instance(self, event: Event) -> dict[str, int]:
         """The groups that use an instance id, and since when; if the line names no partition, under a member id that it names."""
@@ -214,7 +215,7 @@ class Shard:
         clocks = self._state.clocks
         waiting = self._waiting.get(group_id, ())
         spoken = (e for e in waiting if e.kind not in _PROVE_NO_GROUP and e.source != kinds.CLIENT_SOURCE)
-        brokers = {*self._state.brokers.get(group_id, ()), *(e.broker for e in spoken)}
+        brokers = {*self._state.known(group_id).brokers, *(e.broker for e in spoken)}
         brokers = set(_speaking(brokers or {e.broker for e in waiting}))
         if brokers <= _NO_BROKERS and brokers:
             brokers |= clocks.keys() - _NO_BROKERS
@@ -278,26 +279,24 @@ class Shard:
         if later is not None:  # in two turns, as if the batches had come so: the group may be forgotten in between
             horizon = later
             ready, rest = order.divided(self._waiting[group_id], horizon)
-        due = state.due.get(group_id)
+        due, known = state.due.get(group_id), state.known(group_id)
         if (
             not ready
-            and not self._after_brokers(rest, state.brokers.get(group_id, ()))
-            and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ()))))
+            and not self._after_brokers(rest, known.brokers)
+            and (due is None or (due > horizon and not self._all_ended(known.brokers)))
         ):
             return []
         found = codec.decode_calm(state.calm.pop(group_id)) if group_id in state.calm else None
         if found is not None:
             ready, rest = order.divided([*calm.waiting(found), *self._waiting.get(group_id, ())], horizon)
-        blob = state.views.get(group_id)
-        if ready and ready[0].at_ms > state.idle.get(group_id, ready[0].at_ms) + FORGET_MS:
-            blob = None
-        if blob is None and all(event.kind in _PROVE_NO_GROUP for event in ready):
+        blob = b"" if ready and ready[0].at_ms > known.idle_ms + FORGET_MS else known.view
+        if not blob and all(event.kind in _PROVE_NO_GROUP for event in ready):
             # Its coordinator is kept in case the id becomes a group.
             answers = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
             self._waiting[group_id] = [*answers[-1:], *rest]
             return []
         self._wait(group_id, rest)
-        view = View(group_id) if blob is None else codec.decode_view(blob)
+        view = codec.decode_view(blob) if blob else View(group_id)
         if found is not None:
             calm.catch_up(view, found)
         tracker = GroupTracker(view, self.settings, state.clocks)
@@ -320,7 +319,7 @@ class Shard:
         """Lets signs of life of a calm group wait. False: something else has come, or is due."""
         state, horizon = self._state, self._horizon_ms(group_id)
         events, pieces = self._waiting.get(group_id, ()), self._heard.get(group_id, ())
-        if self._all_ended(state.brokers[group_id]):
+        if self._all_ended(state.known(group_id).brokers):
             return False
         first_ms = min(chain((event.received_ms for event in events), *(beats.arrivals for beats in pieces)), default=None)
         if first_ms is None and state.due.get(group_id, NEVER) > horizon:
@@ -333,7 +332,8 @@ class Shard:
         for table in (self._waiting, self._heard):
             table.pop(group_id, None)
         self._keep(group_id, found, due)
-        state.horizons[group_id] = max(state.horizons.get(group_id, -1), horizon)  # a broker that comes back moves time backwards
+        group = state.group(group_id)
+        group.horizon_ms = max(group.horizon_ms, horizon)  # a broker that comes back moves time backwards
         return True
 
     def _keep(self, group_id: str, found: codec.Calm, due: int) -> None:
@@ -359,32 +359,31 @@ class Shard:
             self._keep(group_id, found, calm.next_ms(found))
             next_ms = state.due.get(group_id)
         self._ledgers.note_unwritten(view)
-        state.horizons[group_id] = view.horizon_ms
-        state.brokers[group_id] = list(view.brokers)
-        state.views[group_id] = codec.encode_view(view)
+        group = state.group(group_id)
+        group.view, group.brokers, group.horizon_ms = codec.encode_view(view), list(view.brokers), view.horizon_ms
         self._note_due(group_id, next_ms)
         members = view.members or (view.consumer is not None and view.consumer.members)
-        if next_ms is None and not members and view.state in _MEMBERLESS:
-            state.idle[group_id] = max(state.idle.get(group_id, -1), last_ms if last_ms is not None else -1)
-        else:
-            state.idle.pop(group_id, None)
+        is_idle = next_ms is None and not members and view.state in _MEMBERLESS
+        before_ms = -1 if group.idle_ms == NEVER else group.idle_ms
+        group.idle_ms = max(before_ms, -1 if last_ms is None else last_ms) if is_idle else NEVER
 
     def _forget(self) -> None:
         """Drops groups that had no members for FORGET_MS, and ids that were only asked for."""
         state = self._state
         newest = max((clock.newest_ms for clock in state.clocks.values()), default=-1)
         unproven = {
-            group_id: runs.last_ms(events[-1]) for group_id, events in self._waiting.items() if events and group_id not in state.views
+            group_id: runs.last_ms(events[-1]) for group_id, events in self._waiting.items() if events and not state.known(group_id).view
         }
         forgotten = set()
         self._resting.wake_idle_before(newest - FORGET_MS)
-        for group_id, at_ms in [*state.idle.items(), *unproven.items()]:
+        idle = {group_id: one.idle_ms for group_id, one in state.groups.items() if one.idle_ms < NEVER}
+        for group_id, at_ms in (idle | unproven).items():
             if newest <= at_ms + FORGET_MS or self._horizon_ms(group_id) <= at_ms + FORGET_MS:
                 continue
-            if self._waiting.get(group_id) and group_id in state.views:
+            if self._waiting.get(group_id) and state.known(group_id).view:
                 continue
-            for table in (self._waiting, state.idle, state.views, state.horizons, state.brokers, state.partitions, state.since):
-                table.pop(group_id, None)
+            self._waiting.pop(group_id, None)
+            state.groups.pop(group_id, None)
             self._ledgers.forget(group_id)
             forgotten.add(group_id)
         if forgotten:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from coordinator_model.diagnosis import cost
 from coordinator_model.diagnosis.joiners import SLOW_MS
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
@@ -25,8 +26,8 @@ from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView, Episode
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import ENDED, OPEN
-from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
-from coordinator_model.view.rows import REBALANCES_PROVISIONAL, Row, evidence_json, or_none
+from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger
+from coordinator_model.view.rows import REBALANCES_PROVISIONAL, Row, or_none
 
 TOLD_AFTER_MS: Final = SLOW_MS
 """A rebalance that is shorter than this is not told of while it runs: most are."""
@@ -49,11 +50,10 @@ RAISED: Final = "RAISED"
 CLEARED: Final = "CLEARED"
 ONLY_OPEN: Final = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
 _NOT_YET: Final = (
-    *("joined_at", "join_ms", "sync_ms", "members_after", "slowest_member_id", "leader_id", "partitions", "partitions_moved"),
-    *("unavailable_partition_ms", "assignment_ms", "first_fetch_ms", "first_fetch_member_id", "first_epoch", "rounds", "interval_wait_ms"),
-    *("reason", "protocol"),
+    *("sync_ms", "members_after", "slowest_member_id", "partitions", "partitions_moved", "unavailable_partition_ms"),
+    *("assignment_ms", "first_fetch_ms", "first_fetch_member_id", "interval_wait_ms"),
 )
-"""What is known only of a rebalance that has ended, or of the other protocol alone."""
+"""What is known only of a rebalance that has ended."""
 
 
 def take_news(g: Emitter, *, input_ended: bool) -> list[Row]:
@@ -113,31 +113,21 @@ def _of_classic(g: Emitter, rebalance: Rebalance) -> dict[str, Any]:
     is_joined, is_polled = rebalance.joined_ms >= 0, rebalance.bounded and not rebalance.exact
     started_ms = rebalance_rows.started_ms(rebalance)
     culprit = rebalance.decided or RebalanceTrigger(started_ms, reasons.UNKNOWN, _named(rebalance))
+    known = culprit.known_as(*view.identity(culprit.member_id)).changed(sign=None)  # its line stands among those of the rebalance
+    account = rebalance_rows.Account(rebalance.changed(started_ms=started_ms), known, None, cost.UNKNOWN, Aftermath())
     if is_joined:
         awaited, unnamed = [rebalance.leader_id] if rebalance.leader_id else [], 0
     else:
         awaited, unnamed = _not_rejoined(g, rebalance, culprit.member_id)
     return _values(
         g,
-        started_ms,
-        {
-            "generation": or_none(rebalance.generation),
-            "joined_at": or_none(rebalance.joined_ms),
-            "join_ms": rebalance.joined_ms - started_ms if is_joined and rebalance.exact else None,
-            "leader_id": rebalance.leader_id or None,
-            "protocol": rebalance.protocol or None,
-            "waits_for": SYNC if is_joined else JOIN,
-            "awaited": awaited,
-            "awaited_unnamed": unnamed,
-            "limit_ms": or_none(max((member.rebalance_timeout_ms for member in view.members.values()), default=-1)),
-            **culprit.known_as(*view.identity(culprit.member_id)).columns(),
-            "members_before": or_none(rebalance.count_before),
-            "joined": sorted(rebalance.moves.joined()),
-            "left": sorted(rebalance.moves.left()),
-            "evidence": evidence_json(rebalance.evidence),
-            "start_seen": rebalance.exact or (rebalance.decided is not None and not is_polled),
-            "group_protocol": rebalance_rows.GROUP_PROTOCOL,
-        },
+        rebalance_rows.columns(account),
+        waits_for=SYNC if is_joined else JOIN,
+        awaited=awaited,
+        awaited_unnamed=unnamed,
+        limit_ms=or_none(max((member.rebalance_timeout_ms for member in view.members.values()), default=-1)),
+        join_ms=rebalance.joined_ms - started_ms if is_joined and rebalance.exact else None,
+        start_seen=rebalance.exact or (rebalance.decided is not None and not is_polled),
     )
 
 
@@ -166,47 +156,37 @@ def _of_consumers(g: Emitter, view: ConsumerView, episode: Episode) -> dict[str,
     """None: nothing shows what members acknowledge, so nothing shows that it still runs (episodes.py)."""
     if not (episode.polled or episodes.is_shown(view)):
         return None
-    first, last = episode.rounds[0], episode.rounds[-1]
     unknown = {"cause": reasons.UNKNOWN, **dict.fromkeys(("member_id", "instance_id", "client_id", "client_host"))}
     awaited = [member for member in view.members.values() if not episodes.is_reconciled(member, view.epoch)]
     timeouts = (member.rebalance_timeout_ms for member in awaited or view.members.values())
     return _values(
         g,
-        first.at_ms,
-        {
-            **(episode_rows.culprit_of(view, first) if episode.start_written else unknown),
-            "waits_for": RECONCILE,
-            "awaited": sorted(member.member_id for member in awaited),
-            "awaited_unnamed": 0,
-            "limit_ms": or_none(max(timeouts, default=-1)),
-            "generation": or_none(last.epoch),
-            "protocol": episode.assignor or None,
-            "members_before": or_none(episode.members_before),
-            "joined": sorted(episode.joined),
-            "left": sorted(episode.left),
-            "evidence": evidence_json(sign for one in episode.rounds for sign in one.signs),
-            "start_seen": not episode.polled,
-            "group_protocol": view.group_type or episode_rows.PROTOCOL,
-            "first_epoch": or_none(first.epoch),
-            "rounds": len(episode.rounds) if not episode.polled else None,
-        },
+        episode_rows.columns(g, view, episode) | ({} if episode.start_written else unknown),
+        waits_for=RECONCILE,
+        awaited=sorted(member.member_id for member in awaited),
+        awaited_unnamed=0,
+        limit_ms=or_none(max(timeouts, default=-1)),
+        start_seen=not episode.polled,
     )
 
 
-def _values(g: Emitter, started_ms: int, values: dict[str, Any]) -> dict[str, Any]:
-    """All columns of the row of a rebalance that is open at the time up to which the group's events were handled."""
-    view = g.view
+def _values(g: Emitter, columns: dict[str, Any], **others: Any) -> dict[str, Any]:
+    """All columns of the row of a rebalance that is open at the time up to which the group's events were handled.
+
+    `columns`: as if it had ended.
+    """
+    view, started_ms = g.view, columns["started_at"]
     until_ms = max(view.horizon_ms - 1, started_ms)  # events before the horizon were handled
     return {
         "group_id": view.group_id,
+        **columns,
         **dict.fromkeys(_NOT_YET),
         "broker": view.broker or next(iter(view.brokers), None),
-        "started_at": started_ms,
         "ended_at": until_ms,
         "total_ms": until_ms - started_ms,
         "outcome": OPEN,
         "joined_unnamed": 0,
         "left_unnamed": 0,
         "end_seen": False,
-        **values,
+        **others,
     }

@@ -13,12 +13,12 @@ fields (tracker/codec.py).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
 from coordinator_model.events import Event
-from coordinator_model.view.members import Membership
+from coordinator_model.view.members import EndedMembership, Membership
 from coordinator_model.view.rows import Ref
 
 _GONE_KEPT: Final = 64
@@ -49,6 +49,16 @@ class ConsumerMember(Membership, Struct, array_like=True):
     assignor: str = ""  # that it prefers; empty: not known, or none
     stalled_ms: int = -1  # when its client's log said that poll() was not called in time
 
+    def reach(self, epoch: int, at_ms: int) -> None:
+        """It is told of an epoch."""
+        self.epoch, self.epoch_ms = epoch, at_ms
+
+    def as_observed(self, interval_ms: int, **others: Any) -> EndedMembership:
+        """What its silences are judged by, as those of a classic member whose heartbeats come so long after each other."""
+        heard_ms = max(self.heard_ms, self.tried_ms)
+        beats = {"heartbeats": 2, "seen_ms": heard_ms, "beat_ms": heard_ms, "first_beat_ms": heard_ms - interval_ms}
+        return EndedMembership(**self.shared() | {"instance_id": ""} | beats | others)
+
 
 class Round(Struct, array_like=True):
     """One change of the group and what it took until all members were reconciled to its epoch."""
@@ -76,6 +86,10 @@ class Round(Struct, array_like=True):
     def called_ms(self) -> int:
         """Since when members could move on to the epoch."""
         return self.target_ms if self.target_ms >= 0 else self.at_ms
+
+    def note(self, sign: Ref) -> None:
+        """A line shows it, too."""
+        self.signs.append(sign)
 
 
 class Revocation(Struct, array_like=True):
@@ -117,6 +131,10 @@ class Episode(Struct, array_like=True):
     revocations: list[Revocation] = []
     cut_off: bool = False  # the group became classic before it ended
     polled: bool = False  # only polls show it: its one round has no epoch
+
+    def touch(self, at_ms: int) -> None:
+        """A line brings the group nearer to Stable."""
+        self.changed_ms = self.last_ms = max(self.last_ms, at_ms)
 
     def come(self, member_id: str) -> None:
         """A member joined in this rebalance."""
@@ -179,6 +197,10 @@ class ConsumerPrediction(Struct, array_like=True):
     compared: int = 0  # answers
     undecided: dict[str, int] = {}  # why: answers that were not compared, as the evidence does not decide what they should be
 
+    def lose_sight(self) -> None:
+        """How the group is, is not known any more."""
+        self.group, self.born = b"", False
+
 
 class ConsumerView(Struct, array_like=True):
     """The estimate of one group of the consumer protocol."""
@@ -218,6 +240,14 @@ class ConsumerView(Struct, array_like=True):
         if member.member_id not in self.members and joins and self.episode is not None:
             self.episode.come(member.member_id)
         return self.members.setdefault(member.member_id, member)
+
+    def settle(self, *changes: Change) -> None:
+        """An epoch followed these, or none will."""
+        self.changes = [one for one in self.changes if one not in changes]
+
+    def changes_about(self, member_id: str) -> list[Change]:
+        """Those that no epoch has followed yet."""
+        return [one for one in self.changes if one.member_id == member_id]
 
     def by_join(self) -> list[str]:
         """The members in the order in which they came."""
@@ -265,6 +295,6 @@ class ConsumerView(Struct, array_like=True):
         gone = [*self.gone, member]
         self.gone = [*(one for one in gone[:-_GONE_KEPT] if one.gone_signs), *gone[-_GONE_KEPT:]]
 
-    def is_written(self) -> bool:
-        """Whether all its rebalances so far have ended, and their rows are written."""
-        return self.episode is None and not self.ended
+    def unfinished(self) -> list[Episode]:
+        """The rebalances that are not written yet, oldest first."""
+        return [*self.ended, self.episode] if self.episode is not None else self.ended

@@ -1,4 +1,4 @@
-"""The members of a group as the tracker sees them: those that are there, those that went, and those of which that is not known yet."""
+"""The members of a group as the tracker sees them: those that are there, and those that went."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
-from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref, evidence_json, or_none, ref
 
 _SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT, reasons.SYNC_TIMEOUT})
+MISSED: Final = 2
+"""A member that was silent for two of its heartbeat intervals has missed a heartbeat, however late the last one was."""
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -153,47 +155,55 @@ class ObservedMember(Membership, Struct, array_like=True):
         """When the session ran out or will, also where that was not believed at first; -1 if unknown."""
         return max(self.deadline_ms(), self.overdue_ms)
 
+    def came_ms(self) -> int:
+        """When it joined; -1: that is not known."""
+        return -1 if self.found else self.joined_ms
 
-class EndedMembership(Struct, array_like=True):
-    """A membership that ended, kept for a while: late requests of the client may still come."""
+    def heard_until_ms(self) -> int:
+        """When it was last heard, or the answer came that its other requests had to wait for."""
+        return max(self.seen_ms, self.busy_ms)
 
-    member_id: str
-    instance_id: str
-    client_id: str
-    client_host: str
-    connection: str
-    at_ms: int
-    kind: str
-    generation: int
-    lasted_ms: int = -1
-    rebalance_timeout_ms: int = -1
-    partitions: tuple[str, ...] | None = None  # what the member owned; None: not known
-    sign: Ref | None = None  # the line that ended it
-    seen_ms: int = -1  # when it was last heard, see ObservedMember
-    session_timeout_ms: int = -1
-    alive_ms: int = -1  # arrival of the last accepted request
+    def interval_ms(self) -> int:
+        """The time between its heartbeats, on the average; -1: not known."""
+        return (self.beat_ms - self.first_beat_ms) // (self.heartbeats - 1) if self.heartbeats > 1 else -1
+
+    def misses_one(self, at_ms: int, since_ms: int | None = None) -> bool:
+        """Whether a heartbeat of it is missing if it is not heard until then. `since_ms`: from then on, else since it was heard."""
+        return 0 < MISSED * self.interval_ms() <= at_ms - (self.heard_until_ms() if since_ms is None else since_ms)
+
+
+class EndedMembership(ObservedMember, Struct, array_like=True):
+    """A membership that ended, kept for a while: a later line may show how it did, and late requests of the client may still come."""
+
+    at_ms: int = -1
+    kind: str = ""  # how it ended, as far as lines show so far
+    generation: int = -1
+    signs: list[Ref] = []  # the line that ended it, and what else shows it
     back_ms: int = -1  # arrival of the first request that was refused since
-    quiet: Quiet = Quiet()
+    assigning: bool = False  # the group waited for the assignment that it had to make as the leader
+    may_have_stalled: bool = False  # it left without a reason: its client closed, or its poll loop stalled
+    passed_ms: int = -1  # when max.poll.interval.ms had passed, if its poll loop stalled; -1: not known
     stalled: bool = False  # a static member, of which a later line showed that its poll loop had stalled
 
-    def client(self) -> tuple[str, str, str]:
-        """Member id, client.id and host."""
-        return self.member_id, self.client_id, self.client_host
+    @classmethod
+    def of(cls, member: ObservedMember, **fields: Any) -> EndedMembership:
+        """The end of a member. What it offered and subscribed to, nobody asks any more."""
+        kept = {name: getattr(member, name) for name in ObservedMember.__struct_fields__ if name not in _OF_THE_PRESENT}
+        return cls(**kept | {"client_id": member.client_name()} | fields)
 
-    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
-        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
-        return () if self.partitions is None and self.lasted_ms >= 0 and self.at_ms - self.lasted_ms > at_ms else self.partitions
+    @property
+    def sign(self) -> Ref | None:
+        """The line that ended it."""
+        return self.signs[0] if self.signs else None
 
     def stopped_ms(self) -> int:
         """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""
         silent = self.kind in (reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT) and self.alive_ms >= 0
         return self.alive_ms if silent else self.at_ms
 
+    def changed(self, **fields: Any) -> EndedMembership:
+        """A copy with other values in some fields."""
+        return replace(self, **fields)
 
-class LostMember(Struct, array_like=True):
-    """A member that is gone. How it went is not known yet: a later line may say so."""
 
-    member: ObservedMember
-    at_ms: int
-    kind: str  # how its membership ends if no line says so
-    signs: list[Ref]
+_OF_THE_PRESENT: Final = frozenset({"protocols", "topics", "connections"})

@@ -131,6 +131,10 @@ class Rebalance(Struct, array_like=True):
     absent: list[str] = []  # a static leader that did not join again in time, by the coordinator's word
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
 
+    def note(self, *signs: Ref) -> None:
+        """These lines show it, too."""
+        self.evidence += signs
+
     def changed(self, **fields: Any) -> Rebalance:
         """A copy with other values in some fields."""
         return replace(self, **fields)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from coordinator_model.states import State
 from coordinator_model.view import reasons
-from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember, client_in
+from coordinator_model.view.members import EndedMembership, ObservedMember, client_in
 from coordinator_model.view.outcomes import ABANDONED
 from coordinator_model.view.rebalance import Moves, Rebalance, RebalanceTrigger
 
@@ -39,7 +39,7 @@ class Roster(Struct, array_like=True):
     member_count: int = -1
     pending: dict[str, int] = {}  # member ids that were issued and not used yet: when
     ended: list[EndedMembership] = []
-    lost: list[LostMember] = []
+    lost: list[EndedMembership] = []  # that are gone; how they went, a later line may show
     moves: Moves = field(default_factory=Moves)  # since the last join phase: they belong to the next rebalance
     unclaimed: list[RebalanceTrigger] = []  # triggers that no rebalance has followed yet
     open: Rebalance | None = None
@@ -63,7 +63,7 @@ class Roster(Struct, array_like=True):
 
     def present_or_lost(self, member_id: str) -> ObservedMember | None:
         """A member of the group, or one that is gone while it is not known how."""
-        return self.members.get(member_id) or next((lost.member for lost in self.lost if lost.member.member_id == member_id), None)
+        return self.members.get(member_id) or next((lost for lost in self.lost if lost.member_id == member_id), None)
 
     def ended_membership(self, member_id: str) -> EndedMembership | None:
         """The latest ended membership with this id."""
@@ -155,12 +155,12 @@ class Roster(Struct, array_like=True):
             moves.by_name = {member_id if m in old else m: came for m, came in moves.by_name.items()}
         return ObservedMember(member_id, instance_id, joined_ms=since_ms)
 
-    def take_out(self, member_id: str) -> tuple[ObservedMember, LostMember | None] | None:
-        """Takes a member out whose membership ended, and how it was lost before; None if its end is known already."""
-        lost = next((one for one in self.lost if one.member.member_id == member_id), None)
+    def take_out(self, member_id: str) -> ObservedMember | None:
+        """Takes a member out whose membership ended, or that was lost before; None if its end is known already."""
+        lost = next((one for one in self.lost if one.member_id == member_id), None)
         if lost is not None:
             self.lost.remove(lost)
-            return lost.member, lost
+            return lost
         member = self.members.pop(member_id, None)
         if member is None and self.ended_membership(member_id) is not None:
             return None
@@ -171,7 +171,7 @@ class Roster(Struct, array_like=True):
             member = self.members.pop(member_id)
         elif member is None and (self.untold > 0 or self.complete):
             self.untold, self.complete = self.untold - 1, False  # it is one of those that were counted
-        return member or ObservedMember(member_id), None
+        return member or ObservedMember(member_id)
 
     def end(self, ended: EndedMembership, *, was_lost: bool = False) -> None:
         """Remembers a membership that has ended."""
@@ -181,10 +181,10 @@ class Roster(Struct, array_like=True):
         if not was_lost and ended.kind != reasons.REPLACED:
             self._depart(ended)
 
-    def lose(self, lost: LostMember, ended: EndedMembership) -> None:
-        """A member is gone. Later lines may show how it went; `ended` is what is noted of it if none does."""
+    def lose(self, ended: EndedMembership) -> None:
+        """A member is gone. Later lines may show how it went."""
         del self.members[ended.member_id]
-        self.lost.append(lost)
+        self.lost.append(ended.changed())
         self._depart(ended)
 
     def _depart(self, ended: EndedMembership) -> None:
@@ -308,13 +308,13 @@ class Roster(Struct, array_like=True):
         self.pending.clear()
         self.member_count = 0
 
-    def empty(self, running: Rebalance, since: Collection[str]) -> None:
-        """A rebalance ended because everybody had left. `since`: members that the coordinator added to the empty group."""
+    def empty(self, running: Rebalance, at_ms: int, since: Collection[str]) -> None:
+        """A rebalance ends because everybody has left. `since`: members that the coordinator added to the empty group."""
         for member_id in since:
             if running.moves.has_joined(member_id):
                 running.moves.note(member_id, came=False)
             self.moves.note(member_id, came=True)
-        lost = [one.member.member_id for one in self.lost if one.at_ms == running.ended_ms and running.moves.has_left(one.member.member_id)]
+        lost = [one.member_id for one in self.lost if one.at_ms == at_ms and running.moves.has_left(one.member_id)]
         before = sum(rebalance.moves.missing for rebalance in self.closing)
         more = self.untold - before
         if more < 0:  # so many of them went before, and no line says which
@@ -361,7 +361,7 @@ class Roster(Struct, array_like=True):
             old = self.ended_membership(member_id)
             if old is None:  # a static member that no line has named
                 continue
-            self.lost = [lost for lost in self.lost if lost.member.member_id != member_id]
+            self.lost = [lost for lost in self.lost if lost.member_id != member_id]
             ghost = self.members[member_id] = ObservedMember(member_id, old.instance_id, old.client_id, old.client_host, ghost=True)
             ghost.session_timeout_ms, ghost.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
             ghost.partitions, ghost.renewed_ms, ghost.sessions_seen = old.partitions, at_ms, old.seen_ms >= 0

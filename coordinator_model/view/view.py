@@ -17,9 +17,8 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
-from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
-from coordinator_model.view.members import ObservedMember
-from coordinator_model.view.rebalance import Aftermath
+from coordinator_model.view.members import EndedMembership, Membership
+from coordinator_model.view.rebalance import Aftermath, RebalanceTrigger
 from coordinator_model.view.roster import Roster
 from coordinator_model.view.rows import Ref
 
@@ -42,36 +41,9 @@ class Incident(Struct, array_like=True):
     generation: int = -1  # the group's when it began
 
 
-class PollStall(Struct, array_like=True):
-    """A poll loop that stalled, or may have: the client's return shows for how long."""
+class PastRebalance(RebalanceTrigger, Struct, array_like=True):
+    """What the search for storms and rolling restarts keeps of a rebalance that was written: what began it, when it did, and the rest."""
 
-    at_ms: int
-    passed_ms: int  # when max.poll.interval.ms had passed, if so; -1: not known
-    member: ObservedMember
-    generation: int
-    signs: list[Ref]
-
-
-class UndecidedDeparture(Struct, array_like=True):
-    """A member left without giving a reason: later lines show whether its client closed or its poll loop stalled."""
-
-    at_ms: int
-    kind: str  # how its membership ended, if no line shows another way
-    member: ObservedMember
-    generation: int
-    signs: list[Ref]
-    may_have_stalled: bool  # its poll loop
-
-
-class PastRebalance(Struct, array_like=True):
-    """What the search for storms and rolling restarts keeps of a rebalance that was written."""
-
-    started_ms: int
-    cause: str
-    member_id: str
-    client_id: str
-    client_host: str
-    sign: Ref | None
     total_ms: int = 0
     unavailable_ms: int = -1
     moved: int = -1
@@ -79,25 +51,20 @@ class PastRebalance(Struct, array_like=True):
     generation: int = -1  # the group's when it started
     gone_ms: int = -1  # when the member that departed stopped
     unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
-    error: str = ""  # with which the assignment before was not stored
     members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
     row_ms: int = -1  # when its row of `rebalances` begins: an epoch of the consumer protocol may share one with others
     blamed: str = ""  # how another member failed while all waited for it (sql/views/blamed_rebalances.sql); empty: none did
 
 
-class Silence(Struct, array_like=True):
+class Silence(Membership, Struct, array_like=True):
     """A member was silent until its session ended, or nearly did. It is not told yet, while a broker may turn out to be the reason."""
 
-    at_ms: int  # when the session ended, or the member was heard again
-    is_end: bool  # the session ended
-    seen_ms: int  # when the member was heard before
-    client: tuple[str, str, str]  # member id, client.id and host
-    generation: int
-    signs: list[Ref]
+    at_ms: int = -1  # when the session ended, or the member was heard again
+    is_end: bool = False  # the session ended
+    seen_ms: int = -1  # when the member was heard before
+    generation: int = -1
+    signs: list[Ref] = []
     silent_ms: int = -1
-    limit_ms: int = -1  # the session timeout
-    gap_ms: int = -1  # the longest silence before
-    is_static: bool = False
     of_group: bool = False  # the session timeout is a setting of the group (KIP-848)
     limit_seen: bool = False  # if so: the group removed a member after that time
     given_up: bool = False  # its client lives and has asked for another id: only a broker in trouble is worth a finding
@@ -154,11 +121,11 @@ class View(Roster, Struct, array_like=True):
     fenced: list[str] = []  # instance ids of members that were refused because another one has theirs
     horizon_ms: int = -1  # events before this were handled
     nodes: dict[str, int] = {}  # broker: its node id, -1 if that is not clear
-    found_coordinator: FoundCoordinator | None = None
-    suspect: Suspect | None = None
+    found_coordinator: Event | None = None  # the last answer to FIND_COORDINATOR
+    suspect: Event | None = None  # the first answer for the group since then by another broker, whose node is in `coordinator_id`
     aftermath: Aftermath = field(default_factory=Aftermath)  # of the last rebalance that was written
     burst: list[PastRebalance] = []  # rebalances that followed each other closely
-    undecided: list[UndecidedDeparture] = []
+    undecided: list[EndedMembership] = []  # whose rows wait for a line that shows how they ended
     incident: Incident | None = None
     silences: list[Silence] = []  # that are not told yet
     moved_ms: int = -1  # when another broker became the coordinator
@@ -167,7 +134,7 @@ class View(Roster, Struct, array_like=True):
     prediction: Prediction = field(default_factory=Prediction)
     client_names: dict[str, str] = {}  # origin and client name in client logs: member id
     fetches: bool = False  # the log shows OFFSET_FETCH of its members
-    poll_stalls: list[PollStall] = []
+    poll_stalls: list[EndedMembership] = []  # whose poll loops stalled: the client's return shows for how long
     consumer: ConsumerView | None = None  # while the group follows the consumer protocol
     converted_ms: int = -1  # when the group last became classic
     release: str = ""  # of the broker that coordinates it, by its own lines or the settings; empty: not known
@@ -179,6 +146,10 @@ class View(Roster, Struct, array_like=True):
     line_ms: int = -1  # the last line of a broker that named a generation
     line: Ref | None = None  # and its place
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
+
+    def note_line(self, at_ms: int, line: Ref) -> None:
+        """A broker's line names a generation, or an epoch."""
+        self.line_ms, self.line = at_ms, line
 
     @property
     def group_type(self) -> str:

@@ -18,7 +18,7 @@ from coordinator_model.view.outcomes import OPEN
 from jobs.answers.attention_words import title_of
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.rows import by_finding
-from jobs.answers.open_rebalances import as_finding
+from jobs.answers.rebalance_words import as_finding
 from jobs.common.alert_settings import SEVERITIES, ReceiverSettings
 from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place

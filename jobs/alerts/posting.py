@@ -21,10 +21,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from jobs.alerts.messages import Message
-from jobs.common.alert_settings import ReceiverSettings, is_web_address
+from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import SettingsError
 from jobs.common.files import foreign_access
 from jobs.common.places import version
+from jobs.common.stores import is_web_address
 from jobs.common.text import printable
 
 _REFUSED: Final = frozenset({400, 413, 415, 422})

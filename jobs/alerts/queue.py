@@ -3,22 +3,27 @@
 The table is the queue, read file by file, without Spark: track writes one file in each micro-batch, and a second one for rows with
 AT_END. A place in it is a micro-batch and a row of that. `rebalance maintain` leaves the files alone that a receiver has not got
 (jobs/lakehouse/followers.py).
+
+The table of incidents is written as a whole, so its rows have no place: those that need not be sent any more are known by what they are.
+Only those are sent of which no finding tells: a crash that the broker's own log alone shows. It waits until what it did to groups is
+known: what findings tell of it by then is sent instead, so no crash is told twice.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import groupby, islice, takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 import pyarrow.parquet as pq
 
-from jobs.alerts.finding import COLUMNS, Finding, wanted_by, with_incidents
+from coordinator_model.diagnosis.incidents import OVER_MS
+from jobs.alerts.finding import COLUMNS, Finding, of_incidents, wanted_by, with_incidents
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.errors import LakehouseError
@@ -34,8 +39,12 @@ from schemas.names import REBALANCES_PROVISIONAL, TRACK
 
 _ROWS: Final = 1_000
 """Rows of a file that are in memory at a time."""
-_AT_END_KEPT: Final = 10_000
+_KEPT: Final = 10_000  # keys of what was told
+_HELD_MS: Final = OVER_MS + 30_000  # groups tell of a broker's trouble once it is over for them, and the pipeline is some seconds behind
 _NOTE_SECONDS: Final = 30.0  # between two notes of progress without a message
+
+
+_Note = TypeVar("_Note")
 
 
 @dataclass(frozen=True, order=True)
@@ -75,14 +84,19 @@ class Queue:
 
     def start(self) -> None:
         """Notes where to begin. LakehouseError: the note of an earlier process is damaged."""
-        try:
-            self._progress, self._is_noted = msgspec.json.decode(self._file.read_bytes(), type=Progress), True
-        except FileNotFoundError:
-            pass
-        except (OSError, msgspec.MsgspecError):
-            raise LakehouseError(f"{self._file} is damaged: delete it; alerts then begin with the next finding") from None
+        if noted := self._noted(Progress, "finding"):
+            self._progress, self._is_noted = noted, True
         if not self._open() and not self._is_noted:
             self._note(self._progress)
+
+    def _noted(self, kind: type[_Note], what: str) -> _Note | None:
+        """What an earlier process noted; None: there was none. LakehouseError: the note is damaged."""
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError):
+            raise LakehouseError(f"{self._file} is damaged: delete it; alerts then begin with the next {what}") from None
 
     def look(self) -> None:
         """Counts what came."""
@@ -114,7 +128,7 @@ class Queue:
         """The findings were sent, or are given up."""
         self.waiting = max(self.waiting - len(batch), 0)
         newest_ms = max([self._progress.newest_ms, *(finding.occurred_ms for _, finding in batch)])
-        at_end = [*self._progress.at_end, *(finding.key for _, finding in batch if finding.at_end)][-_AT_END_KEPT:]
+        at_end = [*self._progress.at_end, *(finding.key for _, finding in batch if finding.at_end)][-_KEPT:]
         self._note(replace(self._progress, done=batch[-1][0], sending=None, newest_ms=newest_ms, at_end=at_end))
 
     def _open(self) -> bool:
@@ -180,6 +194,54 @@ class Queue:
     def _note(self, progress: Progress) -> None:
         self._progress, self._is_noted, self._noted_s = progress, True, time.monotonic()
         write_whole(self._file, msgspec.json.encode(progress))
+
+
+class IncidentQueue(Queue):
+    """What waits in `incidents` for one receiver."""
+
+    _done: Mapping[str, None] = {}  # by key: what was sent, or need not be
+    _found: Sequence[Finding] = ()  # of the table at the last look: what is to be sent, now or later
+    _found_ms = 0  # when that was written
+    _left: Sequence[Finding] = ()  # what is to be sent now
+    _log: tuple[str, int] | None = None  # of the table at the last look
+
+    def start(self) -> None:
+        """Notes what is there, where nobody sent before. LakehouseError: the note of an earlier process is damaged."""
+        keys = self._noted(list[str], "incident")
+        self._done = dict.fromkeys(keys or ())
+        if keys is None:
+            self._tell(of_incidents(self._folder.parent))
+
+    def look(self) -> None:
+        """Counts what came."""
+        log = opening.version_of(self._folder)
+        if log is not None and log != self._log:
+            self._found = [one for one in of_incidents(self._folder.parent) if wanted_by(self._receiver, one)]
+            self._found_ms = max((file.written_ms for file in data_files(opening.opened(self._folder))), default=0)
+            self._log = log
+        until_ms = time.time_ns() // 1_000_000 - _HELD_MS
+        self._left = [one for one in self._found if one.key not in self._done and min(one.occurred_ms, self._found_ms) <= until_ms]
+        old = [one for one in self._left if one.occurred_ms < self._found_ms - self._max_age_ms]
+        self.old += len(old)
+        self._tell(old)
+
+    def take(self, most: int) -> list[tuple[Position, Finding]]:
+        """What the next message tells."""
+        return [(Position(0), one) for one in self._left[:most]]
+
+    def done(self, batch: list[tuple[Position, Finding]]) -> None:
+        """They were sent, or are given up."""
+        self._tell([one for _, one in batch])
+
+    def pass_over(self, *, at_once: bool = False) -> None:
+        """What is not wanted needs no note."""
+
+    def _tell(self, done: Sequence[Finding]) -> None:
+        self._done = dict.fromkeys([*self._done, *(one.key for one in done)][-_KEPT:])
+        self._left = [one for one in self._left if one.key not in self._done]
+        self.waiting = len(self._left)
+        if done or not self._file.exists():
+            write_whole(self._file, msgspec.json.encode([*self._done]))
 
 
 def past_findings(lakehouse: Place, since: timedelta) -> list[Finding]:

@@ -18,18 +18,18 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from jobs.alerts.finding import Finding, with_incidents
-from jobs.alerts.incident_queue import IncidentQueue
 from jobs.alerts.messages import message
 from jobs.alerts.posting import Outcome, Webhook
-from jobs.alerts.queue import Queue
+from jobs.alerts.queue import IncidentQueue, Queue
 from jobs.common.alert_settings import AlertSettings, ReceiverSettings
 from jobs.common.errors import UserError
+from jobs.common.stores import Place
 from jobs.common.text import many, printable
 from jobs.common.times import duration
 from jobs.health.metrics import families
 from jobs.lakehouse import locks
 from jobs.lakehouse.folder import Lakehouse
-from schemas.names import FINDINGS, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, INCIDENTS, REBALANCES_PROVISIONAL
 
 MOST_FINDINGS: Final = 500
 """Of one message. More wait for the next one."""
@@ -66,11 +66,9 @@ class Sender:
         self.failed = Counter(timeout=0, connection=0)  # with 0, or Prometheus does not see the first step
         self.left_out = Counter(old=0, refused=0)
         self._lakehouse, self._alerts, self._warn, self._pauses = house.folder, alerts, warn, pauses
-        tables = ((FINDINGS, house.alerts), (REBALANCES_PROVISIONAL, house.open_alerts))
-        self._queues: list[Queue | IncidentQueue] = [
-            *(Queue(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes in tables),
-            IncidentQueue(house.folder, house.incident_alerts, receiver, alerts.max_age_ms),
-        ]
+        of_findings = ((FINDINGS, house.alerts, Queue), (REBALANCES_PROVISIONAL, house.open_alerts, Queue))
+        kinds: tuple[tuple[str, Place, type[Queue]], ...] = (*of_findings, (INCIDENTS, house.incident_alerts, IncidentQueue))
+        self._queues = [kind(house.folder / table, notes, receiver, alerts.max_age_ms, warn) for table, notes, kind in kinds]
         self._webhook = Webhook(receiver)
         self._webhook.address()
         self._not_before = 0.0
@@ -129,7 +127,7 @@ class Sender:
         if was_empty and self.waiting and not self._failures:
             self._not_before = time.monotonic() + self._pauses.gather
 
-    def _send(self, queue: Queue | IncidentQueue) -> None:
+    def _send(self, queue: Queue) -> None:
         if not (batch := queue.take(self._most)):
             return
         findings = with_incidents(self._lakehouse, [finding for _, finding in batch])

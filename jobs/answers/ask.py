@@ -11,7 +11,7 @@ from typing import Any, Final
 from coordinator_model.events import REQUEST_SOURCE
 from jobs.answers import questions
 from jobs.answers.duckdb_views import Answer, QuestionReader
-from jobs.answers.questions import Question
+from jobs.answers.questions import Parameter, Question
 from jobs.common.errors import QuestionError
 from jobs.common.places import own_query
 from jobs.common.stores import Place
@@ -127,14 +127,14 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
         if name not in question.names:
             raise QuestionError(f"{question.name} takes no {name} (it takes: {', '.join(question.names) or 'nothing'})")
     until = parse_instant(given["until"], now, name="until") if "until" in given else now
-    found = {one.name: _value(question, one.name, given.get(one.name, one.default), until) for one in question.parameters}
+    found = {one.name: _value(one, given.get(one.name, one.default), until) for one in question.parameters}
     if "until" in given:
         check_order(found.get("since"), until)
     return found
 
 
-def _value(question: Question, name: str, text: str | None, until: datetime) -> Any:
-    choices = questions.CHOICES.get((question.name, name), ())
+def _value(one: Parameter, text: str | None, until: datetime) -> Any:
+    name, choices = one.name, one.choices
     if choices and text is not None and text not in choices:
         raise QuestionError(f"{name}: must be one of {', '.join(choices)}, not {printable(text, 40)}")
     if choices or name in questions.TEXTS:

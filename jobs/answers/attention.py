@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, bill_of, bound, span_of
-from jobs.answers.incidents.figures import FIGURES
-from jobs.answers.incidents.refusals import Refusals, refusals_in
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, bound, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -44,8 +41,50 @@ _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code, _STUCK)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
+_FIGURES: Final = {
+    catalogue.SESSION_TIMEOUT.code: "silent_ms",
+    client_catalogue.NO_HEARTBEAT_RESPONSE.code: "silent_ms",
+    catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
+    catalogue.SLOW_JOINER.code: "join_ms",
+    consumer_catalogue.STUCK_RECONCILING.code: "waited_ms",
+    catalogue.GROUP_TOO_LARGE.code: "wanted",
+    catalogue.HEARTBEAT_NEAR_MISS.code: "silent_ms",
+    catalogue.UNKNOWN_MEMBER.code: "silent_ms",
+    catalogue.ZOMBIE_COMMIT.code: "silent_ms",
+    catalogue.IDLE_MEMBERS.code: "members",
+    catalogue.REBALANCE_STORM.code: "total_ms",
+    catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
+    catalogue.ROLLING_RESTART.code: "total_ms",
+    offset_catalogue.PARTITION_NOT_READ.code: "came",
+    offset_catalogue.COMMITS_STOPPED.code: "came",
+    offset_catalogue.OPEN_TRANSACTION.code: "came",
+    offset_catalogue.OFFSET_RESET.code: "skipped_max",
+    offset_catalogue.OFFSET_REWOUND.code: "reread",
+    offset_catalogue.OFFSET_SET_FORWARD.code: "skipped",
+    offset_catalogue.READ_AGAIN.code: "reread_max",
+    offset_catalogue.NOTHING_COMMITTED.code: "reread_max",
+    offset_catalogue.COMMIT_BEHIND.code: "reread_max",
+}
+"""The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
+
+
+class Refusals(NamedTuple):
+    """How often the coordinator refused to let clients join, and when it last did."""
+
+    requests: int
+    last_at: datetime
+    clients: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    pending_at: datetime | None = None  # when it last refused one that has not joined since; None: all have
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Refusals | None:
+        """Those of clients, one row each, in the order of time; None if there is none."""
+        clients, groups = (tuple(dict.fromkeys(row[name] or "?" for row in rows)) for name in ("client_id", "group_id"))
+        pending_at = max((row["last_at"] for row in rows if not row["joined"]), default=None)
+        return cls(sum(row["requests"] for row in rows), rows[-1]["last_at"], clients, groups, pending_at) if rows else None
 
 
 @dataclass
@@ -79,7 +118,7 @@ class AttentionEntry:
         silent: dict[str | None, int] = {}
         for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
             silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
-        own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
+        own = [row["details"].get(_FIGURES.get(row["code"])) or 0 for row in self.findings]
         waits = [row["details"].get("join_ms") or 0 for row in self.findings]
         return [(wait, max(figure, silent.get(row["member_id"], 0))) for wait, figure, row in zip(waits, own, self.findings, strict=True)]
 
@@ -200,7 +239,7 @@ def attention(
     it `joined` later; a row for each time until it was let in, which may take hours after the finding. `incidents`: rows of that table.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
-    entries = _folded(rows, incidents)
+    entries = _Folding(rows, incidents).entries
     told: dict[tuple[str | None, ...], list[Row]] = defaultdict(list)
     for row in rows:
         told[_asking(row)].append(row)
@@ -214,107 +253,72 @@ def attention(
         entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
         entry.is_grave = times.is_grave(found, entry.records)
         ids = entry.ids
-        entry.refused = refusals_in([row for one, row in asked if one in ids])
+        entry.refused = Refusals.of([row for one, row in asked if one in ids])
     return sorted(entries, key=_order)
 
 
 class _Folding:
-    """The entries as they grow. Incidents of brokers and bursts come first: they explain what happened meanwhile."""
+    """Folds findings into `entries`. Incidents of brokers and bursts come first: they explain what happened meanwhile."""
 
     def __init__(self, rows: Iterable[Row], incidents: Sequence[Row]) -> None:
-        self._incidents = list(_of_incidents(rows, incidents))
+        of_incidents: dict[str, AttentionEntry] = {}
         self._same: dict[tuple[str, ...], AttentionEntry] = {}  # by cluster, group and code
         self._bursts: dict[Key, list[tuple[Row, AttentionEntry]]] = defaultdict(list)
-        self._moves, self._removals = _Causes(), _Causes()
-        for entry in self._incidents:
-            for row in entry.findings:
-                self._moves.add((), row, entry)
-                for member_id in row["details"].get("members_lost") or ():
-                    self._removals.add((member_id,), row, entry)
+        self._known: dict[tuple[object, ...], list[tuple[int, AttentionEntry]]] = defaultdict(list)  # since when, by what it is known by
+        incident_of, others = by_finding(incidents), []
+        for row in rows:
+            if incident := incident_of.get((row["cluster"], row["id"])):
+                entry = of_incidents.setdefault(incident["id"], AttentionEntry([], incident))
+                entry.findings.append(row)
+                for name in ((), *((member_id,) for member_id in row["details"].get("members_lost") or ())):
+                    self._note(name, row, entry)
+            else:
+                others.append(row)
+        for row in others:
+            if row["code"] in _BURSTS:
+                self._bursts[key_of(row)].append((row, self._put(row, None)))
+        for row in others:
+            if row["code"] not in {*_BURSTS, *_REFUSALS}:
+                self._incident(row)
+        for row in others:
+            if row["code"] in _REFUSALS:  # a client that has left sends no member id
+                told = (row["details"].get("removed"), row["client_id"])
+                self._put(row, self._latest((row["member_id"],), row) or self._latest(told, row) or self._latest((), row, SPAN_MS))
+        self.entries = [*of_incidents.values(), *self._same.values()]
 
-    @property
-    def entries(self) -> list[AttentionEntry]:
-        """All of them."""
-        return [*self._incidents, *self._same.values()]
-
-    def burst(self, row: Row) -> None:
-        """Takes a storm or a rolling restart."""
-        self._bursts[key_of(row)].append((row, self._put(row, None)))
-
-    def incident(self, row: Row) -> None:
+    def _incident(self, row: Row) -> None:
         """Takes a finding that may be part of a burst, or follow from what a broker did, and that may explain refusals."""
         cause = next((entry for burst, entry in self._bursts[key_of(row)] if _is_part(row, burst)), None)
         if row["code"] in _AFTER_OUTAGES and "join_ms" not in row["details"]:  # else a group waited for it
-            cause = cause or self._moves.latest((), row, SPAN_MS)
+            cause = cause or self._latest((), row, SPAN_MS)
         if row["code"] == catalogue.SYNC_TIMEOUT.code:  # one stop, if the member had not come into this generation: a static one stays
-            cause = cause or self._removals.latest((row["member_id"], row["generation"]), row)
+            cause = cause or self._latest((row["member_id"], row["generation"]), row)
         if row["code"] == offset_catalogue.OFFSET_RESET.code:
-            cause = cause or self._removals.latest((row["details"]["partition"],), row)
+            cause = cause or self._latest((row["details"]["partition"],), row)
         entry = self._put(row, cause)
         if row["code"] == offset_catalogue.OFFSETS_EXPIRED.code:
-            self._removals.add((row["details"]["partition"],), row, entry)
+            self._note((row["details"]["partition"],), row, entry)
         if row["code"] in _ENDING:
             for member_id in {row["member_id"], *(row["details"].get("waited_for") or ())} - {None}:
-                self._removals.add((member_id,), row, entry)
-                self._removals.add((member_id, row["generation"]), row, entry)
-            self._removals.add((row["code"], row["client_id"]), row, entry)  # a client that has left sends no member id
-
-    def refusal(self, row: Row) -> None:
-        """Takes what a client was told after its removal."""
-        of_client = (row["details"].get("removed"), row["client_id"])
-        cause = self._removals.latest((row["member_id"],), row) or self._removals.latest(of_client, row)
-        self._put(row, cause or self._moves.latest((), row, SPAN_MS))
+                self._note((member_id,), row, entry)
+                self._note((member_id, row["generation"]), row, entry)
+            self._note((row["code"], row["client_id"]), row, entry)
 
     def _put(self, row: Row, cause: AttentionEntry | None) -> AttentionEntry:
         """Adds a finding to the entry that explains it, else to that of the same code in the same group."""
-        if cause is not None:
-            cause.followed_by.append(row)
-            return cause
-        entry = self._same.setdefault((*key_of(row), row["code"]), AttentionEntry([]))
-        entry.findings.append(row)
+        entry = cause or self._same.setdefault((*key_of(row), row["code"]), AttentionEntry([]))
+        (entry.findings if cause is None else entry.followed_by).append(row)
         return entry
 
+    def _note(self, name: tuple[object, ...], row: Row, entry: AttentionEntry) -> None:
+        """Notes what an entry is known by in its group since a finding; what a broker did to the group has no name."""
+        self._known[(*key_of(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
 
-def _of_incidents(rows: Iterable[Row], incidents: Sequence[Row]) -> Iterator[AttentionEntry]:
-    """An entry for each incident that any of these findings is part of."""
-    incident_of = by_finding(incidents)
-    found: dict[str, AttentionEntry] = {}
-    for row in rows:
-        if incident := incident_of.get((row["cluster"], row["id"])):
-            found.setdefault(incident["id"], AttentionEntry([], incident)).findings.append(row)
-    yield from found.values()
-
-
-def _folded(rows: Sequence[Row], incidents: Sequence[Row]) -> list[AttentionEntry]:
-    folding = _Folding(rows, incidents)
-    told = {row["id"] for entry in folding.entries for row in entry.findings}
-    for row in rows:
-        if row["code"] in _BURSTS:
-            folding.burst(row)
-    for row in rows:
-        if row["code"] not in {*_BURSTS, *_REFUSALS} and row["id"] not in told:
-            folding.incident(row)
-    for row in rows:
-        if row["code"] in _REFUSALS:
-            folding.refusal(row)
-    return folding.entries
-
-
-class _Causes:
-    """Incidents that explain later findings of the same group, by what both are known by."""
-
-    def __init__(self) -> None:
-        self._of: dict[tuple[str | None, ...], list[tuple[int, AttentionEntry]]] = defaultdict(list)
-
-    def add(self, name: tuple[str | None, ...], row: Row, entry: AttentionEntry) -> None:
-        """Notes what an entry is known by since a finding."""
-        self._of[(*key_of(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
-
-    def latest(self, name: tuple[str | None, ...], row: Row, within_ms: int | None = None) -> AttentionEntry | None:
-        """The entry that came last before a finding, or so soon before it."""
+    def _latest(self, name: tuple[object, ...], row: Row, within_ms: int | None = None) -> AttentionEntry | None:
+        """The entry of that name that came last before a finding, or so soon before it."""
         at_ms = epoch_ms(row["occurred_at"])
         least_ms = 0 if within_ms is None else at_ms - within_ms
-        before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
+        before = [known for known in self._known.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
 
 

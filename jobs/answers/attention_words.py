@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -18,10 +17,9 @@ from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
-from jobs.answers.incidents.departures import CRASHED
-from jobs.answers.incidents.outages import HELD_UP, broker_name
+from jobs.answers.incidents.outages import CRASHED, HELD_UP, broker_name
 from jobs.answers.judgement import Gap, Judgement
-from jobs.answers.open_rebalances import CODE as OPEN_REBALANCE
+from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
 from jobs.common.times import duration, epoch_ms, is_known, to_second
 
@@ -81,24 +79,6 @@ _BANDS: Final = {COORDINATOR_MOVED.code: "groups left {}", HELD_UP: "{} unrespon
 _WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
 
 
-@dataclass(frozen=True)
-class EntryWords:
-    """The words of one entry."""
-
-    id: str  # of the row whose lines prove it
-    subject: str  # the group, or the broker and how many groups
-    times: str  # how often, if more than once
-    lasted: str  # for how long, if longer than a moment
-    outcome: str  # whether it is over
-    when: str  # all of that, with its times
-    clients: str
-    message: str
-    advice: str
-    change: str  # the orders in it, in few words
-    cost: str
-    away: dict[str, Any] | None  # the band of a broker's trouble
-
-
 class End(NamedTuple):
     """The end of the time that is shown of a cluster."""
 
@@ -114,25 +94,26 @@ class AttentionWords:
         self.name = name
         self._ends = ends
 
-    def of(self, entry: AttentionEntry) -> EntryWords:
+    def of(self, entry: AttentionEntry) -> Row:
         """All words of an entry, each safe to show."""
         begin, end = (to_second(self.time(at)) for at in (entry.first_at, entry.last_at))
         times = f"{len(entry.findings)} times" if len(entry.findings) > 1 and entry.incident is None else ""
         span, outcome = begin + (f" to {end}" if begin != end else ""), self.outcome(entry)
-        return EntryWords(
-            id=(entry.incident or entry.gravest)["id"],
-            subject=self.subject(entry),
-            times=times,
-            lasted=duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end and is_known(entry.first_at) else "",
-            outcome=outcome,
-            when=", ".join(filter(None, (times, span, outcome))),
-            clients=clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
-            message=printable(entry.message, _SENTENCES),
-            advice=printable(" ".join(entry.advice), _SENTENCES),
-            change=printable(_orders(" ".join(entry.advice)), _SENTENCES),
-            cost=cost_of(entry),
-            away=trouble(entry),
-        )
+        lasted = duration(epoch_ms(entry.last_at) - epoch_ms(entry.first_at)) if begin != end and is_known(entry.first_at) else ""
+        return {
+            "id": (entry.incident or entry.gravest)["id"],  # of the row whose lines prove it
+            "subject": self.subject(entry),
+            "times": times,  # how often, if more than once
+            "lasted": lasted,  # for how long, if longer than a moment
+            "outcome": outcome,
+            "when": ", ".join(filter(None, (times, span, outcome))),
+            "clients": clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
+            "message": printable(entry.message, _SENTENCES),
+            "advice": printable(" ".join(entry.advice), _SENTENCES),
+            "change": printable(_orders(" ".join(entry.advice)), _SENTENCES),  # the orders in it, in few words
+            "cost": cost_of(entry),
+            "away": trouble(entry),
+        }
 
     def subject(self, entry: AttentionEntry) -> str:
         """The group, or the broker and how many groups."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import files_of, places_of
 from jobs.answers.report import read_report
@@ -83,8 +81,3 @@ def _strangers(table: str, row: Row, texts: Mapping[tuple[str, int], bytes], nam
             words = f"{ref['origin']}:{ref['position']} names neither the group nor a client of the row"
             wrong.append(Breach(EVIDENCE_NAMES_ITS_ROW, row["cluster"], row["group_id"], at_ms, words, row["id"]))
     return wrong
-
-
-def to_json(checked: Checked) -> str:
-    """For programs."""
-    return as_json(asdict(checked) | {"broken": dict(sorted(Counter(breach.law for breach in checked.breaches).items()))})

@@ -60,7 +60,10 @@ def said_alone(reader: QuestionReader, values: Mapping[str, Any], judgement: Jud
 def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
     told: list[Said] = []
     rows = [row for row in rows if key_of(row) in alone]
-    sharing = {name for name, places in _places(rows).items() if len(places - {""}) > 1}
+    places: dict[tuple[str, str, str], set[str]] = {}  # by client, which several of them its lines tell apart
+    for row in rows:
+        places.setdefault((*key_of(row), _who(row)), set()).add(_place(row))
+    sharing = {name for name, own in places.items() if len(own - {""}) > 1}
     classic: dict[Key, str] = {}  # who joined last by the classic protocol: Java's clients and librdkafka alone say it so
     joined: dict[tuple[Key, str], Row] = {}  # by group.instance.id: as what it joined last
     place = 0
@@ -85,14 +88,6 @@ def _folded(rows: Iterable[Row], alone: set[Key]) -> list[Said]:
         else:
             told.append(one)
     return told
-
-
-def _places(rows: Iterable[Row]) -> dict[tuple[str, str, str], set[str]]:
-    """By client, which several of them its lines tell apart."""
-    places: dict[tuple[str, str, str], set[str]] = {}
-    for row in rows:
-        places.setdefault((*key_of(row), _who(row)), set()).add(_place(row))
-    return places
 
 
 def _place(row: Row) -> str:

@@ -68,8 +68,11 @@ class QuestionReader(TableReader):
         except duckdb.BinderException as error:
             reason = str(error).splitlines()[0]
             raise LakehouseError(f"the tables of {self.folder} are of another version: {replay_advice(self.folder)} ({reason})") from None
-        columns = tuple(column[0] for column in cursor.description or ())
-        return Answer(columns, [tuple(map(with_zone, row)) for row in cursor.fetchall()])
+        described = cursor.description or ()
+        rows = cursor.fetchall()
+        if "TIMESTAMP" in [str(column[1]) for column in described]:  # a call for each of a million values takes 0.3 s
+            rows = [tuple(map(with_zone, row)) for row in rows]
+        return Answer(tuple(column[0] for column in described), rows)
 
     def found(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         """Result rows by column name; none where the lakehouse lacks a table."""

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
-from jobs.answers.as_json import as_json
 from jobs.answers.attention import attention
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.formats import as_json
 from jobs.answers.incidents.bills import RebalanceTimes
-from jobs.answers.report import Scope, read_findings, read_incidents
-from jobs.answers.rounds import rounds_of
+from jobs.answers.rebalance_words import rounds_of
+from jobs.answers.report import Scope, Scoped, read_incidents
 from jobs.common.errors import EvidenceError
 from jobs.common.places import own_query
 from jobs.common.stores import Place, is_store
@@ -33,18 +33,17 @@ from jobs.logs.faults import shown
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
-from jobs.logs.survey.undated import is_undated
-from jobs.logs.survey.views import AS_IT_IS, View
+from jobs.logs.survey.views import AS_IT_IS, View, is_undated
 from jobs.logs.times import LocalTimes
 
 KINDS: Final = {
-    "f": ("finding", "findings_with_id"),
-    "i": ("incident", "incidents"),
-    "r": ("rebalance", "rebalances_with_culprit"),
-    "s": ("membership", "member_sessions_with_id"),
-    "t": ("transition", "group_transitions_with_id"),
+    "f": ("finding", "findings_with_id", "{severity} {code}"),
+    "i": ("incident", "incidents", "{severity} {cause}"),
+    "r": ("rebalance", "rebalances_with_culprit", "rebalance {blamed}"),
+    "s": ("membership", "member_sessions_with_id", "membership ended {end_kind}"),
+    "t": ("transition", "group_transitions_with_id", "{from_state} > {to_state}"),
 }
-"""What sort of row an id is of, and its view, by the first letter of the id."""
+"""What sort of row an id is of, its view, and what a row is called, by the first letter of the id."""
 
 _MINUTE_MS: Final = 60_000
 _TIMES: Final = LocalTimes("UTC")  # reads those of brokers, too
@@ -123,7 +122,7 @@ def others_of_entry(lakehouse: Place, proven: ProvenRow) -> int:
 def _rows_of_entry(reader: QuestionReader, row: Row) -> list[Row]:
     if row["id"][0] not in "fi":
         raise EvidenceError(f"{row['id']} is neither a finding nor an incident: entries of the report consist of these")
-    findings, incidents = read_findings(reader, Scope(cluster=row["cluster"])), read_incidents(reader)
+    findings, incidents = Scoped(reader, Scope(cluster=row["cluster"])).rows("findings"), read_incidents(reader)
     entries = attention(findings, RebalanceTimes(()), incidents=incidents)
     one = next(iter(row.get("findings") or ()), row["id"])
     ids = next(entry.ids for entry in entries if one in entry.ids)
@@ -146,7 +145,7 @@ def places_of(
 def _rows(reader: QuestionReader, row_id: str) -> list[Row]:
     if not _ID.fullmatch(row_id):
         raise EvidenceError(f"{row_id[:40]!r} is not an id: see `rebalance ask findings` and `rebalance ask rebalances` (f3a91c0d27be)")
-    kind, view = KINDS[row_id[0]]
+    kind, view, _ = KINDS[row_id[0]]
     text = f"SELECT * FROM {view} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
     rows = reader.ask(text, {"id": row_id}).by_name()
     if not rows:

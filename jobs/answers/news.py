@@ -1,4 +1,4 @@
-"""What comes to `rebalances`, `rebalances_provisional` and `findings` while a pipeline writes them.
+"""What comes to `rebalances`, `rebalances_provisional` and `findings` while a pipeline writes them, and a line for a terminal about each.
 
 Each rebalance and each finding is told once, and each correction: also of a rebalance that is open, of what it is blamed on, which a
 finding may decide that comes after it, and of the broker that a finding is about. A row is new if a later micro-batch wrote it than any
@@ -7,23 +7,31 @@ that was seen. Only files that are new or were written lately are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeAlias
 
 import duckdb
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from rich.cells import cell_len
+from rich.text import Text
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.tracker.unended import WAITS
+from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.ask import newest, parse_instant
+from jobs.answers.attention_words import STYLES, title_of
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.in_records import Records, RecordsOf
+from jobs.answers.incidents.bills import Records, RecordsOf
+from jobs.answers.incidents.outages import broker_name
+from jobs.answers.rebalance_words import CONSUMER, waits_note
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.places import own_query
 from jobs.common.stores import Place
-from jobs.common.times import EPOCH
+from jobs.common.text import printable, some
+from jobs.common.times import EPOCH, duration
 from jobs.lakehouse import opening
 from jobs.lakehouse.delta_files import data_files
 from jobs.lakehouse.parquet import is_plain
@@ -98,11 +106,6 @@ class NewsItem:
     def goes_on(self) -> bool:
         """Whether the rebalance has not ended."""
         return self.waits_for in WAITS
-
-    @property
-    def source(self) -> str:
-        """The table that has the row."""
-        return self.table if self.waits_for is None else REBALANCES_PROVISIONAL
 
     @property
     def told(self) -> NewsItem:
@@ -187,7 +190,7 @@ class News:
                 found = found[-LATEST:]
                 self._forgotten = found[0].at - timedelta(microseconds=1)
             found = self._with_records(reader, found)
-        return [told for item in found if (told := self._remembered(item, since=known[item.source])) is not None]
+        return [told for item in found if (told := self._remembered(item, known)) is not None]
 
     def _with_records(self, reader: QuestionReader, items: list[NewsItem]) -> list[NewsItem]:
         """Rebalances with what they cost in records."""
@@ -197,8 +200,12 @@ class News:
         )
         return [replace(item, records=records.rebalance(item.row)) if item.table == REBALANCES else item for item in items]
 
-    def _remembered(self, item: NewsItem, *, since: int) -> NewsItem | None:
-        """The item with what was told of it before; None: all of it was told, or it was there when nothing had been told."""
+    def _remembered(self, item: NewsItem, known: Mapping[str, int]) -> NewsItem | None:
+        """The item with what was told of it before; None: all of it was told, or it was there when nothing had been told.
+
+        `known`: the newest micro-batch of each table at the last look.
+        """
+        since = known[item.table if item.waits_for is None else REBALANCES_PROVISIONAL]
         batch = item.row["batch_id"]  # none of a crash of which no finding tells: what was told tells whether it is new
         is_new = item.at > (self._forgotten or EPOCH) if batch is None else batch > since
         before = self._told.get(item.key)
@@ -244,3 +251,106 @@ class _RecentReader(QuestionReader):
         recent = [file.path for file in files if file.path not in self._seen or file.written_ms >= self._last_ms - _LATELY_MS[name]]
         create_view(self.connection, self.folder / name, table, recent if is_plain(table) or not files else None)
         return True
+
+
+_MARKS: Final = "○●▲"
+_ASCII_MARKS: Final = "oO!"
+_LEGEND: Final = "{1} rebalance, at its end   {0} one that later lines may change   {2} finding   STARTUP: of a group that was new or empty"
+_ORDINARY: Final = frozenset({"STARTUP", "MEMBER_JOINED", "MEMBER_LEFT"})
+_MESSAGE: Final = 400
+_NAMED: Final = 4  # groups in a line
+
+
+class NewsText:
+    """How lines look. `wide`: there is room for longer names, for the ids of rows, and for the messages of findings."""
+
+    def __init__(self, *, wide: bool = False, ascii_only: bool = False) -> None:
+        self._wide = wide
+        self._group, self._code, self._client = (20, 24, 20) if wide else (12, 18, 18)  # characters; longer names are cut
+        self._marks = _ASCII_MARKS if ascii_only else _MARKS  # of a provisional rebalance, a final one, and a finding
+        self._clusters: set[str] = set()
+        self._day = ""
+
+    def lines(self, items: Iterable[NewsItem]) -> Iterator[Text]:
+        """The lines about items, each after a line with its day where that is another one. What a broker did to its groups is one line."""
+        for same in _folded(items):
+            if (day := f"{same[0].at:%Y-%m-%d}") != self._day:
+                heading = Text(f"{day} UTC", style="bold")
+                if not self._day:
+                    heading.append(f"   {_LEGEND.format(*self._marks)}", "not bold dim")
+                self._day = day
+                yield heading
+            yield self.line(*same)
+
+    def line(self, item: NewsItem, *others: NewsItem) -> Text:
+        """The line about an item, and others of the same broker. Groups have the name of their cluster once there are several of these."""
+        is_rebalance, cluster = item.table == REBALANCES, item.row["cluster"]
+        self._clusters.add(cluster)
+        groups = list(dict.fromkeys(one.row["group_id"] for one in (item, *others)))
+        about = f"{len(groups)} groups" if len(groups) > 1 else groups[0]
+        about = f"{cluster}/{about}" if len(self._clusters) > 1 else about
+        text = Text(f"{clock(item.at)}  ", no_wrap=True, overflow="ellipsis")  # lines come in the order of this time
+        text.append(f"{self._marks[(item.waits_for is None) if is_rebalance else 2]} {_cell(about, self._group)} ", "bold")
+        if is_rebalance:
+            self._rebalance(text, item)
+        else:
+            self._finding(text, [item.row, *(one.row for one in others)], groups)
+        has_ended = item.replaced is not None and item.replaced.goes_on
+        note = waits_note(item.row) if item.waits_for is not None else "corrected" if item.is_correction and not has_ended else ""
+        if note:
+            text.append(f"   ({note})", "dim")
+        return text
+
+    def _rebalance(self, text: Text, item: NewsItem) -> None:
+        row = item.row
+        cause = row["blamed"]
+        is_undecided = item.waits_for is not None and cause == UNKNOWN
+        text.append(f"{_cell(cause, self._code)} ", "dim" if is_undecided else "green" if cause in _ORDINARY else "bold red")
+        broker, client = row["culprit_broker"], row["culprit_client_id"]
+        text.append(_cell(broker_name(broker) if broker else client, self._client))
+        text.append(f"{duration(row['total_ms']):>8}")
+        text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
+        if row["group_protocol"] == CONSUMER:
+            text.append("   consumer protocol", "dim")
+        if self._wide and item.waits_for is None:  # the id of a provisional row may change
+            text.append(f"  {row['id']}", "dim")
+            text.append(f"  {cost}" if (cost := item.records.in_words()) else "")
+
+    def _finding(self, text: Text, rows: Sequence[Row], groups: Sequence[str]) -> None:
+        row, broker = rows[0], rows[0]["culprit_broker"]
+        text.append(title_of(rows) + (f" ({broker_name(printable(broker, 30))})" if broker else ""), STYLES.get(row["severity"], ""))
+        text.append(f"  {row['code']}", "dim")
+        if self._wide:
+            names = some([printable(group, 60) for group in groups], _NAMED)
+            text.append(f"  {row['id']}", "dim")
+            text.append(f"  {names if len(groups) > 1 else printable(row['message'], _MESSAGE)}")
+
+
+def _folded(items: Iterable[NewsItem]) -> Iterable[list[NewsItem]]:
+    """Items in their order. The findings about what a broker did to its groups at one time stand where the first of them does.
+
+    The groups that come back to it do so at another time than they left.
+    """
+    found: dict[object, list[NewsItem]] = {}
+    for number, item in enumerate(items):
+        row = item.row
+        broker = None if item.table == REBALANCES else row["culprit_broker"]
+        details = json.loads(row["details"]) if broker else {}
+        way = [details.get("to_broker") == one for one in (broker, details.get("from_broker"))]  # it came back, or it stayed
+        found.setdefault((row["cluster"], row["incident"], item.is_correction, *way) if broker else number, []).append(item)
+    return found.values()
+
+
+def clock(at: datetime) -> str:
+    """The time of the day in UTC."""
+    return f"{at.astimezone(timezone.utc):%H:%M:%S}"
+
+
+def _cell(name: str | None, width: int) -> str:
+    """A name that fills its column; some characters take two places."""
+    shown = printable(name, width) or "-"
+    return shown + " " * (width - cell_len(shown))
+
+
+def _count(members: int | None) -> str:
+    return "?" if members is None else str(members)

@@ -6,11 +6,12 @@ A file begins with comment lines: the question, what the answer holds, and the p
     --
     -- One row per group, the costliest first.
     --
-    -- :group       only this consumer group
-    -- :limit = 20  rows at most
+    -- :cluster :group
+    -- :since  rebalances from this time on
+    -- :limit = 20
 
-The text names parameters as Spark does, `:group`. DuckDB writes `$group`: the declared names are rewritten. Values are always bound,
-never pasted into the text.
+A parameter that has its usual meaning needs no words, and several of these stand in a line. The text names parameters as Spark does,
+`:group`. DuckDB writes `$group`: the declared names are rewritten. Values are always bound, never pasted into the text.
 """
 
 from __future__ import annotations
@@ -47,20 +48,22 @@ FIFTEEN: Final = (
 
 TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause", "text"})
 TIMES: Final = frozenset({"since", "until", "at"})
-CHOICES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("bill", "by"): ("application", "client", "member", "group", "day"),
-    ("culprits-by", "by"): ("application", "host", "software"),
-    ("findings", "severity"): ("ERROR", "WARNING", "INFO"),
-    ("silences", "session"): ("survived", "expired"),
-}
-"""The values of a parameter that takes no others, by question and parameter."""
 SPANS: Final = frozenset({"around", "step"})  # durations, passed as whole milliseconds
 
 OPTIONS: Final = ("cluster", "group", "since", "until", "client", "member", "at", "around", "limit")
 """The parameters that `rebalance ask` has an option for; others are given with --set NAME=VALUE."""
 
 _LOWER_BOUNDS: Final = "`at_least` names the sums that are lower bounds: of some of what they add up no line shows the cost."
-_PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
+_USUAL: Final = {
+    "cluster": "only this cluster",
+    "group": "only this consumer group",
+    "client": "only this client.id",
+    "member": "only members whose id contains this",
+    "since": "from this time on",
+    "until": "up to this time",
+    "limit": "rows at most",
+}
+_PARAMETER: Final = re.compile(r":([a-z_]+)(?: = (\S+))?(?:  +(\S.*))?")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class Parameter:
     name: str
     default: str | None
     meaning: str
+
+    @property
+    def choices(self) -> list[str]:
+        """The values of one that takes no others: its meaning ends with them."""
+        return re.findall(r"(\w+)(?:, | or |$)", self.meaning.partition(": ")[2])
 
     @property
     def flag(self) -> str:
@@ -120,7 +128,8 @@ def parse(name: str, text: str) -> Question:
     """A question from the text of its file. ValueError: the comment lines of the file are incomplete."""
     comment, _, body = text.partition("\n\n")
     head = comment.splitlines()
-    parameters = tuple(Parameter(*match.groups()) for line in head if (match := _PARAMETER.fullmatch(line)))
+    found = (match.groups() for line in head if line.startswith("-- :") for match in _PARAMETER.finditer(line))
+    parameters = tuple(Parameter(one, default, meaning or _USUAL.get(one, "")) for one, default, meaning in found)
     prose = [line.removeprefix("--").strip() for line in head if not line.startswith("-- :")]
     question, _, answer = "\n".join(prose).strip().partition("\n\n")
     if not question.endswith("?") or not answer:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any, Final
 
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
-from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, check_order, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, attention
 from jobs.answers.attention_words import End, as_row
 from jobs.answers.client_words import Said, said_alone
-from jobs.answers.duckdb_views import QuestionReader, Row, key_of
-from jobs.answers.in_records import RecordsOf
-from jobs.answers.incidents.bills import RebalanceTimes
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
+from jobs.answers.formats import as_json
+from jobs.answers.incidents.bills import LONG_MS, RebalanceTimes, RecordsOf
 from jobs.answers.judgement import Judgement, judged
-from jobs.answers.open_rebalances import as_finding
+from jobs.answers.rebalance_words import as_finding
 from jobs.common.places import own_query
 from jobs.common.stores import Place, is_store
 from jobs.common.times import EPOCH, is_known
@@ -38,7 +37,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Overview:
+class Report:
     """What needs attention in what a report is about, each list in a fixed order. Ids are as logged."""
 
     clusters: list[Row]
@@ -50,7 +49,10 @@ class Overview:
     hint: str = ""  # why a name that was asked for is not there
     lines: list[Row] = field(default_factory=list)
     judgement: Judgement = field(default_factory=Judgement)
+    states: list[Row] = field(default_factory=list)  # of each group that a line names, at the end of the time
     said: list[Said] = field(default_factory=list)  # of groups that only clients name
+    groups: list[Row] = field(default_factory=list)  # of an overview neither these nor the rebalances
+    rebalances: list[Row] = field(default_factory=list)
 
     @property
     def ends(self) -> dict[str, End]:
@@ -71,15 +73,7 @@ class Overview:
         return outside_of(first, last, {name: time for name, time in (("since", self.since), ("until", self.until)) if time is not None})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report(Overview):
-    """All rows of a report."""
-
-    groups: list[Row]
-    rebalances: list[Row]
-
-
-class _Scoped:
+class Scoped:
     """Answers queries about what `scope` says. QuestionError: a time cannot be read, or none lies between both."""
 
     def __init__(self, lakehouse: Place | QuestionReader, scope: Scope) -> None:
@@ -96,36 +90,31 @@ class _Scoped:
         }  # fmt: skip
 
     @cached_property
-    def states(self) -> list[Row]:
-        """The state of each group at the end of the time."""
-        return self.rows("states")
-
-    @cached_property
     def records(self) -> RecordsOf:
         """What each rebalance cost in records."""
         return RecordsOf(self.rows("records"))
 
-    def tuples(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query of sql/rows."""
-        return self.reader.ask(own_query(query), self.values).rows
+    def times(self) -> list[tuple[Any, ...]]:
+        """The rebalances that findings cost."""
+        return self.reader.ask(own_query("times"), {**self.values, "long_ms": LONG_MS}).rows
 
     def rows(self, query: str, **values: Any) -> list[Row]:
-        """The rows of a query by column name; none where the lakehouse lacks the table."""
+        """The rows of a query of sql/rows by column name; none where the lakehouse lacks the table."""
         return self.reader.found(own_query(query), self.values | values)
 
 
-def read_overview(lakehouse: Place | QuestionReader, scope: Scope | None = None) -> Overview:
+def read_overview(lakehouse: Place | QuestionReader, scope: Scope | None = None) -> Report:
     """What needs attention, in the lakehouse as a whole or in what `scope` says: a part of `read_report`, in less time."""
-    return _overview(_Scoped(lakehouse, scope or Scope()))
+    return _overview(Scoped(lakehouse, scope or Scope()))
 
 
-def _overview(its: _Scoped) -> Overview:
+def _overview(its: Scoped) -> Report:
     lines = its.rows("lines")
     lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows("clusters")]
     findings = its.rows("findings")
     open_ones = [as_finding(row) for row in its.rows("open_rebalances")]
-    times = RebalanceTimes(its.tuples("times"), its.records) if findings else RebalanceTimes(())
+    times = RebalanceTimes(its.times(), its.records) if findings else RebalanceTimes(())
     refused = (
         [row | {"code": REFUSED_JOINS[row["error_code"]]} for row in its.rows("refused_joins", errors=list(REFUSED_JOINS))]
         if any(row["code"] in REFUSED_JOINS.values() for row in findings)
@@ -136,9 +125,10 @@ def _overview(its: _Scoped) -> Overview:
     hint = "" if findings else unknown_name(its.reader, named)
     entries = attention([*findings, *open_ones], times, refused, incidents)
     spans = {row["cluster"]: (row["first_at"], row["last_at"]) for row in clusters}
-    judgement = judged(its.reader, its.values, its.states, entries, incidents, spans)
+    states = its.rows("states")
+    judgement = judged(its.reader, its.values, states, entries, incidents, spans)
     said = said_alone(its.reader, its.values, judgement)
-    return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, said)
+    return Report(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement, states, said)
 
 
 def read_report(lakehouse: Place | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
@@ -146,20 +136,13 @@ def read_report(lakehouse: Place | QuestionReader, scope: Scope | None = None, *
 
     `limit`: only so many rebalances, those that cost most; start-ups come last. QuestionError: a time cannot be read.
     """
-    its = _Scoped(lakehouse, scope or Scope())
+    its = Scoped(lakehouse, scope or Scope())
     overview = _overview(its)
-    return Report(
-        **vars(overview),
-        groups=_groups(its.rows("groups"), its.states, its.rows("costs")),
+    return replace(
+        overview,
+        groups=_groups(overview.states, its.rows("costs")),
         rebalances=[row | its.records.rebalance(row).figures() for row in its.rows("rebalances", limit=limit or MOST_ROWS)],
     )
-
-
-def read_findings(reader: QuestionReader, scope: Scope) -> list[Row]:
-    """All findings of a cluster or group, in the order of time."""
-    return reader.ask(
-        own_query("findings"), {"cluster": scope.cluster, "group": scope.group, "since": EPOCH, "until": _END_OF_TIME}
-    ).by_name()
 
 
 def read_incidents(reader: QuestionReader) -> list[Row]:
@@ -167,28 +150,16 @@ def read_incidents(reader: QuestionReader) -> list[Row]:
     return reader.found("SELECT * FROM incidents ORDER BY began_at, cluster, broker, id", {})
 
 
-def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
+def _groups(states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
     """A row for each group that an event names, a transition or a rebalance: what cost most first."""
-    protocols = {key_of(row): row["protocol"] for row in named}
-    state_of = {key_of(row): row for row in states}
-    cost_of = {key_of(row): row for row in costs}
-    nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None, "at_least": None}
-    nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
-    groups = []
-    for key in sorted({*protocols, *state_of, *cost_of}):
-        cost = cost_of.get(key, nothing)
-        last = state_of.get(key, {"state": "UNKNOWN", "generation": None, "members": None})
-        groups.append(
-            {
-                "cluster": key[0],
-                "group_id": key[1],
-                "protocol": protocols.get(key, "classic"),
-                **{name: last[name] for name in ("state", "generation", "members")},
-                **{name: cost[name] for name in ("rebalances", "rebalancing_ms", "worst_cause")},
-                **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms", "at_least")},
-            }
-        )
-    return sorted(groups, key=_cost_of_group)
+    nothing: Row = {"cluster": "", "group_id": "", "protocol": "classic", "state": None, "generation": None, "members": None}
+    nothing |= {"rebalances": 0, "rebalancing_ms": 0, "worst_cause": None, "startups": 0, "startup_ms": 0}
+    nothing |= {"unavailable_partition_ms": None, "at_least": None}
+    groups: dict[Key, Row] = {}
+    for row in (*states, *costs):
+        groups[key_of(row)] = groups.get(key_of(row), nothing) | {name: value for name, value in row.items() if name in nothing}
+    rows = [{**group, "state": group["state"] or "UNKNOWN"} for group in groups.values()]
+    return sorted(rows, key=lambda group: (*_cost_of_group(group), *key_of(group)))
 
 
 def _cost_of_group(row: Row) -> tuple[object, ...]:

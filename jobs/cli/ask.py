@@ -104,9 +104,8 @@ def _help(question: Question, context: click.Context) -> str:
 
 
 def _answer(question: Question, lakehouse: Place, given: Mapping[str, str | None], form: str) -> None:
-    from jobs.answers.as_csv import as_csv
-    from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
+    from jobs.answers.formats import as_csv, as_json
     from jobs.cli.output import answer_text
 
     bound = BoundQuestion(lakehouse, question, given)
@@ -137,12 +136,12 @@ def _not_judged(lakehouse: Place, given: Mapping[str, str | None]) -> str:
 
 def _tell_rounds(lakehouse: Place, answer: Answer) -> None:
     """Tells the last rebalance of the first rows round by round, where they are of the consumer protocol."""
-    from jobs.answers.rounds import in_words, last_rounds
+    from jobs.answers.rebalance_words import last_rounds, rounds_in_words
 
     for row_id, rounds in last_rounds(lakehouse, [row["last_id"] for row in answer.by_name()[:_TOLD_AT_MOST]]):
         write(stdout())
         write(stdout(), f"{row_id} round by round:")
-        for sentence in in_words(rounds):
+        for sentence in rounds_in_words(rounds):
             write(stdout(), f"  {sentence}")
 
 

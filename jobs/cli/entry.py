@@ -26,7 +26,7 @@ from jobs.common.options import CONTEXT
 from jobs.common.places import PACKAGE
 
 _MODULES = (
-    *("explain", "run", "inspect", "report", "watch", "dashboard", "ask", "evidence", "health", "alert", "upkeep", "capture", "demo"),
+    *("explain", "run", "inspect", "report", "watch", "ask", "evidence", "health", "alert", "upkeep", "capture", "demo"),
     "generate",
 )
 """Those of the commands, in the order of their list. They import Spark and DuckDB only when a command runs: help comes at once."""

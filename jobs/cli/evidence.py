@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,19 +75,14 @@ def _render_rows(rows: Sequence[ProvenRow], console: Console, chars: int) -> Non
 
 
 def _title(proven: ProvenRow) -> str:
-    from jobs.answers.rebalance_words import culprit_of  # with DuckDB
+    from jobs.answers.evidence import KINDS  # with DuckDB
+    from jobs.answers.rebalance_words import culprit_of
 
     row = proven.row
     about = printable(row["broker"] if proven.kind == "incident" else row["group_id"], 60)
     cluster = printable(row["cluster"], 30)
     at = next(row[name] for name in ("occurred_at", "started_at", "ended_at", "began_at") if row.get(name) is not None)
-    what = {
-        "finding": "{severity} {code}",
-        "incident": "{severity} {cause}",
-        "rebalance": "rebalance {blamed}",
-        "membership": "membership ended {end_kind}",
-        "transition": "{from_state} > {to_state}",
-    }[proven.kind].format_map(row)
+    what = KINDS[proven.id[0]][-1].format_map(row)
     client = culprit_of(row) if proven.kind == "rebalance" else _client(row)
     return f"{what}  {cluster}/{about}  {instant(epoch_ms(at))} UTC  {client}"
 
@@ -96,8 +92,7 @@ def _client(row: dict[str, Any]) -> str:
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
-    from jobs.answers.open_rebalances import waits_note  # with DuckDB
-    from jobs.answers.rounds import in_words
+    from jobs.answers.rebalance_words import rounds_in_words, waits_note  # with DuckDB
 
     row: dict[str, Any] = proven.row
     if proven.kind in ("finding", "incident"):
@@ -110,7 +105,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
         note = waits_note(row) if row["waits_for"] else ""
         waits = [note[0].upper() + note[1:]] if note else []
-        return [outcome, *began, *reason, *waits, *in_words(proven.rounds)]
+        return [outcome, *began, *reason, *waits, *rounds_in_words(proven.rounds)]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]
     return []
@@ -136,7 +131,7 @@ def check(*, lakehouse: Place, source: Path | None, everything: bool, form: str)
     A broken law is a bug in this program or a gap in the logs. Each row is listed with its id for `rebalance evidence`.
     """
     from jobs.answers.check import check as checked
-    from jobs.answers.check import to_json
+    from jobs.answers.formats import as_json
     from jobs.lakehouse.folder import known_inputs
 
     if source is not None and not source.exists():
@@ -144,7 +139,7 @@ def check(*, lakehouse: Place, source: Path | None, everything: bool, form: str)
     result = checked(lakehouse, [source] if source else known_inputs(lakehouse))
     if form == "json":
         tell("with --format json, which has every row", "everything")
-        click.echo(to_json(result))
+        click.echo(as_json(asdict(result) | {"broken": dict(sorted(Counter(breach.law for breach in result.breaches).items()))}))
     else:
         _render_breaches(result, None if everything else _EXAMPLES)
     _warn_of_missing(result.lines_gone, result.lines)

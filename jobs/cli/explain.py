@@ -90,7 +90,7 @@ def explain(
     with (
         ExitStack() as last,
         removing_on_sigterm(),
-        _input(paths) as (source, name),
+        as_file(paths[0]) if len(paths) == 1 else _linked(paths) as (source, name),
         _lakehouse(keep) as lakehouse,
         told_if_full(lakehouse),
     ):
@@ -159,30 +159,21 @@ def _processed(source: Path, name: str, lakehouse: Place, settings: Settings, to
 
 
 @contextmanager
-def _input(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """The file or folder to read, and its name for people: of several, the folder in which all lie."""
-    if len(paths) > 1:
-        with tempfile.TemporaryDirectory(prefix="rebalance-explain-") as folder:
-            yield _linked(paths, Path(folder))
-        return
-    with as_file(paths[0]) as found:
-        yield found
-
-
-def _linked(paths: Sequence[Path], folder: Path) -> tuple[Path, str]:
-    """Makes an image of the folder in which all of these lie, with links to nothing else; returns it, and the name of that folder."""
+def _linked(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """An image of the folder in which all of these lie, with links to nothing else, and the name of that folder."""
     if missing := next((path for path in paths if not path.exists()), None):
         raise UserError("- is standard input and must be the only path" if str(missing) == "-" else f"no such file or folder: {missing}")
     if pipe := next(filter(is_pipe, paths), None):
         raise UserError(f"{pipe} is a pipe and must be the only path")
     given = dict.fromkeys(path.absolute() for path in paths)
     common = Path(os.path.commonpath([path.parent for path in given]))
-    image = folder / (common.name or "logs")  # a cluster is called like the folder of its brokers
-    for path in (path for path in given if given.keys().isdisjoint(path.parents)):
-        link = image / path.relative_to(common)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(path)
-    return image, str(common)
+    with tempfile.TemporaryDirectory(prefix="rebalance-explain-") as folder:
+        image = Path(folder, common.name or "logs")  # a cluster is called like the folder of its brokers
+        for path in (path for path in given if given.keys().isdisjoint(path.parents)):
+            link = image / path.relative_to(common)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+        yield image, str(common)
 
 
 @contextmanager

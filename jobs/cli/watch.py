@@ -1,14 +1,17 @@
-"""`rebalance watch`: rebalances and findings as they come."""
+"""`rebalance watch` and `rebalance dashboard`: the tables while they grow, in a terminal and in a browser."""
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from jobs.cli.output.terminal import stdout
+import click
+
+from jobs.cli.output.terminal import stdout, warn
 from jobs.common import options
 from jobs.common.interrupts import Interrupts
 from jobs.common.stores import Place
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from jobs.cli.output.watch_text import PlainOutput
 
 _LOOK_SECONDS: Final = 0.5
+_NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes first
 _SCOPE: Final = {name: options.SCOPE[name] for name in ("cluster", "group")} | {
     "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from the newest (15m, 24h). [default: the last 10 rows]")
 }
@@ -89,3 +93,31 @@ def _check_reader() -> None:
         return
     if output.poll(0):
         raise BrokenPipeError
+
+
+@options.command(
+    "rebalance dashboard --lakehouse lake/",
+    "rebalance dashboard --lakehouse lake/ --port 0",
+    "rebalance dashboard --lakehouse lake/ --host 0.0.0.0    # for everybody who can reach this machine",
+)
+@options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
+@click.option(
+    "--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on. 0.0.0.0 serves everybody: there is no password."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), default=8_060, metavar="N", help="Port. 0: any free one.")
+def dashboard(lakehouse: Place, *, host: str, port: int) -> int:
+    """Show the tables in a browser, while they grow.
+
+    It shows all clusters at a glance, a timeline of each group and a waterfall of each rebalance. It reads the tables without Spark and
+    writes nothing.
+    """
+    from jobs.dashboard.server import serve
+    from jobs.lakehouse.folder import check_ours, is_lakehouse
+
+    check_ours(lakehouse)
+    if not is_lakehouse(lakehouse):
+        warn(f"waiting for the lakehouse {lakehouse}: `rebalance run` makes it")
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    serve(lakehouse, host, port, click.echo)
+    return 0

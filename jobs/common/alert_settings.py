@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from jobs.common.errors import SettingsError
+from jobs.common.stores import is_web_address
 
 FORMATS: Final = ("slack", "alertmanager", "json")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR")
@@ -98,13 +98,3 @@ def alert_settings(table: Mapping[str, Any]) -> AlertSettings:
     if settings.dashboard_url and not is_web_address(settings.dashboard_url):
         raise SettingsError("[alerts] dashboard_url: write http://HOST:PORT or https://HOST")
     return msgspec.structs.replace(settings, receivers=tuple(entries))
-
-
-def is_web_address(url: str) -> bool:
-    """Whether a text is the URL of a host, by HTTP or HTTPS."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and url.isprintable() and " " not in url

@@ -48,6 +48,15 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         self._restore()
 
+    @contextmanager
+    def excused(self) -> Iterator[None]:
+        """Inside, what fails once a signal has come ends this and is no error: a JVM that got the same signal is often gone first."""
+        try:
+            yield
+        except Exception:
+            if self.signal is None:
+                raise
+
     def happened(self) -> bool:
         """Whether a signal came."""
         return self.signal is not None

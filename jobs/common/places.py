@@ -83,16 +83,40 @@ SQL: Final = data_folder("sql", "why.sql")
 """The folder of the questions, and of other queries."""
 
 
-_KNOWN_SUM: Final = r"CAST(\n    nullif(sum(\1), CASE WHEN count(\1) < count(*) THEN 0 END) AS BIGINT\n  )"
+_SHORT: Final = {
+    r"in_scope\((\w+)\.(\w+)\)": r"in_scope(\1)\n    AND \1.\2 >= :since\n    AND \1.\2 <= :until",
+    r"in_scope\((\w+)\)": r"(:cluster IS NULL OR \1.cluster = :cluster)\n    AND (:group IS NULL OR \1.group_id = :group)",
+    r"application\((\S+)\)": r"coalesce(\n      nullif(regexp_replace(regexp_replace("
+    r"\1, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''), ''),\n      \1\n    )",
+    r"group_protocol\((\w+)\)": r"""CASE
+      WHEN max(
+        CASE WHEN \1.kind = 'CONSUMER_GROUP_HEARTBEAT' AND \1.error_code = 0 OR \1.kind = 'CONSUMER_GROUP_LOG' THEN \1.occurred_at END
+      ) > coalesce(
+        max(CASE WHEN \1.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(\1.error_code, 0) = 0 THEN \1.occurred_at END),
+        TIMESTAMP '1900-01-01 00:00:00'
+      ) THEN coalesce(
+        max_by(\1.protocol_type, \1.occurred_at)
+          FILTER (WHERE \1.kind = 'CONSUMER_GROUP_LOG' AND \1.protocol_type IN ('share', 'streams')),
+        'consumer'
+      )
+      ELSE 'classic'
+    END""",
+    r"known_sum\((\S+?)\)": r"CAST(\n    nullif(sum(\1), CASE WHEN count(\1) < count(*) THEN 0 END) AS BIGINT\n  )",
+}
+"""What files of sql/ write, and what that is in SQL."""
 
 
 def sql_text(path: Path) -> str:
-    """A file of sql/, with its sums of costs in SQL: `known_sum(x)`, and `at_least(x, y)`, which names those sums that are lower bounds.
+    """A file of sql/ as SQL.
 
-    A sum is of what is known; null, not 0, where nothing above 0 is known beside what is not (docs/cost.md).
+    `in_scope(e.occurred_at)`: rows of the cluster, the group and the time that are asked for; `in_scope(e)`: at any time. `application(x)`:
+    a client.id without the number, or the hash of a Kubernetes pod, at its end. `group_protocol(e)`: which one a group follows by now.
+    `known_sum(x)`: a sum of what is known; null, not 0, where nothing above 0 is known beside what is not (docs/cost.md). `at_least(x, y)`
+    names those sums that are lower bounds.
     """
     text = path.read_text(encoding="utf-8")
-    text = re.sub(r"known_sum\((\S+?)\)", _KNOWN_SUM, text)
+    for short, sql in _SHORT.items():
+        text = re.sub(short, sql, text)
     return re.sub(r"at_least\((.+?)\)", lambda found: _at_least(found[1].split(", ")), text)
 
 

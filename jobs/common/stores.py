@@ -225,17 +225,19 @@ def place_of(text: str) -> Place:
     if not bucket or not key.strip("/"):
         raise UserError(f"{text}: give a bucket and a prefix in it, s3://BUCKET/PREFIX")
     store_clients.use_profile()
-    if (endpoint := os.environ.get(store_clients.ENDPOINT)) and not _is_url(endpoint):
+    if (endpoint := os.environ.get(store_clients.ENDPOINT)) and not is_web_address(endpoint):
         raise UserError(f"{store_clients.ENDPOINT}: give a URL, such as http://127.0.0.1:9000")
     return StorePath(bucket, key)
 
 
-def _is_url(text: str) -> bool:
+def is_web_address(text: str) -> bool:
+    """Whether a text is the URL of a host, by HTTP or HTTPS."""
     try:
         parts = urlsplit(text)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is no number, or too high
         return False
+    return is_url and text.isprintable() and " " not in text
 
 
 def is_store(place: Place) -> bool:

@@ -19,18 +19,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from jobs.answers import questions
-from jobs.answers.as_json import for_browser
 from jobs.answers.ask import MOST_ROWS
 from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.formats import for_browser
 from jobs.answers.report import read_overview
 from jobs.common.errors import LakehouseError, UserError
+from jobs.common.stores import Place
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS
 from jobs.dashboard.first_page import attention, first_page, scope_of
 from jobs.dashboard.group_page import group_page, rebalance_page
-from jobs.dashboard.present import evidence, health
-from jobs.dashboard.queries import MOST, QUERIES, answer, rows_of
+from jobs.dashboard.queries import MOST, QUERIES, answer, evidence, rows_of
 from jobs.dashboard.store import Reply, Store
+from jobs.health import reading, verdict
 
 _AT_ONCE: Final = 2  # threads: the tables are read by one at a time anyway
 _FORMS: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
@@ -44,19 +45,19 @@ def routes(store: Store) -> list[Route]:
 
     def version(_: Request) -> Response:
         numbers = {name: number for name, (_, number) in store.versions().items()}
-        return _json(Reply(for_browser({"version": store.version(), "tables": numbers})), "")
+        return _sent(Reply(for_browser({"version": store.version(), "tables": numbers})), "")
 
     answers: dict[str, Callable[[Store, Params, str], Reply]] = {
         "/api/ask/{name}": _ask,
         "/api/rows/{name}": _rows,
         **{f"/api/{name}": partial(_page, page=name) for name in _PAGES},
         "/api/evidence/{name}": lambda its, _, name: its.reply(("evidence", name), lambda _reader: evidence(its.folder, name)),
-        "/api/health": lambda its, _given, _name: Reply(for_browser(health(its.folder, time.time_ns() // 1_000_000))),
+        "/api/health": lambda its, _given, _name: Reply(for_browser(_health(its.folder, time.time_ns() // 1_000_000))),
         "/api/questions": lambda _store, _given, _name: Reply(for_browser(_questions())),
+        **{f"/api/export/{{name}}.{form}": partial(_export, form=form) for form in _FORMS},
     }
     limiter = CapacityLimiter(_AT_ONCE)
-    exports = (Route(f"/api/export/{{name}}.{form}", _export(store, form, limiter)) for form in _FORMS)
-    return [Route("/api/version", version), *exports, *(Route(path, _endpoint(store, answer, limiter)) for path, answer in answers.items())]
+    return [Route("/api/version", version), *(Route(path, _endpoint(store, answer, limiter)) for path, answer in answers.items())]
 
 
 def _endpoint(store: Store, answer: Callable[[Store, Params, str], Reply], limiter: CapacityLimiter) -> Callable[[Request], Any]:
@@ -67,22 +68,8 @@ def _endpoint(store: Store, answer: Callable[[Store, Params, str], Reply], limit
         except LakehouseError as error:
             reply = Reply(for_browser({"problem": printable(str(error), 600)}))
         except UserError as error:
-            return _refused(error)
-        return _json(reply, request.headers.get("if-none-match", ""))
-
-    return endpoint
-
-
-def _export(store: Store, form: str, limiter: CapacityLimiter) -> Callable[[Request], Any]:
-    """An answer as a file, with the same values as /api/ask."""
-
-    async def endpoint(request: Request) -> Response:
-        name = request.path_params["name"]
-        try:
-            text = await to_thread.run_sync(store.export, name, _given(request), form, limiter=limiter)
-        except UserError as error:
-            return _refused(error)
-        return Response(text, media_type=_FORMS[form], headers={"Content-Disposition": f'attachment; filename="{name}.{form}"'})
+            return Response(for_browser({"problem": printable(str(error), 600)}), 400, media_type="application/json")
+        return _sent(reply, request.headers.get("if-none-match", ""))
 
     return endpoint
 
@@ -95,20 +82,23 @@ def _given(request: Request) -> Params:
     return given
 
 
-def _refused(error: UserError) -> Response:
-    return Response(for_browser({"problem": printable(str(error), 600)}), 400, media_type="application/json")
-
-
-def _json(reply: Reply, known: str) -> Response:
+def _sent(reply: Reply, known: str) -> Response:
     headers = {"ETag": reply.etag}
     if known == reply.etag:
         return Response(status_code=304, headers=headers)
-    return Response(reply.body, media_type="application/json", headers=headers)
+    if reply.file:
+        headers["Content-Disposition"] = f'attachment; filename="{reply.file}"'
+    return Response(reply.body, media_type=_FORMS[reply.file.rpartition(".")[2] or "json"], headers=headers)
 
 
 def _ask(store: Store, given: Params, name: str) -> Reply:
     questions.load(name)
     return store.reply(("ask", name, *sorted(given.items())), lambda reader: answer(reader, name, given))
+
+
+def _export(store: Store, given: Params, name: str, *, form: str) -> Reply:
+    """An answer as a file, with the same values as /api/ask."""
+    return Reply(store.export(name, given, form).encode(), f"{name}.{form}")
 
 
 _PAGES: Final[Mapping[str, Callable[[QuestionReader, Params], Any]]] = {
@@ -151,10 +141,26 @@ def _number(given: Params, name: str, default: int) -> int:
 def _questions() -> list[dict[str, Any]]:
     """All questions: what each asks, answers and takes."""
     return [
-        {**asdict(one), "often": one.name in questions.FIFTEEN, "parameters": [_parameter(one.name, each) for each in one.parameters]}
+        {**asdict(one), "often": one.name in questions.FIFTEEN, "parameters": [_parameter(each) for each in one.parameters]}
         for one in map(questions.load, questions.names())
     ]
 
 
-def _parameter(question: str, one: questions.Parameter) -> dict[str, Any]:
-    return {**asdict(one), "choices": questions.CHOICES.get((question, one.name), ()), "option": one.name in questions.OPTIONS}
+def _parameter(one: questions.Parameter) -> dict[str, Any]:
+    return {**asdict(one), "choices": one.choices, "option": one.name in questions.OPTIONS}
+
+
+def _health(lakehouse: Place, now_ms: int) -> dict[str, Any]:
+    """The verdict of `rebalance health`. `now_ms`: this machine's clock."""
+    limits = verdict.Limits()
+    try:
+        seen = reading.read(lakehouse, now_ms)
+        problems = verdict.problems(seen, limits)
+    except LakehouseError as error:
+        return {"ok": None, "summary": printable(str(error), 600), "problems": []}
+    return {
+        "ok": not problems,
+        "running": seen.running,
+        "summary": "" if problems else reading.summary(seen, limits),
+        "problems": [asdict(problem) for problem in problems],
+    }

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.in_records import Records, RecordsOf
-from jobs.answers.rounds import CLASSIC, rounds_of
+from jobs.answers.incidents.bills import Records, RecordsOf
+from jobs.answers.rebalance_words import CLASSIC, rounds_of
 from jobs.common.places import own_query
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, named, rows_of

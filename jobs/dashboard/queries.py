@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.open_rebalances import is_open, open_story
-from jobs.answers.rebalance_words import with_words
+from jobs.answers.evidence import ProvenRow, prove
+from jobs.answers.rebalance_words import is_open, open_story, with_words
+from jobs.common.errors import EvidenceError
 from jobs.common.places import SQL, own_query
-from jobs.common.text import who
+from jobs.common.stores import Place
+from jobs.common.text import printable, who
 from jobs.common.times import EPOCH, LATEST_MS
+from jobs.lakehouse.folder import known_inputs
 
 MOST: Final = 5_000
 """Rows of a kind that a page gets unless it asks for fewer."""
@@ -30,6 +33,7 @@ _OF_CAUSE: Final = {
     "UNKNOWN": "unknown",
 }
 """How rebalances are drawn, by what they are blamed on (assets/looks.js); all others as `changed`."""
+_LINE_CHARS: Final = 2_000  # of a log line, as in `rebalance evidence`
 _LATEST: Final = EPOCH + timedelta(milliseconds=LATEST_MS)
 
 QUERIES: Final[Mapping[str, str]] = {path.stem: own_query(path.stem, "pages") for path in sorted((SQL / "pages").glob("*.sql"))}
@@ -42,7 +46,6 @@ def answer(reader: QuestionReader, name: str, given: Mapping[str, str | None]) -
     found = bound.answer()
     return {
         "columns": found.columns,
-        "kinds": [_kind(row[index] for row in found.rows) for index in range(len(found.columns))],
         "rows": found.rows,
         "names": [_names(row) for row in found.by_name()],
         "fixed": bound.fixed,
@@ -57,16 +60,6 @@ def asked(reader: QuestionReader, name: str, given: Mapping[str, str | None]) ->
     bound = BoundQuestion(reader, questions.load(name), given)
     rows = [named(row) for row in bound.answer().by_name()]
     return {"rows": rows, "cut": bound.cut, "nothing": "" if rows else bound.why_nothing()}
-
-
-def _kind(values: Iterable[Any]) -> str:
-    """What a column holds: `time`, `number`, `list` or `text`."""
-    first = next((value for value in values if value is not None), None)
-    if isinstance(first, datetime):
-        return "time"
-    if isinstance(first, (int, float)) and not isinstance(first, bool):
-        return "number"
-    return "list" if isinstance(first, (list, dict)) else "text"
 
 
 def rows_of(reader: QuestionReader, name: str, *, limit: int = MOST, **values: Any) -> dict[str, Any]:
@@ -113,3 +106,27 @@ def _with_details(row: Row) -> Row:
 
 
 _CHANGES: Final = {"rebalances": shown, "rebalance": _told, "findings": _with_details, "finding": _with_details}
+
+
+def evidence(lakehouse: Place, row_id: str) -> dict[str, Any]:
+    """The lines that prove a row, as `rebalance evidence` finds them, or the `problem` with them."""
+    try:
+        return lines_of(prove(lakehouse, row_id, known_inputs(lakehouse)))
+    except EvidenceError as error:
+        return {"lines": [], "problem": printable(str(error), 600)}
+
+
+def lines_of(proven: Iterable[ProvenRow]) -> dict[str, Any]:
+    """The lines of some rows."""
+    return {
+        "lines": [
+            {
+                "source": line.source,
+                "place": f"{printable(line.origin)}:{line.position}",
+                "file": printable(line.file.name) if line.file is not None else None,
+                "text": printable(line.text, _LINE_CHARS) if line.text is not None else None,
+            }
+            for row in proven
+            for line in row.lines
+        ]
+    }

@@ -18,19 +18,17 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jobs.answers.as_json import for_browser
 from jobs.answers.duckdb_views import Key, QuestionReader, key_of
 from jobs.answers.evidence import prove_rows
+from jobs.answers.formats import for_browser
 from jobs.answers.report import Report
 from jobs.common.errors import EvidenceError
 from jobs.common.stores import Place
 from jobs.common.text import printable
-from jobs.dashboard.first_page import attention, first_page
+from jobs.dashboard.first_page import Incidents, attention, first_page
 from jobs.dashboard.group_page import group_page, rebalance_page
-from jobs.dashboard.incidents import Incidents
 from jobs.dashboard.pages import SAVED, Page, shell
-from jobs.dashboard.present import lines_of
-from jobs.dashboard.queries import answer, rows_of
+from jobs.dashboard.queries import answer, lines_of, rows_of
 
 _PROVEN: Final = 200  # entries
 _POINTS: Final = 200  # of the lag of a group
@@ -58,7 +56,7 @@ def saved_report(lakehouse: Place, report: Report, inputs: Sequence[Path], *, li
         "script": script,
         "scripts": " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in (theme, script)),
         "start": f"/group?{urlencode({'cluster': first['cluster'], 'group': first['group_id']}, errors='replace')}" if first else "/",
-        "styles": _text("app.css") + _text("answers.css"),
+        "styles": _text("app.css"),
         "text": text,
         "theme": theme,
     }

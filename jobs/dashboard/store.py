@@ -9,7 +9,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
@@ -17,9 +18,8 @@ import duckdb
 from deltalake.exceptions import DeltaError
 
 from jobs.answers import ask, questions
-from jobs.answers.as_csv import as_csv
-from jobs.answers.as_json import as_json, for_browser
 from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.formats import as_csv, as_json, for_browser
 from jobs.common.errors import LakehouseError
 from jobs.common.stores import Place
 from jobs.common.text import printable
@@ -44,13 +44,15 @@ class BusyError(LakehouseError):
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent: JSON, and a tag that changes only with it."""
+    """What is sent: JSON, or a file of this name."""
 
     body: bytes
-    etag: str = field(init=False)
+    file: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "etag", f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"')
+    @cached_property
+    def etag(self) -> str:
+        """A tag that changes only with the body."""
+        return f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"'
 
 
 class Store:
@@ -91,8 +93,11 @@ class Store:
             if (reply := self._replies.get(key)) is not None:
                 self._replies.move_to_end(key)
                 return reply
-            reply = self._tried(lambda reader: Reply(for_browser(compute(reader))))
-            self._keep(key, reply)
+            reply = self._replies[key] = self._tried(lambda reader: Reply(for_browser(compute(reader))))
+            self._kept += len(reply.body)
+            while self._kept > _KEPT_BYTES and len(self._replies) > 1:
+                _, dropped = self._replies.popitem(last=False)
+                self._kept -= len(dropped.body)
             return reply
 
     def _tried(self, compute: Callable[[QuestionReader], _Made]) -> _Made:
@@ -123,13 +128,6 @@ class Store:
         self._replies.clear()
         self._kept = 0
         self._seen = (-1.0, {})
-
-    def _keep(self, key: tuple[Any, ...], reply: Reply) -> None:
-        self._replies[key] = reply
-        self._kept += len(reply.body)
-        while self._kept > _KEPT_BYTES and len(self._replies) > 1:
-            _, dropped = self._replies.popitem(last=False)
-            self._kept -= len(dropped.body)
 
     def export(self, name: str, given: Mapping[str, str], form: str) -> str:
         """The same answer as CSV or as JSON, as `rebalance ask --format` prints it. `form`: csv or json."""

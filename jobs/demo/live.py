@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rich.text import Text
 
-from jobs.answers.news import News
-from jobs.answers.news_text import NewsText, clock
+from jobs.answers.news import News, NewsText, clock
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION, as_typed

@@ -16,7 +16,8 @@ from coordinator_model.specification.consumer.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from coordinator_model.specification.member import StoredGroup, StoredMember
+from coordinator_model.specification.member import Member as StoredMember
+from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, JoinedMember, OffsetCommit
 from jobs.generate.request_text import BLANK, HEARTBEAT, OFFSET_COMMIT, bodies, commit_bodies, parts, pieces
 
@@ -183,7 +184,7 @@ class Group:
                 f"/{m.host}",
                 self.session_timeout_ms,
                 self.max_poll_interval_ms,
-                metadata,
+                ((PROTOCOL, metadata),),
                 _assignment(self.topic, given[m.member_id]),
             )
             for m in self.members

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True)
-class IngestedBatch:
+
+class IngestedBatch(msgspec.Struct, frozen=True):
     """A micro-batch of ingest: the account of its lines by cluster, as (skipped, events, quarantined)."""
 
     batch_id: int
@@ -21,8 +21,7 @@ class IngestedBatch:
         return sum(map(sum, self.lines.values())) + self.repeated
 
 
-@dataclass(frozen=True)
-class TrackedBatch:
+class TrackedBatch(msgspec.Struct, frozen=True):
     """A micro-batch of track: what it wrote, rows by table with times in epoch ms; a summary per (cluster, shard) that it touched."""
 
     batch_id: int

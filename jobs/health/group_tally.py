@@ -101,16 +101,21 @@ class GroupTally:
             for row in rows.get(REBALANCES, ()):
                 self._rebalance(row)
             for row in rows.get(REBALANCE_OFFSETS, ()):
-                self._count("records_reread_max_total", row, row["reread_max"] or 0)
-                self._count("records_lag_added_total", row, row["lag_added"] or 0)
+                self._add("records_reread_max", row, row["reread_max"])
+                self._add("records_lag_added", row, row["lag_added"])
             for row in rows.get(FINDINGS, ()):
                 self._count("findings_total", row, 1, row["code"], row["severity"])
 
     def _rebalance(self, row: Mapping[str, Any]) -> None:
         self._members(row, row["members_after"], row["ended_at"], rebalanced=True)
         self._count("rebalances_total", row, 1, row["cause"])
-        self._count("rebalance_seconds_total", row, (row["total_ms"] or 0) / 1_000)
-        self._count("unavailable_partition_seconds_total", row, (row["unavailable_partition_ms"] or 0) / 1_000)
+        self._add("rebalance_seconds", row, row["total_ms"], 1_000)
+        self._add("unavailable_partition_seconds", row, row["unavailable_partition_ms"], 1_000)
+
+    def _add(self, what: str, row: Mapping[str, Any], cost: int | None, unit: int = 1) -> None:
+        """Adds a cost to its sum. One that no line shows is counted: the sum lacks it."""
+        self._count(f"{what}_total", row, (cost or 0) / unit)
+        self._counters["rebalance_unknown_costs_total"][row["cluster"], what] += cost is None
 
     def _count(self, what: str, row: Mapping[str, Any], amount: float, *labels: str) -> None:
         cluster = row["cluster"]

@@ -15,7 +15,6 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, count
 from operator import sub
 from typing import Annotated, Final
@@ -63,8 +62,7 @@ class Sender:
         self.characters = len(member_id) + len(connection) + len(client_id or "") + len(instance_id or "")
 
 
-@dataclass(frozen=True)
-class Heartbeats:
+class Heartbeats(msgspec.Struct, frozen=True):
     """The heartbeats of a bundle, column by column. Those of a group stand together, and those of a member in it.
 
     `members`: how many of each group; `beats`: how many of each member.

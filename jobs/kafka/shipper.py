@@ -35,8 +35,7 @@ from schemas.names import CLOCK, HEARTBEATS, LINE
 _STEP_SECONDS: Final = 0.1
 
 
-@dataclass(frozen=True)
-class ShipSettings(SlicerSettings):
+class ShipSettings(SlicerSettings, frozen=True):
     """How a shipper reads and sends. Times are in the unit of their name."""
 
     slice_lines: int = 10_000

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -47,8 +48,7 @@ def batch_file(name: str) -> BatchFile | None:
     return BatchFile(found[1], int(found[2]), int(found[3])) if found else None
 
 
-@dataclass(frozen=True)
-class AddedFile:
+class AddedFile(msgspec.Struct, frozen=True):
     """A data file. `stats`: as in Delta's log, JSON."""
 
     name: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 import duckdb
+import msgspec
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
@@ -51,8 +51,7 @@ class ChangedError(UserError):
     """Another process replaced files of the table in the meantime."""
 
 
-@dataclass(frozen=True)
-class DataFile:
+class DataFile(msgspec.Struct, frozen=True):
     """A file of a table. `oldest` and `newest`: bounds of the table's time column, None where the log has none."""
 
     path: str  # as in the log, relative to the table

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
@@ -30,8 +30,7 @@ WRITERS: Final = (REPLAY, INGEST, INGEST_TOPIC)
 _BEFORE_ALL: Final = [-1, -1]
 
 
-@dataclass(frozen=True)
-class NewFile:
+class NewFile(msgspec.Struct, frozen=True):
     """A file that a follower has not read."""
 
     path: str
@@ -72,8 +71,7 @@ def behind(reached: Reached, files: Sequence[NewFile]) -> Reached:
     return {**reached, **{new.file.app_id: [new.file.batch_id, new.file.number] for new in files}}
 
 
-@dataclass(frozen=True)
-class Follower:
+class Follower(msgspec.Struct, frozen=True):
     """One that reads a table file by file."""
 
     reached: Reached

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from jobs.logs.envelopes.documents import SAMPLE_BYTES, DocumentSource, DocumentStream, has_documents, may_have_documents
-from jobs.logs.formats.archives import is_archive
-from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
-from jobs.logs.formats.encodings import UTF8_MARK, Utf8Stream, utf16_of
-from jobs.logs.formats.shelf import archive_at, file_of, member_at
+from jobs.logs.formats.archives import archive_at, file_of, is_archive, member_at
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, UnpackedSource, decompressed, first_bytes
+from jobs.logs.formats.encodings import UTF8_MARK, utf8, utf16_of
 from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
-from jobs.logs.formats.unpacked import UnpackedSource
 
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
@@ -174,13 +172,9 @@ def _opened(
         if not may_have_documents(begin[mark:]) or not has_documents(source.all_at(mark, SAMPLE_BYTES)):
             return PlainBytes(source, signature, close, start=mark)
         can_grow = isinstance(source, FileSource)
-    unpacked = partial(Utf8Stream, lambda: decompressed(begin, again) or again())
-    if not can_grow:
-        text = unpacked()
-        sample = first_bytes(text, SAMPLE_BYTES)
-        text.close()
-        if not has_documents(sample):
-            return StreamBytes(unpacked, begin, signature, close, None)
+    unpacked = partial(utf8, lambda: decompressed(begin, again) or again())
+    if not can_grow and not has_documents(first_bytes(unpacked(), SAMPLE_BYTES)):
+        return StreamBytes(unpacked, begin, signature, close, None)
     made = DocumentSource(lambda: DocumentStream(unpacked()), (path, *signature), can_grow=can_grow)
     return StreamBytes(lambda: RawStream(made), begin, signature, close, made)
 

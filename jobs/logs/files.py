@@ -17,10 +17,11 @@ Beside brokers a cluster may have the folders `offsets` and `poll` with files of
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import open_log
@@ -40,8 +41,7 @@ _SAY_NOTHING: Final = frozenset(
 _SAY_MUCH: Final = FOLDERS | {CLIENTS}
 
 
-@dataclass(frozen=True, order=True)
-class LogFile:
+class LogFile(msgspec.Struct, frozen=True, order=True):
     """One log file. `origin` is its path relative to the input, with forward slashes: what evidence names."""
 
     cluster: str
@@ -60,11 +60,9 @@ def discover(root: Path) -> list[LogFile]:
     found_logs = look_through(root).logs
     itself = [_single(root, found) for found in found_logs if not found.parts]  # a file, or an archive whose damage is to be told
     logs = [found for found in found_logs if found.parts]
-    parts = _naming_parts(logs)
     own_name = file_name_text(stem_of(root.resolve().name) if root.is_file() else root.resolve().name) or DEFAULT_CLUSTER
-    layout = _Layout(logs, parts, own_name)
-    below = (LogFile(*layout.names(found), file_name_text("/".join(found.parts)), root.joinpath(*found.parts)) for found in logs)
-    return sorted([*itself, *below])
+    below = zip(_names(logs, own_name), logs, strict=True)
+    return sorted([*itself, *(LogFile(*names, file_name_text("/".join(one.parts)), root.joinpath(*one.parts)) for names, one in below)])
 
 
 def left_out(root: Path) -> list[LeftOut]:
@@ -89,37 +87,31 @@ def left_out_in(root: Path) -> str:
         return ""
 
 
-class _Layout:
-    """Which folders are clusters and which are brokers."""
-
-    def __init__(self, logs: list[Found], parts: dict[Parts, Parts], own_name: str) -> None:
-        self._parts = parts
-        self._own_name = own_name
-        named = [found for found in logs if found.is_named] or logs
-        self._brokers = {
-            parts[found.parts][0]
-            for found in named
-            if (len(parts[found.parts]) == 2 and found.writer is not Writer.CLIENT) or parts[found.parts][0] == CLIENTS
-        }
-        self._clusters = {names[0] for names in parts.values() if len(names) > 2} - self._brokers
-
-    def names(self, found: Found) -> tuple[str, str]:
-        """Cluster and broker of a log."""
-        parts = [file_name_text(part) for part in self._parts[found.parts]]
-        is_client = found.writer is Writer.CLIENT
+def _names(logs: list[Found], own_name: str) -> Iterator[tuple[str, str]]:
+    """Cluster and broker of each log, by which folders are clusters and which are brokers."""
+    parts = _naming_parts(logs)
+    named = [found for found in logs if found.is_named] or logs
+    brokers = {
+        parts[found.parts][0]
+        for found in named
+        if (len(parts[found.parts]) == 2 and found.writer is not Writer.CLIENT) or parts[found.parts][0] == CLIENTS
+    }
+    clusters = {own[0] for own in parts.values() if len(own) > 2} - brokers
+    for found in logs:
+        own = parts[found.parts]
+        names = [file_name_text(part) for part in own]
         if found.is_record:
-            return (parts[0] if len(parts) > 2 else self._own_name), parts[-2]
-        if len(parts) == 1:
-            cluster, broker = self._own_name if self._brokers else DEFAULT_CLUSTER, DEFAULT_BROKER
-        elif self._parts[found.parts][0] in self._brokers:
-            cluster, broker = self._own_name, parts[0]
-        elif len(parts) == 2 and self._parts[found.parts][0] in self._clusters:
-            cluster, broker = parts[0], DEFAULT_BROKER
-        elif len(parts) == 2:
-            cluster, broker = self._own_name, parts[0]
+            yield (names[0] if len(names) > 2 else own_name), names[-2]
+            continue
+        if len(names) == 1:
+            cluster, broker = own_name if brokers else DEFAULT_CLUSTER, DEFAULT_BROKER
+        elif own[0] in brokers:
+            cluster, broker = own_name, names[0]
+        elif len(names) == 2:
+            cluster, broker = (names[0], DEFAULT_BROKER) if own[0] in clusters else (own_name, names[0])
         else:
-            cluster, broker = parts[0], parts[1]
-        return cluster, CLIENTS if is_client else broker
+            cluster, broker = names[0], names[1]
+        yield cluster, CLIENTS if found.writer is Writer.CLIENT else broker
 
 
 def _naming_parts(logs: Sequence[Found]) -> dict[Parts, Parts]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
@@ -25,8 +26,7 @@ _LOGGER: Final = re.compile(rb"\((?:[\w$]+\.)+[\w$]+\)\r?\Z")
 """What a line of Kafka's own pattern ends with. Such a line is whole, though its line end is missing."""
 
 
-@dataclass(frozen=True)
-class LineLimits:
+class LineLimits(msgspec.Struct, frozen=True):
     """How much is read at a time, and how much of a line is kept."""
 
     block_bytes: int = 256 << 10

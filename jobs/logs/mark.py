@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from jobs.logs.faults import around, faulty_text
 from jobs.logs.heartbeats.beats import Beats, Repeats
 from jobs.logs.jumps import LEAST_STEP_MS
@@ -26,8 +28,7 @@ class ClockStep(NamedTuple):
     back_ms: int
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(msgspec.Struct):
     """A place in a log between two lines, with everything that reading on from there needs."""
 
     offset: int = 0  # bytes, uncompressed
@@ -47,8 +48,8 @@ class Mark:
     others: int = 0
     other_loggers: int = 0  # of `others`: complete lines of other loggers
     after_other: bool = False  # the line before was one of another logger (or its continuation)
-    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client names (clients/groups.py)
-    levels: dict[str, int] = field(default_factory=dict)  # of a request log: the metadata.version that each address of a broker told last
+    groups: dict[str, str] = {}  # of a client log: the group that each client names (clients/judge.py)
+    levels: dict[str, int] = {}  # of a request log: the metadata.version that each address of a broker told last
 
     @property
     def ahead_ms(self) -> int:

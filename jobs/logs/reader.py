@@ -9,8 +9,9 @@ Lines that concern no consumer group are only counted. Lines that may concern on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
@@ -20,7 +21,6 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import LEAST_STEP_MS, TOLERANCE_MS, Jump, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
 from jobs.logs.mark import ClockStep, KeptLines, Mark
-from jobs.logs.survey.falls import Fall, fall_at
 from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LaterTimes, LocalTimes
 
 if TYPE_CHECKING:
@@ -65,47 +65,32 @@ class LogReader:
         self._judge = judge(self.mark)
         self._tolerance_ms = tolerance_ms
         self._fold = False
-        self._buffer = LineBuffer(
+        self.buffer = LineBuffer(
             open_bytes, self.mark, final=final, half_lines=half_lines, limits=limits, judge=self._judge, is_elsewhere=is_elsewhere
         )
-        self._seconds: list[int] = []
+        self.seconds: list[int] = []  # UTC epoch, of the lines that were read: some several times
 
     def close(self) -> None:
         """Closes the file and forgets what was read ahead. Reading on opens the file again."""
-        self._buffer.close()
-
-    @property
-    def source(self) -> LogBytes | None:
-        """The file, if it is open."""
-        return self._buffer.source
-
-    @property
-    def waits(self) -> bool:
-        """Whether the file ends with a line that has no end yet, and that waits for it."""
-        return self._buffer.waits
+        self.buffer.close()
 
     @property
     def complete(self) -> bool:
         """Whether the whole file was handed out, up to its last byte, and no damage remains to be recorded."""
-        return self._buffer.complete and not self.has_damage_to_tell
+        return self.buffer.complete and not self.has_damage_to_tell
 
     @property
     def has_damage_to_tell(self) -> bool:
         """Whether the file ends early, and `tell_damage` has not recorded it."""
-        return bool(self._buffer.damage) and not self.mark.damage_told
+        return bool(self.buffer.damage) and not self.mark.damage_told
 
     def skip_to(self, mark: Mark, seconds: Iterable[int]) -> None:
         """Goes on at another mark of the log. `seconds`: those of the lines that are skipped, as if they had been read."""
-        self._buffer.close()
-        for field in fields(Mark):
-            setattr(self.mark, field.name, getattr(mark, field.name))
+        self.buffer.close()
+        for name in Mark.__struct_fields__:
+            setattr(self.mark, name, getattr(mark, name))
         self._times = _later(self._clock, self.mark)
-        self._seconds += seconds
-
-    def fall(self) -> Fall | None:
-        """How far the time of the log goes back where it waits."""
-        with self._open() as log:
-            return fall_at(log, self.mark.offset, self._judge.bare, self._times)
+        self.seconds += seconds
 
     def take_step(self, step: ClockStep) -> None:
         """Learns that the clock of the log's broker was set back."""
@@ -121,7 +106,7 @@ class LogReader:
 
         As first, last, first, last, …: ascending stretches without a silent second.
         """
-        seconds, self._seconds = sorted(set(self._seconds)), []
+        seconds, self.seconds = sorted(set(self.seconds)), []
         stretches: list[int] = []
         for second in seconds:
             if stretches and second == stretches[-1] + 1:
@@ -138,8 +123,8 @@ class LogReader:
         if not self._has_lines():
             return FOREVER, Jump.TRUE
         newest, is_next = self.mark.newest_ms, True
-        for index in range(self._buffer.next, len(self._buffer.lines)):
-            at = self._times.read(self._buffer.lines[index], newest)
+        for index in range(self.buffer.next, len(self.buffer.lines)):
+            at = self._times.read(self.buffer.lines[index], newest)
             if at is None:
                 continue
             jump = self._judge_time(index, at, newest, self.mark.last_ms, LogEnd.HOLD, NEVER)
@@ -160,7 +145,7 @@ class LogReader:
         if not self._has_lines():
             return FOREVER
         last: list[int] = []
-        for line in reversed(self._buffer.lines[self._buffer.next :]):
+        for line in reversed(self.buffer.lines[self.buffer.next :]):
             at = self._times.read(line, self.mark.newest_ms)
             if at is not None:
                 last.append(at)
@@ -190,14 +175,14 @@ class LogReader:
         line of this log follows. `fold`: heartbeats that repeat others become numbers.
         """
         self._fold = fold and self._judge.repeats
-        self._buffer.block_of = self._block_maker(kept) if self._fold else None
+        self.buffer.block_of = self._block_maker(kept) if self._fold else None
         first_line = self.mark.line
         while kept.size < max_bytes:
             left = max_lines - (self.mark.line - first_line)
             if left <= 0 or not self._has_lines():
                 break
-            self._buffer.forget()
-            if self._buffer.block is not None and self._read_at_once(kept, self._buffer.block, left, until_ms):
+            self.buffer.forget()
+            if self.buffer.block is not None and self._read_at_once(kept, self.buffer.block, left, until_ms):
                 continue
             if self._read_block(kept, left, until_ms, log_end, witness_ms) and not self._pass_step():
                 break
@@ -208,18 +193,18 @@ class LogReader:
         if not self.has_damage_to_tell:
             return False
         self.mark.damage_told = True
-        kept.add(self.mark.line + 1, None, self._buffer.damage.encode(), DAMAGED_FILE)
+        kept.add(self.mark.line + 1, None, self.buffer.damage.encode(), DAMAGED_FILE)
         return True
 
     def _has_lines(self) -> bool:
-        return self._buffer.next < self._buffer.count or self._load()
+        return self.buffer.next < self.buffer.count or self._load()
 
     def _load(self) -> bool:
         """Reads ahead by at least one line; False at the end of what can be read."""
         if self.mark.line > self.mark.first_line or self.mark.requests or self.mark.others:
-            return self._buffer.load()
-        loaded = self._buffer.load(_FIRST_LINES)
-        self._judge.begin(self._buffer.lines[:_FIRST_LINES], self._open)
+            return self.buffer.load()
+        loaded = self.buffer.load(_FIRST_LINES)
+        self._judge.begin(self.buffer.lines[:_FIRST_LINES], self._open)
         return loaded
 
     def _block_maker(self, kept: KeptLines) -> Callable[[bytes], Block | None] | None:
@@ -260,11 +245,11 @@ class LogReader:
         if count > done:
             mark.requests += count - done
             mark.after_other = False
-        self._seconds += block.seconds(ats)
+        self.seconds += block.seconds(ats)
         mark.newest_ms = max(mark.newest_ms, int(ats.max()))
         mark.last_ms = next((int(at) for at in ats[::-1] if at != NEVER), mark.last_ms)
         kept.size += sum(map(len, kept.texts[first_kept:]))
-        self._buffer.advance(count)
+        self.buffer.advance(count)
         return count
 
     def _read_block(self, kept: KeptLines, most: int, until: int, log_end: LogEnd, witness: int) -> bool:
@@ -272,7 +257,7 @@ class LogReader:
 
         The hot path, two or three microseconds for a line: hence one long function.
         """
-        buffer, mark, times = self._buffer, self.mark, self._times
+        buffer, mark, times = self.buffer, self.mark, self._times
         timed, untimed, odd, has_context = self._judge.timed, self._judge.untimed, buffer.odd, self._judge.has_context
         repeats, take = kept.repeats_in(self, mark) if self._fold else _is_new, self._taker(kept)
         start, first_kept = buffer.next, len(kept)
@@ -283,7 +268,7 @@ class LogReader:
         limit, fall = min(until, mark.next_step_ms), self._fall_ms
         bound, last_free = min(limit, newest + tolerance), limit - tolerance
         keep_position, keep_at, keep_text = kept.positions.append, kept.ats.append, kept.texts.append
-        seconds, add_second, last_second = SECONDS.get, self._seconds.append, -1
+        seconds, add_second, last_second = SECONDS.get, self.seconds.append, -1
         minute_text, minute = b"", None
         for index, raw in enumerate(buffer.lines[start:end], start):
             line, fault = buffer.inspect(index) if odd else (raw, "")
@@ -340,7 +325,7 @@ class LogReader:
 
     def _pass_step(self) -> bool:
         """Goes on behind a step of the clock, if the next line is the first behind one that is known."""
-        mark, ahead = self.mark, self._buffer.lines[self._buffer.next :]
+        mark, ahead = self.mark, self.buffer.lines[self.buffer.next :]
         at = next((at for line in ahead if (at := self._times.read(line, mark.newest_ms)) is not None), None)
         if at is None or not mark.passes_step(at, mark.last_ms):
             return False
@@ -364,9 +349,9 @@ class LogReader:
         followers: list[int] = []
         size = later = 0
         for count in range(1, _WITNESS_LINES + 1):
-            if index + count >= self._buffer.count and not self._load():
+            if index + count >= self.buffer.count and not self._load():
                 return followers, False
-            line = self._buffer.lines[index + count]
+            line = self.buffer.lines[index + count]
             at = self._times.read(line, near)
             if at is not None:
                 if not later and self.mark.passes_step(at, last):

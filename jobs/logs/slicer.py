@@ -29,7 +29,7 @@ from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import DEFAULT_ZONE, UNCLEAR, Slice, SlicerSettings, parts_of
-from jobs.logs.streams import SHORT_HEAD, TINY_HEAD, Due, Stream, by_fingerprint, same_log, stem
+from jobs.logs.streams import SHORT_HEAD, TINY_HEAD, Due, Stream, by_fingerprint, same_log, stem, stream_in
 from jobs.logs.survey import clock_steps
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
@@ -170,7 +170,7 @@ class Slicer:
         self, files: Sequence[tuple[LogFile, Fingerprint]], _owners: Mapping[tuple[str, str, str], Owners]
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, each with its file. `_owners`: of the logs that had the same place before."""
-        return [(Stream(file, fingerprint), file) for file, fingerprint in files]
+        return [(stream_in(file, fingerprint), file) for file, fingerprint in files]
 
     @staticmethod
     def _match(file: LogFile, head: bytes, absent: Mapping[int, Mapping[Fingerprint, Sequence[Stream]]]) -> list[Stream]:
@@ -220,7 +220,7 @@ class Slicer:
         """Remembers that everything in the file was read."""
         assert stream.reader is not None
         stream.due_ms, stream.waiting = FOREVER, False
-        source = stream.reader.source
+        source = stream.reader.buffer.source
         if source is None or not source.is_there():
             self.moved = True
             stream.signature = NO_FILE  # moved since it was found: the next scan has to take it up again, though its content is the same
@@ -232,7 +232,7 @@ class Slicer:
                 self.troubles.damaged[stream.file.path] = source.damage
             elif stream.view.share is None and stream.end is None:  # a part of a file says nothing of what comes after it
                 self.troubles.damaged.pop(stream.file.path, None)
-            self.troubles.note_half(stream.file.path, waits=stream.reader.waits and not self.follows)
+            self.troubles.note_half(stream.file.path, waits=stream.reader.buffer.waits and not self.follows)
             if stream.reader.complete and not source.may_recover:
                 stream.read_whole = source.signature
         stream.note_tail()
@@ -312,8 +312,8 @@ class Slicer:
         stream.look_ahead()
         stream.understood = stream.understood or bool(read.mark.requests or read.mark.other_loggers)
         slice_.stretches.append((stream, read))
-        slice_.sources[stream.key] = stream
         slice_.lines_read += read.mark.line - read.start
+        slice_.skipped[stream] += read.mark.line - read.start - read.kept
 
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
@@ -326,7 +326,7 @@ class Slicer:
                 break
             assert stream.reader is not None
             horizon = stream.reader.horizon()
-            if stream.reader.source is not None and not stream.reader.source.is_there():
+            if (source := stream.reader.buffer.source) is not None and not source.is_there():
                 self._put_away(stream)
                 self._due.note(stream)
                 return None
@@ -360,7 +360,7 @@ class Slicer:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
         idle = time.monotonic() - (stream.fell_at if stream.falls else stream.grown_at) > self.settings.patience_seconds
         if stream.falls:
-            decided = clock_steps.decide(stream, self.streams, waits=self.follows and not idle, tell=self.tell_step)
+            decided = clock_steps.decide(stream, self.streams, self.settings.unwrap, waits=self.follows and not idle, tell=self.tell_step)
             for one in decided:
                 one.look_ahead()
                 self._due.note(one)
@@ -373,7 +373,7 @@ class Slicer:
         reader = stream.reader
         assert reader is not None
         kept = slice_.kept
-        before, repeated_before, elsewhere = len(kept), kept.folded, reader.mark.elsewhere
+        before, own_before, kept_before = len(kept), reader.mark.own_lines, len(kept) + kept.folded
         count = reader.read(
             kept,
             until_ms=limit,
@@ -383,17 +383,17 @@ class Slicer:
             witness_ms=witness,
             fold=self.settings.fold and stream.shared_by is None,
         )
+        own, taken = reader.mark.own_lines - own_before, len(kept) + kept.folded - kept_before
         stream.look_ahead()
         stream.understood = stream.understood or stream.is_understood(kept, before)
         if not stream.has_more:
-            if not self.follows and reader.tell_damage(kept):
-                slice_.damaged[stream.key] += 1
+            if not self.follows:
+                reader.tell_damage(kept)
             self._put_away(stream)
         self._due.note(stream)
         if not count and len(kept) == before:
             return False
         slice_.parts += parts_of(stream, kept, before)
-        slice_.repeated[stream.key] += kept.folded - repeated_before
-        slice_.sources[stream.key] = stream
-        slice_.lines_read += count - (reader.mark.elsewhere - elsewhere)
+        slice_.lines_read += own
+        slice_.skipped[stream] += own - taken
         return True

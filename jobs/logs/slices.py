@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from jobs.common.settings import Settings
 from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
 from jobs.logs.jumps import TOLERANCE_MS
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
-from jobs.logs.streams import Stream, StreamKey
+from jobs.logs.streams import Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
 
 
 DEFAULT_ZONE: Final = "UTC"
@@ -26,12 +25,11 @@ UNCLEAR: Final = "?"
 """In the place of a zone: the lines that tell it contradict each other, or are too few. The log is left out until a user names it."""
 
 
-@dataclass(frozen=True)
-class SlicerSettings:
+class SlicerSettings(msgspec.Struct, frozen=True):
     """How logs are read and cut. Each time is in the unit of its name."""
 
     timezone: str = DEFAULT_ZONE  # of timestamps
-    timezones: Mapping[str, str] = field(default_factory=dict)  # where it differs: by cluster, broker, folder, container; `clients`
+    timezones: Mapping[str, str] = {}  # where it differs: by cluster, broker, folder, container; `clients`
     zones_asked: Collection[str] = ()  # names in `timezones` that a log must have
     slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
     slice_bytes: int = 64 << 20  # of text in a slice, about
@@ -69,17 +67,14 @@ class SlicerSettings:
         return self.named_zone(stream) or stream.found or self.zone(stream.cluster)
 
 
-@dataclass
-class Slice:
+class Slice(msgspec.Struct):
     """A slice in the making."""
 
-    kept: KeptLines = field(default_factory=KeptLines)
-    parts: list[tuple[Stream, str, int]] = field(default_factory=list)  # each log with a broker and the number of its rows, in order
+    kept: KeptLines = msgspec.field(default_factory=KeptLines)
+    parts: list[tuple[Stream, str, int]] = []  # each log with a broker and the number of its rows, in order
     lines_read: int = 0
-    repeated: Counter[StreamKey] = field(default_factory=Counter)  # lines that became numbers
-    sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
-    stretches: list[tuple[Stream, LogRead]] = field(default_factory=list)  # whose rows lie in parts of their own
-    damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
+    skipped: Counter[Stream] = msgspec.field(default_factory=Counter)  # of each log that was read from: lines of which nothing is kept
+    stretches: list[tuple[Stream, Any]] = []  # logs that others have read (LogRead), whose rows lie in parts of their own
 
 
 def parts_of(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:

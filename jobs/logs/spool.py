@@ -3,8 +3,8 @@
 slicer.py reads and cuts. Rows have the schema of schemas/raw_lines.md: a LINE for every kept line, then a CLOCK for every log
 that was read, and an END for every broker in the last slice of an input that ends.
 
-A slice of a large backlog consists of stretches (stretches.py), which other processes read. Their lines lie in files of their own, in
-`parts/`, and the slice has a PART for each.
+A slice of a large backlog consists of stretches (jobs/logs/stretches), which other processes read. Their lines lie in files of their
+own, in `parts/`, and the slice has a PART for each.
 
 Every line arrives exactly once. First a slice is written; then `state.json`, which holds how far each log was read, is replaced and names N
 as the newest; then the slice is published (slice_files.py). A start publishes the slice that the state names and deletes what it does not.
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -38,8 +36,8 @@ from jobs.logs.reader import FOREVER
 from jobs.logs.slice_files import SliceFiles
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
-from jobs.logs.streams import StoredStream, Stream, StreamKey, stream_of, streams_state
-from jobs.logs.stretches.plan import Planner, SlicePlan
+from jobs.logs.streams import StoredStream, stream_of, streams_state
+from jobs.logs.stretches.plan import SlicePlan, planned
 from jobs.logs.stretches.reading import log_read, read_stretches
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
@@ -68,16 +66,14 @@ class _State(msgspec.Struct):
     nodes: dict[str, KnownNodes] = {}
 
 
-@dataclass(frozen=True)
-class SpoolSettings(SlicerSettings):
+class SpoolSettings(SlicerSettings, frozen=True):
     """How logs are read, cut and handed over."""
 
     beats_apart: int = 5_000  # so many rows of heartbeats get a file of their own
     max_pending: int = FOREVER  # wait while more slices than this wait for ingest: 2 or more, since the last one or two are those at work
 
 
-@dataclass(frozen=True)
-class SliceReport:
+class SliceReport(msgspec.Struct, frozen=True):
     """A slice that was written, and how much of the whole input was read."""
 
     path: Place
@@ -156,7 +152,7 @@ class Spool(SurveyedSlicer):
         workers, plan = self.workers, self._plan()
         if workers is None or plan is None:
             return False
-        results = [read for reads in workers.map(read_stretches, plan.tasks()) for read in reads]
+        results = [read for reads in workers.map(read_stretches, plan.tasks) for read in reads]
         if not any(results):
             self.workers, self.expects_workers = None, False  # perhaps they do not see the logs: the next slice would be tried in vain, too
             return False
@@ -178,7 +174,7 @@ class Spool(SurveyedSlicer):
             return None
         cores = self.workers.cores if self.workers is not None else 1
         names = (self.files.part(self._next_number, f"{self._writer}-{part:04d}") for part in count())
-        return Planner(self.settings, cores).plan(self.streams, self.settings.slice_lines * max(_STRETCHED, cores), names)
+        return planned(self.streams, self.settings, cores, self.settings.slice_lines * max(_STRETCHED, cores), names)
 
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
@@ -196,11 +192,8 @@ class Spool(SurveyedSlicer):
         """Writes a slice and the state that goes with it, and makes the slice visible."""
         number = self._next_number
         table = self._table(slice_, last=last)
-        write_rows(table, self.files.path(number))
+        write_rows([table], self.files.path(number))
         sync(self.files.slices)  # before the state names the slice: one that is missing counts as taken
-        for stream in slice_.sources.values():
-            assert stream.reader is not None
-            stream.clock_line = stream.reader.mark.own_lines
         self._next_number = number + 1
         self._waiting += 1
         self._ended = last
@@ -224,8 +217,9 @@ class Spool(SurveyedSlicer):
 
     def _table(self, slice_: Slice, *, last: bool) -> pa.Table:
         """The rows of a slice: lines, clocks, ends."""
-        whose = (lambda stream, _: stream.cluster, lambda _, broker: broker, lambda stream, _: stream.origin)
-        lines = line_rows(slice_.kept, *(_repeat(slice_.parts, value) for value in whose))
+        row_of = pa.array(np.repeat(np.arange(len(slice_.parts)), [rows for *_, rows in slice_.parts]))
+        whose = [(stream.cluster, broker, stream.origin) for stream, broker, _ in slice_.parts]
+        lines = line_rows(slice_.kept, *(pa.array([names[place] for names in whose], pa.string()).take(row_of) for place in range(3)))
         lines, parts = self._without_beats(lines)
         marks = [*parts, *_parts(slice_), *_fetches(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
         return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
@@ -237,22 +231,16 @@ class Spool(SurveyedSlicer):
         if len(beats) < self.settings.beats_apart:
             return lines, []
         path = self.files.part(self._next_number, f"{self._writer}-beats")
-        write_rows(beats, path)
+        write_rows([beats], path)
         row = {name: beats[name][0].as_py() for name in ("cluster", "broker", "origin")}
         part = row | {"record": PART, "position": 0, "text": path.name, "lines": pc.sum(beats["lines"]).as_py()}
         return lines.filter(pc.invert(is_beat)), [part]
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
         """A CLOCK for each broker of every log that was read: how far, and how many of its lines have no LINE."""
-        kept: Counter[StreamKey] = Counter(slice_.repeated)
-        for stream, _, rows in slice_.parts:
-            kept[stream.key] += rows
-        for stream, read in slice_.stretches:
-            kept[stream.key] += read.kept
-        for key, stream in sorted(slice_.sources.items()):
+        for stream, skipped in sorted(slice_.skipped.items(), key=lambda one: one[0].key):
             assert stream.reader is not None
             mark = stream.reader.mark
-            skipped = mark.own_lines - stream.clock_line - kept[key] + slice_.damaged[key]
             seconds = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
             for broker in stream.brokers if skipped or not stream.is_empty else ():
                 row = _mark_row(stream.cluster, broker, CLOCK, mark.newest_ms)
@@ -298,7 +286,7 @@ class Spool(SurveyedSlicer):
 
 def _fetches(slice_: Slice) -> Iterator[dict[str, Any]]:
     """FETCHES of each log that has any."""
-    for stream in slice_.sources.values():
+    for stream in slice_.skipped:
         own = None if slice_.kept.fetches is None else slice_.kept.fetches.of(stream.reader)
         yield from fetch_rows(own, stream.cluster, stream.broker, stream.origin)[0]
 
@@ -314,9 +302,3 @@ def _parts(slice_: Slice) -> Iterator[dict[str, Any]]:
 def _mark_row(cluster: str, broker: str, record: str, at_ms: int) -> dict[str, Any]:
     """What clocks and ends have in common."""
     return {"cluster": cluster, "broker": broker, "record": record, "at": None if at_ms == NEVER else at_ms * 1_000}
-
-
-def _repeat(parts: list[tuple[Stream, str, int]], value: Callable[[Stream, str], str]) -> pa.Array:
-    """A column that is the same for all rows of a part."""
-    rows = np.repeat(np.arange(len(parts)), [count for _, _, count in parts])
-    return pa.array([value(stream, broker) for stream, broker, _ in parts], pa.string()).take(pa.array(rows))

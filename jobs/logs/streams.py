@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import InitVar, dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import HEAD_BYTES, NO_FINGERPRINT, NO_TAIL, Fingerprint, LogBytes, PlainBytes, Signature, Step, Tail, open_log
@@ -20,8 +20,8 @@ from jobs.logs.jumps import Jump
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import holds_records
+from jobs.logs.survey.block_times import WHOLE, Part, Section
 from jobs.logs.survey.owners import Folder, Owners
-from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
 from jobs.logs.times import NEVER
 
@@ -35,45 +35,46 @@ ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come b
 _ALL: Final = None  # clusters
 
 
-@dataclass(eq=False)
-class Stream:
-    """One log that is being read."""
+class StoredStream(msgspec.Struct, eq=False):
+    """A log between two runs: what of it is not found again."""
 
-    found_as: InitVar[LogFile]
+    cluster: str
+    folder: Folder
+    origin: str
     fingerprint: Fingerprint
+    mark: Mark = msgspec.field(name="reached")  # behind the last slice; the reader's runs ahead while a slice is made
+    tail: Tail = NO_TAIL  # what stands before the place that was reached when the reader was last asked
     read_whole: Signature | None = None  # the file when everything in it had been read
     owners: Owners | None = None  # whose lines they are, if its folder does not decide that
     section: Section = WHOLE[0]  # from where on in the file they are this log ...
     end: int | None = None  # ... and up to where
     view: View = AS_IT_IS  # how they are read
-    cluster: str = ""  # its name, if that is not the folder's
-    mark: Mark = field(default_factory=Mark)  # behind the last slice; the reader's runs ahead while a slice is made
-    tail: Tail = NO_TAIL  # what stands before the place that was reached when the reader was last asked
+    speaker: str = ""  # the broker that wrote the last line with its name, if several wrote the log
+    zone: str = ""  # time zone in which its lines were read
+    found: str = ""  # time zone that its lines showed when it was found; empty: none
+    understood: bool = False  # whether some line of it is one of a broker, a client or a record
+    label: str = ""  # the name that a shipper gives it for good, whatever its files are called
+    shipped: int = 0  # lines of it that a shipper delivered
+
+
+class Stream(StoredStream, eq=False):
+    """One log that is being read."""
+
     file: LogFile | None = None  # None: missing at present
     signature: Signature = _UNSEEN
     reader: LogReader | None = None
     due_ms: int = NEVER  # time of the next line
-    speaker: str = ""  # the broker that wrote the last line with its name, if several wrote the log
     cut_off: bool = False  # the file was gone, or could not be opened, when its next lines were due
     gone: Path | None = None  # the file, if it was gone then and has not come back
     falls: bool = False  # ... which goes back in time, and is to be decided about
     fell_at: float = 0.0  # monotonic seconds: since when
     waiting: bool = False  # ... or a jump in time that is still open
     grown_at: float = 0.0  # monotonic seconds
-    found: str = ""  # time zone that its lines showed when it was found; empty: none
-    zone: str = ""  # time zone in which its lines were read
-    understood: bool = False  # whether some line of it is one of a broker, a client or a record
-    label: str = ""  # the name that a shipper gives it for good, whatever its files are called
-    shipped: int = 0  # lines of it that a shipper delivered
 
-    def __post_init__(self, found_as: LogFile) -> None:
-        self.folder: Folder = found_as.cluster, found_as.broker
-        self.cluster = self.cluster or found_as.cluster
-        self.broker = self.owners.broker if self.owners is not None else found_as.broker
-        self.origin = found_as.origin
-        if self.mark == Mark():
-            self.mark = Mark(*self.section, first_line=self.section.line)
-        self.clock_line = self.mark.own_lines  # lines that CLOCK and LINE records account for so far
+    @property
+    def broker(self) -> str:
+        """Who wrote the lines that do not say it."""
+        return self.owners.broker if self.owners is not None else self.folder[1]
 
     @property
     def key(self) -> StreamKey:
@@ -134,7 +135,7 @@ class Stream:
         """Remembers what stands before the place that was reached, if the file is open and lies there as it is."""
         if self.reader is None or self.tail.is_at(self.reader.mark.offset):
             return
-        if isinstance(source := self.reader.source, PlainBytes) and self.fingerprint.fits(source.head()):
+        if isinstance(source := self.reader.buffer.source, PlainBytes) and self.fingerprint.fits(source.head()):
             self.tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
 
     def place_in(self, file: LogFile, signature: Signature, head: bytes) -> Step | None:
@@ -151,10 +152,11 @@ class Stream:
     def ends_at(self, place: Step, file: LogFile) -> Stream:
         """Leaves the file, which has lost what was read behind a place. Returns the log of the lines that stand there instead."""
         self.stop_reading()
-        own = {field: getattr(self, field) for field in ("fingerprint", "owners", "end", "view", "cluster", "speaker", "found", "zone")}
-        mark = replace(self.mark, offset=place.offset, line=place.line, elsewhere=place.line, inside_line=False, inside_pieces="")
+        own = {field: getattr(self, field) for field in ("owners", "end", "view", "cluster", "speaker", "found", "zone")}
+        behind = stream_in(file, self.fingerprint, section=Section(place.offset, place.line), **own)
+        behind.mark = replace(self.mark, offset=place.offset, line=place.line, elsewhere=place.line, inside_line=False, inside_pieces="")
         self.file, self.due_ms, self.fingerprint, self.tail = None, FOREVER, NO_FINGERPRINT, NO_TAIL
-        return Stream(file, section=Section(place.offset, place.line), mark=mark, **own)
+        return behind
 
     def open(self) -> LogBytes:
         """Opens the file if it still is this log: it may have been rotated a moment ago."""
@@ -190,30 +192,14 @@ class Stream:
         if not self.has_more:
             return self.signature.size
         reader = self.reader  # another thread may ask for progress
-        source = reader.source if reader else None
+        source = reader.buffer.source if reader else None
         return min(source.file_position(), self.signature.size) if source else 0
 
 
-class StoredStream(msgspec.Struct, frozen=True):
-    """A log between two runs: what of a Stream is not found again. The names are those of Stream."""
-
-    cluster: str
-    folder: Folder
-    origin: str
-    fingerprint: Fingerprint
-    reached: Mark
-    tail: Tail = NO_TAIL
-    read_whole: Signature | None = None
-    owners: Owners | None = None
-    section: Section = WHOLE[0]
-    end: int | None = None
-    view: View = AS_IT_IS
-    speaker: str = ""
-    zone: str = ""
-    found: str = ""
-    understood: bool = False
-    label: str = ""
-    shipped: int = 0
+def stream_in(file: LogFile, fingerprint: Fingerprint, *, cluster: str = "", section: Section = WHOLE[0], **own: Any) -> Stream:
+    """A log that begins in a file. `cluster`: its name, if that is not the folder's."""
+    mark = Mark(*section, first_line=section.line)
+    return Stream(cluster or file.cluster, (file.cluster, file.broker), file.origin, fingerprint, mark, section=section, **own)
 
 
 def streams_state(streams: Sequence[Stream]) -> list[StoredStream]:
@@ -222,15 +208,16 @@ def streams_state(streams: Sequence[Stream]) -> list[StoredStream]:
     for stream in present:
         stream.note_tail()
     absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
-    names = StoredStream.__struct_fields__
-    return [StoredStream(**{name: getattr(s, name) for name in names}) for s in present + absent[-ABSENT_KEPT:]]
+    return [StoredStream(**_stored(stream) | {"mark": stream.reached}) for stream in present + absent[-ABSENT_KEPT:]]
 
 
 def stream_of(stored: StoredStream) -> Stream:
     """A log from its stored form."""
-    file = LogFile(*stored.folder, stored.origin, Path())
-    own = {name: getattr(stored, name) for name in StoredStream.__struct_fields__ if name not in ("folder", "origin", "reached")}
-    return Stream(file, mark=stored.reached, **own)
+    return Stream(**_stored(stored))
+
+
+def _stored(stream: StoredStream) -> dict[str, Any]:
+    return {name: getattr(stream, name) for name in StoredStream.__struct_fields__}
 
 
 def by_fingerprint(streams: Iterable[Stream]) -> dict[int, dict[Fingerprint, list[Stream]]]:

@@ -31,20 +31,12 @@ _MAX_MINUTES: Final = 10_000  # kept at a time: a week
 class Seconds(dict[bytes, int]):
     """Milliseconds into the minute by their text; filled as texts occur, at most 120,000."""
 
-    def __missing__(self, text: bytes) -> int:
-        match = _SECOND.fullmatch(text)
-        if match is None or match[1] > b"59":
-            raise KeyError(text)
-        value = int(match[1]) * 1000 + int(match[2])
-        self[text] = value
-        return value
-
     def find(self, text: bytes) -> int | None:
-        """Like [], but None for a text of another form."""
-        try:
-            return self[text]
-        except KeyError:
-            return None
+        """Those of a text; None if it has another form."""
+        value = self.get(text)
+        if value is None and (match := _SECOND.fullmatch(text)) is not None and match[1] <= b"59":
+            value = self[text] = int(match[1]) * 1000 + int(match[2])
+        return value
 
 
 SECONDS: Final = Seconds()
@@ -57,43 +49,38 @@ class LocalTimes:
 
     def __init__(self, zone: str) -> None:
         self._zone = zone_named(zone)
-        self._minutes: dict[bytes, int | None] = {}
-        self._pairs: dict[bytes, tuple[int, int]] = {}
+        self._minutes: dict[bytes, tuple[int, int]] = {}  # with two meanings each
 
     def minute(self, text: bytes) -> int | None:
         """Epoch ms at which the minute starts; None if it has no meaning, or two."""
-        if text in self._minutes:
-            return self._minutes[text]
-        pair = self._resolve(text)
-        if pair is None:
-            return None  # not remembered: damage comes in any number of forms
-        if len(self._minutes) >= _MAX_MINUTES:
-            self._minutes.clear()
-            self._pairs.clear()
-        if pair[0] != pair[1]:
-            self._pairs[text] = pair
-        self._minutes[text] = pair[0] if pair[0] == pair[1] else None
-        return self._minutes[text]
+        pair = self._meanings(text)
+        return pair[0] if pair is not None and pair[0] == pair[1] else None
 
     def read(self, line: bytes, near_ms: int) -> int | None:
         """The time of a line, epoch ms; None if it has none. A time with two meanings has the one nearer to `near_ms`."""
         if line.isspace():
             return None  # as lines of another log in the file are shown
         if line[EXACT] == b"Z]":
-            return _read_exact(line)
-        text = line[MINUTE]
-        start = self.minute(text)
+            return UTC.read(line[:24] + b"]", NEVER)
+        pair = self._minutes.get(line[MINUTE]) or self._meanings(line[MINUTE])
         millis = SECONDS.find(line[SECOND])
-        if millis is None:
+        if pair is None or millis is None:
             return None
-        if start is not None:
-            return start + millis
-        pair = self._pairs.get(text)
-        if pair is None:
-            return None
+        if pair[0] == pair[1]:
+            return pair[0] + millis
         earlier, later = sorted((pair[0] + millis, pair[1] + millis))
         # No line comes before a log's first: it counts as the first pass of the repeated hour.
         return later if near_ms != NEVER and later - near_ms < near_ms - earlier else earlier
+
+    def _meanings(self, text: bytes) -> tuple[int, int] | None:
+        if text not in self._minutes:
+            pair = self._resolve(text)
+            if pair is None:
+                return None  # not remembered: damage comes in any number of forms
+            if len(self._minutes) >= _MAX_MINUTES:
+                self._minutes.clear()
+            self._minutes[text] = pair
+        return self._minutes[text]
 
     def _resolve(self, text: bytes) -> tuple[int, int] | None:
         """Both meanings of a local minute, epoch ms: equal but in the repeated (or left out) hour. None: impossible."""
@@ -129,12 +116,6 @@ class LaterTimes(LocalTimes):
 
 
 UTC: Final = LocalTimes("UTC")
-
-
-def _read_exact(line: bytes) -> int | None:
-    start = UTC.minute(line[MINUTE])
-    millis = SECONDS.find(_local(line)[SECOND])
-    return None if start is None or millis is None else start + millis
 
 
 def _local(line: bytes) -> bytes:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Final
 
-Work = TypeVar("Work")
-Result = TypeVar("Result")
+import msgspec
 
 
-class Distribute(Protocol):
-    """Calls a function in other processes. Function, work and results are pickled."""
+class Workers(msgspec.Struct, frozen=True):
+    """`cores`: how many work at the same time. `map`: calls a function with each piece of work; function, work and results are pickled.
 
-    def __call__(self, function: Callable[[Work], Result], work: Sequence[Work], /) -> Sequence[Result]:
-        """The results, in the order of the work."""
-        ...
-
-
-@dataclass(frozen=True)
-class Workers:
-    """`cores`: how many work at the same time. They may lie on other machines, which do not see the logs: then a function returns None."""
+    They may lie on other machines, which do not see the logs: then a function returns None.
+    """
 
     cores: int
-    map: Distribute
+    map: Callable[[Callable[[Any], Any], Sequence[Any]], Sequence[Any]]
+
+
+THIS_PROCESS: Final = Workers(1, lambda function, work: [*map(function, work)])
+"""Does the work itself."""

@@ -7,20 +7,20 @@ rows of PARSED ─┬─► group_events    one row for a line, a run of heartbe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import FETCH
+from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.text import printable
-from jobs.parsing.event_rows import beat_rows, event_rows, finished, laid_out
-from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
+from jobs.parsing.rows import EVENT, EVENTS, GROUP, QUARANTINE, RAW_CHARACTERS, SKIPPED, clock_seconds, joined
 from jobs.parsing.runs.fetch_runs import fetch_rows
-from jobs.parsing.runs.heartbeat_runs import are_beats
+from jobs.parsing.runs.heartbeat_runs import are_beats, heartbeat_runs, numbered
 from schemas import names
 from schemas.names import CLOCK, REPEATED
 from schemas.tables import arrow_schema_of
@@ -29,8 +29,7 @@ LOG: Final = ("cluster", "broker", "origin")  # columns that identify a log
 NOTE_CHARACTERS: Final = 1 << 20  # length of the longest `note`: the text of a clock, or of a line about a whole file
 
 
-@dataclass(frozen=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """What a gate lets through of a micro-batch."""
 
     repeated: Sequence[int] = ()  # rows of lines that an earlier batch had, by their numbers
@@ -46,6 +45,10 @@ class Admission:
 
 ACCOUNT: Final = arrow_schema_of(names.INPUT_LINES)
 EVERYTHING: Final = Admission()
+_ARROW: Final = arrow_schema_of(names.GROUP_EVENTS)
+_SECOND: Final = 1_000_000  # microseconds
+_INT_MAX: Final = (1 << 31) - 1
+_CLOCK: Final = ["cluster", "broker", "kind", "occurred_at", "origin", "position", "raw"]
 
 
 def line_summaries(rows: pa.Table) -> pa.Table:
@@ -69,11 +72,89 @@ def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> 
     """Rows of group_events."""
     verdicts = [EVENT, CLOCK] if admission.clocks is None else [EVENT]
     wanted = rows.filter(pc.and_(pc.is_in(rows["verdict"], pa.array(verdicts)), admission.admitted(rows)))
-    is_beat = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), are_beats(wanted)), False)
-    beats = beat_rows(wanted.filter(is_beat))
-    is_fetch = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), pc.equal(wanted["kind"], FETCH)), False)
-    others = event_rows(wanted.filter(pc.invert(pc.or_(is_beat, is_fetch))), clocks=admission.clocks or ())
-    return finished(pa.concat_tables([beats, laid_out(fetch_rows(wanted.filter(is_fetch))), others]), batch_id)
+    is_event = pc.equal(wanted["verdict"], EVENT)
+    is_beat = pc.fill_null(pc.and_(is_event, are_beats(wanted)), False)
+    is_fetch = pc.fill_null(pc.and_(is_event, pc.equal(wanted["kind"], FETCH)), False)
+    lines = wanted.filter(pc.and_(is_event, pc.invert(pc.or_(is_beat, is_fetch))))
+    of_clocks = wanted.filter(pc.and_(pc.invert(is_event), pc.is_valid(wanted["occurred_at"])))
+    own = _with(of_clocks.select(_CLOCK), "occurred_at", of_clocks["occurred_at"].cast(pa.int64()))
+    clocks = _clocks([*own.to_pylist(), *(admission.clocks or ())])
+    runs, fetches = heartbeat_runs(wanted.filter(is_beat)), fetch_rows(wanted.filter(is_fetch))
+    return finished([runs, *fetches, *_spread(_with_offsets(lines)), clocks], batch_id)
+
+
+def finished(pieces: Iterable[pa.Table], batch_id: int) -> pa.Table:
+    """Tables with some columns of group_events as one with all of them; adds the batch id and the partition of each group."""
+    rows = _placed(joined(pieces, EVENTS))
+    return _with(rows, "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows))).cast(_ARROW)
+
+
+def _spread(rows: pa.Table) -> Iterator[pa.Table]:
+    """A row for each line. A line that names several groups gets a row for each, the first of which accounts for the line."""
+    several = pc.fill_null(pc.greater(pc.list_value_length(rows["groups"]), 0), False)
+    yield rows.filter(pc.invert(several))
+    listing = rows.filter(several)
+    if not len(listing):
+        return
+    entries = listing["groups"].to_pylist()
+    spread = listing.take(pa.array([index for index, groups in enumerate(entries) for _ in groups], pa.int64()))
+    flat = [entry or {} for groups in entries for entry in groups]
+    for name in GROUP.names:
+        own = pa.array([entry.get(name) for entry in flat], spread.schema.field(name).type)
+        spread = _with(spread, name, pc.coalesce(own, spread[name]))
+    stands = [1 if number == 0 else 0 for groups in entries for number, _ in enumerate(groups)]
+    yield _with(spread, "lines", pc.multiply(spread["lines"], pa.array(stands, pa.int32())))
+
+
+def _with_offsets(rows: pa.Table) -> pa.Table:
+    """Rows with the offsets of `committed`. A parser in Python writes texts: lists cost it three times as much."""
+    if rows["committed"].null_count == len(rows):
+        return rows
+    texts = pc.split_pattern(rows["committed"].combine_chunks(), ",")
+    parts = pc.extract_regex(texts.flatten(), "^(?P<partition>.*)=(?P<offset>-?[0-9]+)$")
+    kind = _ARROW.field("offsets").type
+    read = {"partition": parts.field("partition"), "offset": parts.field("offset").cast(pa.int64())}
+    fields = [kind.value_type.field(index) for index in range(kind.value_type.num_fields)]
+    values = pa.StructArray.from_arrays([read.get(field.name, pa.nulls(len(parts), field.type)) for field in fields], fields=fields)
+    offsets = pa.ListArray.from_arrays(texts.offsets, values, mask=texts.is_null()).cast(kind)
+    return _with(rows, "offsets", pc.coalesce(rows["offsets"].cast(kind), pa.chunked_array([offsets])))
+
+
+def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, values)
+
+
+def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """How far each broker's logs were read, and in which seconds the broker wrote: a row per broker and kind of clock.
+
+    A broker's time is the latest of its origins; the broker wrote when any of its logs has a line. `beats` has the stretches as first,
+    last, first, last, … seconds since `received_at`.
+    """
+    latest: dict[tuple[str, str, str], tuple[int, str, int]] = {}
+    seconds: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        key = row["cluster"], row["broker"], row["kind"]
+        latest[key] = max(latest.get(key, (-1, "", 0)), (row["occurred_at"], row["origin"], row["position"]))
+        seconds.setdefault(key, []).extend(clock_seconds(row["raw"]))
+    made = []
+    for (cluster, broker, kind), (at, origin, position) in sorted(latest.items()):
+        own = seconds[cluster, broker, kind]
+        base = min(own, default=at // _SECOND)
+        made.append(
+            {
+                "cluster": cluster, "broker": broker, "kind": kind, "source": CLOCK, "origin": origin, "position": position,
+                "occurred_at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in own],
+            }
+        )  # fmt: skip
+    return pa.Table.from_pylist(made, schema=EVENTS)
+
+
+def _placed(rows: pa.Table) -> pa.Table:
+    """Adds the partition of `__consumer_offsets` that a group lives in, where the line does not name it."""
+    groups = rows["group_id"].combine_chunks().dictionary_encode()
+    partitions = pa.array([coordinator_partition(group) for group in groups.dictionary.to_pylist()], pa.int32())
+    own = partitions.take(groups.indices)
+    return _with(rows, "coordinator_partition", pc.coalesce(rows["coordinator_partition"], own))
 
 
 def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
@@ -87,14 +168,15 @@ def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING
 
 def input_line_counts(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
     """Rows of input_lines: the lines of each log by what became of them."""
-    counted = rows.select([*LOG, "verdict", "lines"]).filter(admission.admitted(rows))
-    verdicts = {"skipped": [SKIPPED, CLOCK], "events": [EVENT], "quarantined": [QUARANTINE]}
-    for name, ones in verdicts.items():
-        share = pc.if_else(pc.is_in(counted["verdict"], pa.array(ones)), counted["lines"], 0)
-        counted = counted.append_column(name, share)
-    summed = counted.group_by(list(LOG), use_threads=False).aggregate([(name, "sum") for name in ("lines", *verdicts)])
-    read = summed.rename_columns([*LOG, "lines_read", *verdicts])
-    return _with_batch_id(_with_repeated(read.filter(pc.greater(read["lines_read"], 0)), admission.repeated_counts), batch_id)
+    counted = rows.select([*LOG, "verdict", "lines"]).filter(pc.and_(admission.admitted(rows), pc.greater(rows["lines"], 0)))
+    log, lines = numbered(counted, LOG), counted["lines"].to_numpy()
+    read = counted.select(LOG).take(pa.array(np.unique(log, return_index=True)[1]))
+    counts = {"lines_read": lines}
+    for name, verdicts in {"skipped": [SKIPPED, CLOCK], "events": [EVENT], "quarantined": [QUARANTINE]}.items():
+        counts[name] = np.where(pc.is_in(counted["verdict"], pa.array(verdicts)).to_numpy(), lines, 0)
+    for name, count in counts.items():
+        read = read.append_column(name, pa.array(np.bincount(log, count).astype(np.int64)))
+    return _with_batch_id(_with_repeated(read, admission.repeated_counts), batch_id)
 
 
 def summed(accounts: Sequence[pa.Table]) -> pa.Table:

@@ -3,7 +3,7 @@
 Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`,
 other programs their names.
 librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; other lines name the group
-(jobs/logs/clients/groups.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
+(jobs/logs/clients/judge.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
 name (jobs/logs/clients/envelopes.py).
 
 All have many more sentences. Those that say neither why a member joins nor why it leaves are skipped, but not those of Java's client that

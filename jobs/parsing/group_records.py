@@ -12,14 +12,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import pyarrow as pa
-
 from coordinator_model import events as e
 from coordinator_model.kafka_bytes import UnreadableError
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.parsing.consumer_protocol import member_entry, partitions_entry
-from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
+from jobs.parsing.rows import EVENT, Refusal, refused, skipped
 from jobs.parsing.stored_records import UnsupportedVersionError, record_rows
 
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
@@ -32,24 +30,14 @@ class RefusedError(ValueError):
     """The line cannot be read. The message is a code of Refusal, and the detail after a colon."""
 
 
-def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
-    rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
-    return pa.RecordBatch.from_pylist(rows, schema=PARSED)
-
-
-def line_rows(line: Mapping[str, Any]) -> _Rows:
-    """The rows of one line: its COMMON columns with what its `text` says. The first row accounts for the line."""
-    read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if line["source"] == e.OFFSETS_SOURCE else _polled
-    common = {name: line[name] for name in COMMON} | {"source": line["source"], "received_at": line["occurred_at"]}
+def rows(source: str, text: str, at: datetime) -> _Rows:
+    """The columns of PARSED of each row that the text and the time of a line make. The first row accounts for the line."""
+    read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if source == e.OFFSETS_SOURCE else _polled
     try:
-        rows = read(_object(line["text"]), line["occurred_at"])
+        found = read(_object(text), at)
     except RefusedError as refusal:
-        raw = line["text"][:RAW_CHARACTERS]
-        return [common | {"verdict": QUARANTINE, "refusal": str(refusal), "raw": raw}]
-    if not rows:
-        return [common | {"verdict": SKIPPED}]
-    return [common | {"verdict": EVENT, "lines": 0 if number else common["lines"]} | row for number, row in enumerate(rows)]
+        return [refused(source, str(refusal), text)]
+    return [{"source": source, "verdict": EVENT, "received_at": at, **row} for row in found] or [skipped(source)]
 
 
 def _object(text: str) -> Mapping[str, Any]:

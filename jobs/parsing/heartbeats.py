@@ -20,7 +20,7 @@ from jobs.logs.heartbeats.beat_numbers import durations_us
 from jobs.logs.heartbeats.beats import NO_INTERVAL, SHAPE, told_by
 from jobs.logs.times import LENGTH
 from jobs.parsing.request_checks import client_host
-from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, arranged, refused
+from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
 
 NOT_SHIPPED: Final = "NOT_SHIPPED"
 """Code of `quarantine.reason`: a record of the topic that `rebalance ship` did not write; the detail says what is wrong with it."""
@@ -30,7 +30,7 @@ _OFFSET: Final = (1 << 48) - 1  # of a place (jobs/pipeline/topic_records.py)
 _MS: Final = 1_000  # microseconds
 
 
-def of_lines(lines: pa.RecordBatch) -> pa.RecordBatch:
+def of_lines(lines: pa.RecordBatch) -> pa.Table:
     """Rows of RAW lines whose `repeated` is not null, with `occurred_at` for `at`."""
     found = [match for text in lines["text"].to_pylist() if (match := SHAPE.fullmatch(text.encode(), LENGTH)) is not None]
     told = [told_by(match) for match in found]
@@ -48,32 +48,24 @@ def of_lines(lines: pa.RecordBatch) -> pa.RecordBatch:
         correlation_ids=[int(match["correlation_id"]) for match in found],
         durations=durations_us([match["times"] for match in found]).tolist() if found else [],
     )
-    return _laid_out(_columns(beats) | {name: lines[name] for name in (*COMMON, "repeated")}, {}, len(lines))
+    return pa.table(_columns(beats, {}) | {name: lines[name] for name in (*COMMON, "repeated")})
 
 
-def of_bundle(record: Mapping[str, Any]) -> pa.RecordBatch:
+def of_bundle(record: Mapping[str, Any]) -> pa.Table:
     """Rows of a RAW record of a bundle, with `occurred_at` for `at`: one for each heartbeat, or one in quarantine."""
     value = record["repeated"] or b""
+    shared = {name: record[name] for name in ("cluster", "broker", "origin", "place")} | {"lines": 1}
     try:
-        beats = _columns(decoded(value, record["text"]))
+        return pa.table(_columns(decoded(value, record["text"]), shared))
     except BundleError as error:
         raw = printable(value[:RAW_CHARACTERS].decode("utf-8", "backslashreplace"), RAW_CHARACTERS)
         row = {name: record[name] for name in COMMON} | refused(UNKNOWN_SOURCE, f"{NOT_SHIPPED}: no heartbeats: {error}", raw)
         row |= {"cluster": "", "broker": "", "origin": record["context"], "position": record["place"] & _OFFSET}
-        return pa.RecordBatch.from_pylist([row], PARSED)
-    constant = {name: record[name] for name in ("cluster", "broker", "origin", "place")}
-    return _laid_out(beats, constant | {"lines": 1}, len(beats["position"]))
+        return pa.Table.from_pylist([row], PARSED)
 
 
-def _laid_out(columns: Mapping[str, pa.Array], constant: Mapping[str, Any], count: int) -> pa.RecordBatch:
-    """Rows with all columns of PARSED. `constant`: values that all of them have."""
-    constant = {"verdict": EVENT, "source": REQUEST_SOURCE, **constant}
-    repeated = {name: pa.repeat(pa.scalar(value, PARSED.field(name).type), count) for name, value in constant.items()}
-    return pa.RecordBatch.from_arrays(arranged({**repeated, **columns}, count, PARSED), schema=PARSED)
-
-
-def _columns(beats: Heartbeats) -> dict[str, pa.Array]:
-    """The columns of PARSED that heartbeats decide: a row for each."""
+def _columns(beats: Heartbeats, shared: Mapping[str, Any]) -> dict[str, pa.Array]:
+    """The columns of PARSED that heartbeats decide, and those that all of them share: a row for each."""
     of_sender = np.repeat(np.arange(len(beats.beats), dtype=np.int32), beats.beats)
     of_group = np.repeat(np.arange(len(beats.groups), dtype=np.int32), beats.members)[of_sender]
     hosts = [client_host(connection) for connection in beats.connections]
@@ -95,7 +87,9 @@ def _columns(beats: Heartbeats) -> dict[str, pa.Array]:
     columns = {name: pa.array(values, pa.string()).take(pa.array(of)) for name, (of, values) in texts.items()}
     consumer = pc.equal(columns["kind"], CONSUMER_GROUP_HEARTBEAT)
     numbers = {name: np.array([getattr(group, name) for group in beats.groups], np.int32)[of_group] for name in _GROUP_NUMBERS}
+    shared = {"verdict": EVENT, "source": REQUEST_SOURCE, **shared}
     return {
+        **{name: pa.repeat(pa.scalar(value, PARSED.field(name).type), len(beats.positions)) for name, value in shared.items()},
         "position": pa.array(beats.positions, pa.int64()),
         "occurred_at": pa.array(at_us).cast(PARSED.field("occurred_at").type),
         "received_at": pa.array(at_us - np.array(beats.durations, np.int64)).cast(PARSED.field("received_at").type),

@@ -170,7 +170,7 @@ class Inspector(SurveyedSlicer):
             for index in range(row, row + rows):
                 self._look_into(log, stream, broker, kept, index)
             row += rows
-        for stream in slice_.sources.values():
+        for stream in slice_.skipped:
             fetched = kept.fetches.of(stream.reader) if kept.fetches is not None else None
             for api, lines in fetched.lines.items() if fetched is not None else ():
                 self._logs[id(stream)].kinds[REQUEST_SOURCE, api] += lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,7 @@ from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COOR
 from jobs.logs.faults import shown
 from jobs.logs.record_judge import holds_records
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
-from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
+from jobs.parsing.rows import EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, joined, parsed_lines, refused, skipped
 from schemas.names import CLOCK, FETCHES, HEARTBEATS, LINE, PART
 
 _PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
@@ -32,43 +33,38 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
     lines = _named(raw)
     whose = [lines[name].to_pylist() for name in ("record", "broker", "origin", "text", "fault", "context", "around")]
     times = lines["occurred_at"].cast(pa.int64()).to_pylist()
-    is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"])).to_pylist()
+    is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.and_(pc.is_null(lines["fault"]), pc.equal(lines["record"], LINE))).to_pylist()
     repeated = lines["repeated"]
-    bundles, beats, stored, others, rows = [], [], [], [], []
+    bundles, beats, others, rows = [], [], [], []
     for place, (record, broker, origin, text, fault, context, around) in enumerate(zip(*whose, strict=True)):
         if record == HEARTBEATS:
             bundles.append(place)
             continue
-        if record == FETCHES:
-            others.append(place)
-            rows.append({"source": REQUEST_SOURCE, "kind": FETCH, "verdict": EVENT, "repeated": repeated[place].as_py()})
-            continue
         if is_beat[place]:
             beats.append(place)
             continue
-        is_stored = holds_records(broker, origin)
-        source = CLOCK if record != LINE else broker if is_stored else source_of(broker, text or "")
-        if source in PSEUDO_BROKERS and fault is None:
-            stored.append(place)
-            continue
-        others.append(place)
-        if source == CLOCK:
+        source = CLOCK if record != LINE else broker if holds_records(broker, origin) else source_of(broker, text or "")
+        if record == FETCHES:
+            own = [{"source": REQUEST_SOURCE, "kind": FETCH, "verdict": EVENT, "repeated": repeated[place].as_py()}]
+        elif source == CLOCK:
             # A clock's text lists the seconds in which its log was written, a part's names a file.
-            rows.append({"source": CLOCK, "kind": record, "verdict": PART if record == PART else CLOCK, "raw": text})
+            own = [{"source": CLOCK, "kind": record, "verdict": PART if record == PART else CLOCK, "raw": text}]
         elif fault is not None:
-            rows.append(refused(source, fault, text))
+            own = [refused(source, fault, text)]
+        elif source in PSEUDO_BROKERS:
+            own = group_records.rows(source, text or "", lines["occurred_at"][place].as_py())
         else:
-            rows.append(row_of(source, text or "", times[place], context, around))
-        if text and rows[-1].get("verdict") == QUARANTINE:
-            rows[-1]["raw"] = shown(text, around)[:RAW_CHARACTERS]
-    pieces = [parsed_batch(_taken(lines, others), rows)]
+            own = [row_of(source, text or "", times[place], context, around)]
+        if text and own[0].get("verdict") == QUARANTINE:
+            own[0]["raw"] = shown(text, around)[:RAW_CHARACTERS]
+        others += [place] * len(own)
+        rows += own
+    pieces = [parsed_lines(_taken(lines, others), rows, np.diff(others, prepend=-1) != 0)]
     if bundles:
         pieces += map(heartbeats.of_bundle, _taken(lines, bundles).to_pylist())
     if beats:
         pieces.append(heartbeats.of_lines(_taken(lines, beats)))
-    if stored:
-        pieces.append(group_records.parsed(_taken(lines, stored)))
-    return pa.Table.from_batches(pieces)
+    return joined(pieces, PARSED)
 
 
 def row_of(source: str, text: str, at_us: int | None, context: str | None, around: str | None = None) -> dict[str, Any]:
@@ -95,4 +91,4 @@ def _named(raw: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _taken(lines: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
-    return lines if len(places) == len(lines) else lines.take(pa.array(places, pa.int64()))
+    return lines if places == [*range(len(lines))] else lines.take(pa.array(places, pa.int64()))

@@ -9,7 +9,7 @@ Every rule holds for all lines of all recordings, and for the code that writes t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -86,7 +86,7 @@ _REQUIRED_ALWAYS: Final = (
 
 _WITHOUT_ANSWER: Final = re.compile(r"Completed request:(?:\{api_key=|Name: ?)")  # begins a request of Kafka 0.9 to 0.11
 _LOGGER: Final = re.compile(r"\([\w.$]+\)\Z", re.ASCII)
-_WITHOUT_BODY: Final = re.compile(r',"(?:request|response)":(?:""|null),')
+WITHOUT_BODY: Final = re.compile(r',"(?:request|response)":(?:""|null),')
 """Kafka 2.8 to 4.3 write "" in the place of a body that they did not keep, 4.4 writes null."""
 _is_base64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}").fullmatch
 _host_of: Final = re.compile(CONNECTION, re.ASCII).fullmatch
@@ -101,20 +101,15 @@ def misshapen(text: str, *, printed: bool) -> str:
     return Refusal.MALFORMED if _LOGGER.search(text) else Refusal.TRUNCATED
 
 
-def no_json(json: str) -> str:
-    """Why the JSON of a line is not what Kafka writes."""
-    return Refusal.LOGGED_WITHOUT_BODY if _WITHOUT_BODY.search(json) else Refusal.INVALID_JSON
-
-
-def refusal(line: Logged, json: str, *, printed: bool) -> str | None:
-    """The first thing that is wrong with a request, or None. `json`: its text. `printed`: it was logged as text, which has no bytes.
+def refusal(line: Logged, text: str, *, printed: bool) -> str | None:
+    """The first thing that is wrong with a request, or None. `text`: its line. `printed`: it was logged as text, which has no bytes.
 
     Control characters that JSON escapes are no damage: a broker accepts any name of a client.
     """
     header, request, response = line.request_header or Header(), line.request, line.response
     key, version, name = header.request_api_key, header.request_api_version, header.request_api_key_name
     if key is None or version is None or name is None or request is None or response is None:
-        if (request is None or response is None) and _WITHOUT_BODY.search(json):
+        if (request is None or response is None) and WITHOUT_BODY.search(text):
             return Refusal.LOGGED_WITHOUT_BODY
         return _missing(_REQUIRED_ALWAYS[(key, version, name, request, response).index(None)])
     api = APIS.get(name)
@@ -123,7 +118,7 @@ def refusal(line: Logged, json: str, *, printed: bool) -> str | None:
     if not 0 <= version <= api.newest:
         return f"{Refusal.UNSUPPORTED_VERSION}:{version}"
     return (
-        _missing_field(line, _required(api, version, printed=printed))
+        next((missing for missing, value_of in _required(api, version, printed=printed) if value_of(line) is None), None)
         or _missing_generation(api, version, request)
         or _missing_in_list(line, api, printed=printed)
         or _wrong_error(api, response)
@@ -173,24 +168,20 @@ def _missing(path: str) -> str:
     return f"{Refusal.MISSING_FIELD}:{path}"
 
 
-_Field = tuple[str, Callable[[Any], Any]]
-"""The path of a field, and what takes its value from an object."""
+_ValueOf = Callable[[Any], Any]
+"""Takes the value of a field from an object."""
 
 
-def _fields(paths: Iterable[str], *, printed: bool) -> list[_Field]:
-    kept = (path for path in paths if not (printed and path.endswith(_BYTES)))
-    return [(path, attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))) for path in kept]
-
-
-def _missing_field(line: Logged, required: Sequence[_Field]) -> str | None:
-    return next((_missing(path) for path, value_of in required if value_of(line) is None), None)
+def _value_of(path: str) -> _ValueOf:
+    return attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))
 
 
 @cache
-def _required(api: Api, version: int, *, printed: bool) -> list[_Field]:
-    """The fields that a line of this version must hold: those of all versions first."""
+def _required(api: Api, version: int, *, printed: bool) -> list[tuple[str, _ValueOf]]:
+    """The fields that a line of this version must hold, those of all versions first: what it says of a line without, and the field."""
     paths = [path for path, first in sorted(api.required, key=lambda field: field[1] > 0) if first <= version]
-    return _fields([*paths, *(path for path, last in api.until if version <= last)], printed=printed)
+    paths += [path for path, last in api.until if version <= last]
+    return [(_missing(path), _value_of(path)) for path in paths if not (printed and path.endswith(_BYTES))]
 
 
 def _missing_generation(api: Api, version: int, request: Entry) -> str | None:
@@ -202,17 +193,20 @@ def _missing_generation(api: Api, version: int, request: Entry) -> str | None:
 
 def _missing_in_list(line: Logged, api: Api, *, printed: bool) -> str | None:
     """The last of the fields if an element of a list lacks one of them."""
-    for (path, *fields), (list_of, required) in zip(api.elements, _lists(api, printed=printed), strict=True):
+    for missing, list_of, required in _lists(api, printed=printed):
         for element in list_of(line) or ():
-            if element is None or any(value_of(element) is None for _, value_of in required):
-                return _missing(f"{path}.{fields[-1]}")
+            if element is None or any(value_of(element) is None for value_of in required):
+                return missing
     return None
 
 
 @cache
-def _lists(api: Api, *, printed: bool) -> list[tuple[Callable[[Any], Any], list[_Field]]]:
-    """The lists whose elements are checked, and the fields that elements must hold."""
-    return [(_fields([path], printed=False)[0][1], _fields(fields, printed=printed)) for path, *fields in api.elements]
+def _lists(api: Api, *, printed: bool) -> list[tuple[str, _ValueOf, list[_ValueOf]]]:
+    """The lists whose elements are checked, and the fields that elements must hold; before them what is said of a line without."""
+    return [
+        (_missing(f"{path}.{fields[-1]}"), _value_of(path), [_value_of(field) for field in fields if not (printed and field in _BYTES)])
+        for path, *fields in api.elements
+    ]
 
 
 def _wrong_error(api: Api, response: Entry) -> str | None:

@@ -12,7 +12,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
-_Int32: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int32: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 _Int64: TypeAlias = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
@@ -23,9 +23,9 @@ class _Struct(msgspec.Struct, rename="camel", gc=False):
 class Header(_Struct):
     """`requestHeader`."""
 
-    request_api_key: _Int32 | None = None
-    request_api_version: _Int32 | None = None
-    correlation_id: _Int32 | None = None
+    request_api_key: Int32 | None = None
+    request_api_version: Int32 | None = None
+    correlation_id: Int32 | None = None
     client_id: str | None = None
     request_api_key_name: str | None = None
 
@@ -33,9 +33,9 @@ class Header(_Struct):
 class PartitionOffset(_Struct):
     """A partition in a commit, or in the answer to a commit or an OffsetFetch."""
 
-    partition_index: _Int32 | None = None
+    partition_index: Int32 | None = None
     committed_offset: _Int64 | None = None
-    error_code: _Int32 | None = None
+    error_code: Int32 | None = None
 
 
 class TopicOffsets(_Struct):
@@ -43,7 +43,7 @@ class TopicOffsets(_Struct):
 
     name: str | None = None
     topic_id: str | None = None
-    partition_indexes: list[_Int32 | None] | None = None
+    partition_indexes: list[Int32 | None] | None = None
     partitions: list[PartitionOffset | None] | None = None
 
 
@@ -51,7 +51,7 @@ class TopicIdPartitions(_Struct):
     """Partitions of a topic that a ConsumerGroupHeartbeat reports or assigns."""
 
     topic_id: str | None = None
-    partitions: list[_Int32 | None] | None = None
+    partitions: list[Int32 | None] | None = None
 
 
 class Target(_Struct):
@@ -64,12 +64,12 @@ class Entry(_Struct):
     """A request, an answer, or an element of their lists: a protocol, a member, a group, a coordinator. In the order of requests."""
 
     group_id: str | None = None
-    generation_id: _Int32 | None = None
-    generation_id_or_member_epoch: _Int32 | None = None
-    session_timeout_ms: _Int32 | None = None
-    rebalance_timeout_ms: _Int32 | None = None
+    generation_id: Int32 | None = None
+    generation_id_or_member_epoch: Int32 | None = None
+    session_timeout_ms: Int32 | None = None
+    rebalance_timeout_ms: Int32 | None = None
     member_id: str | None = None
-    member_epoch: _Int32 | None = None
+    member_epoch: Int32 | None = None
     group_instance_id: str | None = None
     instance_id: str | None = None
     protocol_type: str | None = None
@@ -86,19 +86,19 @@ class Entry(_Struct):
     topic_partitions: list[TopicIdPartitions | None] | None = None
     groups_names: list[str | None] | None = None
     key: str | None = None
-    key_type: _Int32 | None = None
+    key_type: Int32 | None = None
     coordinator_keys: list[str | None] | None = None
     groups: list[Entry | None] | None = None
     topics: list[TopicOffsets | None] | None = None
-    error_code: _Int32 | None = None
+    error_code: Int32 | None = None
     leader: str | None = None
     skip_assignment: bool | None = None
     members: list[Entry | None] | None = None
-    heartbeat_interval_ms: _Int32 | None = None
+    heartbeat_interval_ms: Int32 | None = None
     results: list[Entry | None] | None = None
-    node_id: _Int32 | None = None
+    node_id: Int32 | None = None
     host: str | None = None
-    port: _Int32 | None = None
+    port: Int32 | None = None
     coordinators: list[Entry | None] | None = None
 
 
@@ -125,12 +125,5 @@ class Logged(_Struct):
     client_information: Client | None = None
 
 
-_decode: Final = msgspec.json.Decoder(Logged).decode
-
-
-def decoded(json: str) -> Logged | None:
-    """The request; None if the text is not JSON, or a field has another type."""
-    try:
-        return _decode(json)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+decoded: Final = msgspec.json.Decoder(Logged).decode
+"""The request in a JSON. MsgspecError, RecursionError: the text is not JSON, or a field has another type."""

@@ -1,6 +1,6 @@
 """Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.4.
 
-The text of Kafka 1.0 to 2.7 is read as the JSON that request_text.py makes of it. Requests of other APIs are recognised by their header and
+The text of Kafka 1.0 to 2.7 is read by request_text.py. Requests of other APIs are recognised by their header and
 not read, except that an answer to ApiVersions tells the release (broker_log.py).
 
 A line is written when the request is answered, after the answer was sent, so `received_at` is `at` minus `totalTimeMs`. `totalTimeMs`
@@ -13,11 +13,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from msgspec import MsgspecError
+
 from coordinator_model.events import REQUEST_SOURCE
 from jobs.parsing import broker_log, request_text
 from jobs.parsing import request_checks as checks
 from jobs.parsing.request_columns import concerns_a_group, event_columns
-from jobs.parsing.request_json import decoded
+from jobs.parsing.request_json import Logged, decoded
 from jobs.parsing.rows import EVENT, Refusal, refused, skipped
 
 _MARKS: Final = ("Completed request:", '"requestApiKeyName":"')
@@ -40,14 +42,15 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     concerns = _OF_GROUP_API.search(text) or request_text.OF_GROUP_API.search(text)
     if not concerns and (_OF_ANY_API.search(text) or request_text.OF_ANY_API.search(text)):
         return broker_log.answer_row(text, at_us)
-    json = _json(text, printed=printed) if concerns else ""
-    line = decoded(json)
+    line: Logged | None = None
     if at_us is None:
         refusal: str | None = Refusal.NO_TIME
-    elif line is None:
-        refusal = checks.no_json(json) if json else checks.misshapen(text, printed=printed)
     else:
-        refusal = checks.refusal(line, json, printed=printed)
+        try:
+            line = _read(text, printed=printed) if concerns else None
+            refusal = checks.misshapen(text, printed=printed) if line is None else checks.refusal(line, text, printed=printed)
+        except (MsgspecError, RecursionError):
+            refusal = Refusal.LOGGED_WITHOUT_BODY if checks.WITHOUT_BODY.search(text) else Refusal.INVALID_JSON
     if line is None or at_us is None or refusal is not None:
         return refused(REQUEST_SOURCE, refusal, text)
     if not concerns_a_group(line):
@@ -55,9 +58,9 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     return {"source": REQUEST_SOURCE, "verdict": EVENT, **event_columns(line, at_us)}
 
 
-def _json(text: str, *, printed: bool) -> str:
-    """The JSON of a line; "" if it has not the shape of a line."""
+def _read(text: str, *, printed: bool) -> Logged | None:
+    """The request of a line; None if it has not the shape of a line. MsgspecError: it is not JSON, or a field has another type."""
     if printed:
-        return request_text.as_json(text)
+        return request_text.decoded(text)
     shaped = _SHAPE.fullmatch(text)
-    return "" if shaped is None else shaped[1]
+    return None if shaped is None else decoded(shaped[1])

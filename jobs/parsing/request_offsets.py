@@ -1,4 +1,4 @@
-"""Committed offsets in requests that were printed as text (request_text.py), as the JSON of Kafka 2.8.
+"""Committed offsets in requests that were printed as text (request_text.py), as the JSON of Kafka 2.8 has them.
 
     {…,topics=[{topic=orders,partitions=[{partition=0,offset=5,metadata=…},…]},…]}
     {…,topics=[{name=orders,partitions=[{partition_index=0,committed_offset=5,committed_leader_epoch=-1,committed_metadata=…},…]},…]}
@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model import events as e
 from jobs.common.expressions import expression
+from jobs.parsing.request_json import PartitionOffset, TopicOffsets
 
 _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
 _TOPIC: Final = r"\{(?:topic|name)="
@@ -59,29 +60,29 @@ _COMMIT: Final = _exchange("()", rf"{_PARTITION}\d{{1,18}},error_code=-?\d{{1,5}
 _FETCH: Final = _exchange(
     r",error_code=(-?[1-9]\d{0,4}|0)", r"(?:\{partition=\d{1,18}\}|\d{1,18})", r"\{partition=\d+\}|partition_indexes="
 )
-_EXCHANGES: Final = {e.OFFSET_COMMIT: _COMMIT, e.TXN_OFFSET_COMMIT: _COMMIT, e.OFFSET_FETCH: _FETCH}
+EXCHANGES: Final = {e.OFFSET_COMMIT: _COMMIT, e.TXN_OFFSET_COMMIT: _COMMIT, e.OFFSET_FETCH: _FETCH}
 _NAMED: Final = expression(rf"{_TOPIC}({_NAME})|(?:{_PARTITION}|[\[,](?=\d))(\d+)", re.ASCII)
 _LISTS: Final = expression(r"[{,](?:topics|responses)=")
 
 
-def topics(api: str, request: str, response: str) -> str:
-    """The JSON of the topics that have offsets: those of a commit, or of the answer to an OffsetFetch. "[]" if they are in doubt."""
-    if api not in _EXCHANGES:
-        return "[]"
-    exchange = _EXCHANGES[api]
+def topics(api: str, request: str, response: str) -> list[TopicOffsets | None]:
+    """The topics that have offsets: those of a commit, or of the answer to an OffsetFetch. None of them if they are in doubt."""
+    exchange = EXCHANGES[api]
     told, named = (_list(half) for half in ((response, request) if api == e.OFFSET_FETCH else (request, response)))
     end = exchange.end.search(told)
     if end is None or exchange.foreign.search(told) or not exchange.named.fullmatch(named):
-        return "[]"
+        return []
     found = exchange.begin.findall(told)
     errors = [*(error for error, *_ in found), end[1]][1:]
-    json, partitions, topic = "", [], ""
+    read, partitions = list[TopicOffsets | None](), []
     for (_, begun, number, offset), error in zip(found, errors, strict=True):
-        topic = begun or topic
+        if begun or not read:
+            own: list[PartitionOffset | None] = []
+            read.append(TopicOffsets(begun, partitions=own))
+            topic = begun
+        own.append(PartitionOffset(int(number), int(offset), int(error) if error else None))
         partitions.append((topic, number))
-        json += f'{"]}," if json else ""}{{"name":"{topic}","partitions":[' if begun else ","
-        json += f'{{"partitionIndex":{number},"committedOffset":{offset}' + (f',"errorCode":{error}}}' if error else "}")
-    return f"[{json}]}}]" if sorted(partitions) == sorted(_partitions(named)) else "[]"
+    return read if sorted(partitions) == sorted(_partitions(named)) else []
 
 
 def _list(half: str) -> str:

@@ -1,4 +1,4 @@
-"""Lines of `kafka.request.logger` before they became JSON, rewritten as the JSON of Kafka 2.8: 1.0 to 2.7.
+"""Lines of `kafka.request.logger` before they became JSON, read as what the JSON of Kafka 2.8 says: 1.0 to 2.7.
 
     Completed request:RequestHeader(apiKey=…, apiVersion=…, clientId=…, correlationId=…) -- {group_id=…},response:{error_code=…} from
     connection …;totalTime:…,requestQueueTime:…,localTime:…,remoteTime:…,throttleTime:…,responseQueueTime:…,sendTime:…,securityProtocol:…
@@ -14,15 +14,18 @@ then.
 
 from __future__ import annotations
 
-import itertools
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final
+
+from msgspec.json import Decoder
 
 from coordinator_model import events as e
 from jobs.common.expressions import expression
 from jobs.parsing import request_offsets
 from jobs.parsing.request_checks import APIS
+from jobs.parsing.request_json import Client, Entry, Header, Int32, Logged, PartitionOffset, TopicOffsets
 
 SHAPES: Final = {
     e.JOIN_GROUP: (
@@ -67,17 +70,6 @@ _OLDER: Final = {
 }  # fmt: skip
 """Names that differ by release, until 2.1 and since 2.2."""
 
-_NUMBERS: Final = (
-    "error_code", "generation_id", "session_timeout_ms", "rebalance_timeout_ms", "partition_index", "key_type", "node_id", "port",
-)  # fmt: skip
-_BUFFER: Final = r"(?:java\.nio\.\w+\[pos=\d+ lim=\d+ cap=\d+\]|null)"
-_VALUES: Final = {
-    **dict.fromkeys(_NUMBERS, (r"(-?\d+)", "$")),
-    **dict.fromkeys(("metadata", "assignment"), (_BUFFER, "null")),
-    "partition_indexes": (r"(\[[\d,]*\])", "$"),
-}
-"""The pattern of a value, and what stands for it in JSON. All other fields that are read are texts."""
-
 _INNER: Final = (
     r"(?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|key_type|coordinator_type)="
 )
@@ -85,17 +77,30 @@ _LEFT_OVER: Final = expression(rf"[{{,]{_INNER}")  # a field inside of a name: t
 _TEXT: Final = rf"(?:[^{{,]|[{{,](?!{_INNER}))*?"
 """A text. It ends before such a field: else the time for a name of many fields grows with the third power of its length."""
 
-_PASSED_OVER: Final = {
-    "throttle_time_ms": r"-?\d+",
-    "retention_time_ms": r"-?\d+",
-    "producer_id": r"-?\d+",
-    "producer_epoch": r"-?\d+",
-    "require_stable": r"(?:true|false)",
-    "error_message": _TEXT,
-    "transactional_id": _TEXT,
+_number: Final = Decoder(Int32).decode
+_duration: Final = Decoder(float).decode
+_NUMBERS: Final = (
+    "error_code", "generation_id", "session_timeout_ms", "rebalance_timeout_ms", "partition_index", "key_type", "node_id", "port",
+)  # fmt: skip
+_DECODERS: Final[dict[str, Callable[[str], Any]]] = {
+    **dict.fromkeys(_NUMBERS, _number),
+    "partition_indexes": Decoder(list[Int32]).decode,
+    **dict.fromkeys(("topics", "groups_names"), lambda _: []),
 }
+_VALUES: Final = {
+    **dict.fromkeys(_NUMBERS, r"(-?\d+)"),
+    "partition_indexes": r"(\[[\d,]*\])",
+    **dict.fromkeys(("metadata", "assignment"), r"(?:java\.nio\.\w+\[pos=\d+ lim=\d+ cap=\d+\]|null)"),
+    **dict.fromkeys(("throttle_time_ms", "retention_time_ms", "producer_id", "producer_epoch"), r"(?:-?\d+)"),
+    "require_stable": r"(?:true|false)",
+    **dict.fromkeys(("error_message", "transactional_id"), _TEXT),
+}
+"""The patterns of numbers, and of what is not read, which has no group. All other fields are texts."""
+_KINDS: Final = {"topics": TopicOffsets, "partitions": PartitionOffset}
 _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
-_NO_TOPICS: Final = '"topics":[]'
+
+_FIELD: Final = expression(r"(\w+)(\*?)(?:\[((?:[\w?* ]|\[[^]]*\])+)\])?(\??)")
+"""Of SHAPES."""
 
 MARK: Final = "Completed request:RequestHeader("
 OF_GROUP_API: Final = expression(
@@ -104,120 +109,80 @@ OF_GROUP_API: Final = expression(
 )
 OF_ANY_API: Final = expression(r"Completed request:(?:RequestHeader\(apiKey=[A-Z_]{1,99}, |\{api_key=\d{1,5},|Name: ?\w+;)", re.ASCII)
 
-_TIMES: Final = ("totalTime", "requestQueueTime", "localTime", "remoteTime", "throttleTime", "responseQueueTime", "sendTime")
 _LINE: Final = expression(
     r"\[[^\]]*\] [A-Z]+ Completed request:RequestHeader\(apiKey=([A-Z_]+), apiVersion=(\d{1,5}), "
     r"clientId=(.*?), correlationId=(-?\d{1,10})\) -- (\{.*\}),response:(\{.*\}) from connection (\S{1,1024});"
-    + ",".join(rf"{name}:([\d.E]{{1,20}})" for name in _TIMES)
-    + r",securityProtocol:.*?(?:,clientInformation:ClientInformation\(softwareName=([\w.-]+), softwareVersion=([\w.-]+)\))?"
+    r"totalTime:([\d.E]{1,20}),requestQueueTime:([\d.E]{1,20}),localTime:([\d.E]{1,20}),remoteTime:([\d.E]{1,20}),"
+    r"throttleTime:[\d.E]{1,20},responseQueueTime:([\d.E]{1,20}),sendTime:([\d.E]{1,20})"
+    r",securityProtocol:.*?(?:,clientInformation:ClientInformation\(softwareName=([\w.-]+), softwareVersion=([\w.-]+)\))?"
     r"(?:,\w+:[\d.E]+)* \([\w.$]+\)",
     re.DOTALL | re.ASCII,
 )
 _ONCE: Final = (", correlationId=", ") -- {", "},response:{", "} from connection ", ";totalTime:")
 """A line that has one of these twice has a name that holds it: then its parts are in doubt, and finding them may take minutes."""
-_MARKED: Final = ((':""', ":null"), (':"=null"', ":null"), (':"=', ':"'), (':"#"', ":null"), (':"@"[', ":["), (':"@"', ":null"))
-_MARKED_NUMBER: Final = expression(r':"#(-?\d+)"', re.ASCII)
 # As printed until 2.1.
 _PARTITION: Final = expression(r"\{partition=(\d+)\}(?=[,\]])", re.ASCII)
 _COORDINATOR: Final = expression(r",coordinator=\{(node_id=-?\d+,host=.*,port=-?\d+)\}\}\Z", re.ASCII)
 
 
-class _Field(NamedTuple):
-    name: str
-    optional: bool
-    skipped: bool
-    fields: tuple[_Field, ...]  # of the structs of a list
+class _OtherShapeError(ValueError):
+    """A text is not what Kafka prints."""
 
 
-def as_json(text: str) -> str:
-    """A line that has MARK as JSON of Kafka 2.8; "" if it has another shape. What is no JSON then is damaged."""
+def decoded(text: str) -> Logged | None:
+    """The request of a line that has MARK; None if the line has another shape. MsgspecError: a number is none, or too large."""
     if any(text.count(once) != 1 for once in _ONCE):
-        return ""
-    found = _LINE.fullmatch(text.replace("\\", "\\\\").replace('"', '\\"'))
-    if found is None or found[1] not in SHAPES:
-        return ""
-    api, version, client, correlation, request, response, connection, *times, name, release = found.groups("")
-    asked, answered = SHAPES[api]
-    topics = request_offsets.topics(api, request, response)
-    request = _converted(asked, _PARTITION.sub(r"\1", request), topics)
-    response = _converted(answered, _COORDINATOR.sub(r",\1}", response), topics)
-    header = f'{{"requestApiKey":{APIS[api].key},"requestApiKeyName":"{api}","requestApiVersion":{version},'
-    header += f'"clientId":"={client}","correlationId":{correlation}}}'
-    taken = ",".join(f'"{time}Ms":{value}' for time, value in zip(_TIMES, times, strict=True))
-    json = (
-        f'{{"requestHeader":{header},"request":{request},"response":{response},"connection":"{connection}",{taken},'
-        f'"clientInformation":{{"softwareName":"{name}","softwareVersion":"{release}"}}}}'
-    )
-    return "" if _LEFT_OVER.search(json) else _finished(json)
+        return None
+    found = _LINE.fullmatch(text)
+    if found is None or found[1] not in SHAPES or _LEFT_OVER.search(found[3]):
+        return None
+    api, version, client, correlation, asked, answered, connection, *times, name, release = found.groups("")
+    halves = _PARTITION.sub(r"\1", asked), _COORDINATOR.sub(r",\1}", answered)
+    try:
+        request, response = (_read(shape, Entry, half)[0] for shape, half in zip(SHAPES[api], halves, strict=True))
+    except _OtherShapeError:
+        return None
+    told = response if api == e.OFFSET_FETCH else request
+    if api in request_offsets.EXCHANGES:
+        told.topics = request_offsets.topics(api, asked, answered)
+    header = Header(APIS[api].key, _number(version), _number(correlation), None if client == "null" else client, api)
+    total, queued, local, remote, waited, sent = map(_duration, times)
+    client_information = Client(name or None, release or None)
+    return Logged(header, request, response, connection, total, queued, local, remote, waited, sent, client_information)
 
 
-def _converted(shape: str, text: str, topics: str) -> str:
-    """A printed struct as JSON, with marks before values that may be missing (`_finished`). `topics` are those of `topics*`."""
-    for pattern, json in _steps(shape):
-        text = pattern.sub(json, text)
-    return text.replace(_NO_TOPICS, f'"topics":{topics}') if "topics*" in shape else text
+def _read(shape: str, kind: type[Any], text: str, place: int = 0, end: str = r"\Z") -> tuple[Any, int]:
+    """A struct that is printed at a place of a text, and where it ends."""
+    found = _pattern(shape, end).match(text, place)
+    if found is None:
+        raise _OtherShapeError
+    fields = [(name, inner) for name, pattern, inner, _ in _fields(shape) if not pattern.startswith("(?:")]
+    return kind(**{name: _value(name, inner, value) for (name, inner), value in zip(fields, found.groups(), strict=True)}), found.end()
+
+
+def _value(name: str, inner: str, text: str | None) -> Any:
+    if text is None or text == "null":
+        return None
+    if not inner:
+        return _DECODERS[name](text) if name in _DECODERS else text
+    structs, place = [], 1
+    while place < len(text) and text != "[]":
+        struct, place = _read(inner, _KINDS.get(name, Entry), text, place, r"(?:,(?=\{)|\]\Z)")
+        structs.append(struct)
+    return structs
 
 
 @cache
-def _steps(shape: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """How a struct becomes JSON: patterns, each with what replaces it. Lists in lists come first."""
-    fields = _parsed(shape)
-    steps = [(_pattern(struct) + r"\}(?=,\{|\])", _replacement(struct)) for struct in _elements(fields)]
-    steps.append((rf"\A{_pattern(fields)}\}}\Z", _replacement(fields)))
-    return tuple((expression(pattern, re.DOTALL | re.ASCII), json) for pattern, json in steps)
+def _fields(shape: str) -> list[tuple[str, str, str, str]]:
+    """Of each field its name, the pattern of its value, the shape of the structs in it, and `?` if it may be missing."""
+    found = _FIELD.findall(shape)
+    lists = {(True, False): r"(\[.*\]|null)", (False, True): r"(\[.*?\]|null)"}
+    patterns = (lists.get((bool(star), bool(inner))) or _VALUES.get(name, f"({_TEXT})") for name, star, inner, _ in found)
+    return [(name, pattern, inner, optional) for (name, _, inner, optional), pattern in zip(found, patterns, strict=True)]
 
 
-def _finished(json: str) -> str:
-    """Without the marks of `_value`. No id can hold one, because its quotes are escaped."""
-    for marked, plain in _MARKED:
-        json = json.replace(marked, plain)
-    return _MARKED_NUMBER.sub(r":\1", json)
-
-
-def _parsed(shape: str) -> tuple[_Field, ...]:
-    levels: list[list[_Field]] = [[]]
-    names: list[str] = []
-    for name, skipped, begins, optional, ends, may_lack in re.findall(r"(\w+)(\*?)(\[?)(\??)|(\])(\??)", shape):
-        if begins:
-            names.append(name)
-            levels.append([])
-        elif ends:
-            inner = tuple(levels.pop())
-            levels[-1].append(_Field(names.pop(), bool(may_lack), False, inner))
-        else:
-            levels[-1].append(_Field(name, bool(optional), bool(skipped), ()))
-    return tuple(levels[0])
-
-
-def _elements(fields: tuple[_Field, ...]) -> list[tuple[_Field, ...]]:
-    """The structs of all lists, the inner ones first."""
-    return [struct for field in fields if field.fields for struct in (*_elements(field.fields), field.fields)]
-
-
-def _pattern(fields: tuple[_Field, ...]) -> str:
-    """The text of a struct up to its last brace. Fields follow a brace or a comma, as the first of them may be missing."""
-    texts = [f"[{{,]{_OLDER.get(field.name, field.name)}{_value(field)[0]}" for field in fields]
-    return r"(?=\{)" + "".join(f"(?:{text})?" if field.optional else text for field, text in zip(fields, texts, strict=True)) + _TAGS
-
-
-def _replacement(fields: tuple[_Field, ...]) -> str:
-    """The JSON of a struct. Numbers of groups count the fields that are kept."""
-    groups = itertools.count(1)
-    kept = [(field, _value(field)[1]) for field in fields if field.name not in _PASSED_OVER]
-    values = [json.replace("$", rf"\g<{next(groups)}>") if "$" in json else json for _, json in kept]
-    names = [re.sub("_([a-z])", lambda letter: letter[1].upper(), field.name) for field, _ in kept]
-    return "{" + ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True)) + "}"
-
-
-def _value(field: _Field) -> tuple[str, str]:
-    """The pattern of a value with its sign, and what stands for it in JSON."""
-    if field.name in _PASSED_OVER:
-        return f"={_PASSED_OVER[field.name]}", ""
-    if field.skipped:
-        return r"=(?:\[.*\]|null)", "[]"
-    if field.fields:
-        return r"=(\[.*?\]|null)", '"@"$' if field.optional else "$"
-    if field.name in _VALUES:
-        pattern, json = _VALUES[field.name]
-        return f"={pattern}", f'"#{json}"' if field.optional else json
-    return f"(={_TEXT})", '"$"'  # nothing, if the version lacks the field
+@cache
+def _pattern(shape: str, end: str) -> re.Pattern[str]:
+    """The text of a struct. Fields follow a brace or a comma, as the first of them may be missing."""
+    texts = [f"(?:[{{,]{_OLDER.get(name, name)}={pattern}){optional}" for name, pattern, _, optional in _fields(shape)]
+    return re.compile(rf"(?=\{{){''.join(texts)}{_TAGS}\}}{end}", re.DOTALL | re.ASCII)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from schemas.names import GROUP_EVENTS
 from schemas.tables import arrow_schema_of
@@ -117,16 +120,19 @@ def int32(digits: str | None) -> int | None:
     return value if -(1 << 31) <= value < 1 << 31 else None
 
 
-def arranged(columns: Mapping[str, Any], count: int, schema: pa.Schema) -> list[Any]:
-    """So many rows with all columns of a schema; missing ones are null."""
-    return [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(count, field.type) for field in schema]
+def joined(pieces: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Tables as one with all columns of a schema, and no others. Columns that a table lacks are null."""
+    return pa.concat_tables([schema.empty_table(), *pieces], promote_options="permissive").select(schema.names).cast(schema)
 
 
-def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Rows of PARSED as a parser in Python makes them, one for each line. `lines` have COMMON; columns that rows lack are null."""
+def parsed_lines(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]], is_first: npt.NDArray[np.bool_]) -> pa.Table:
+    """Rows of PARSED as parsers in Python make them. `lines` have COMMON; columns that rows lack are null.
+
+    `is_first`: whether each row is the first of its line, which accounts for it.
+    """
     made = pa.array(rows, _OF_TEXT)
-    arrays = [lines[name].cast(PARSED.field(name).type) if name in COMMON else made.field(name) for name in PARSED.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=PARSED)
+    common = {name: lines[name] for name in COMMON} | {"lines": pc.if_else(pa.array(is_first), lines["lines"], 0)}
+    return pa.table(common | dict(zip(_OF_TEXT.names, made.flatten(), strict=True)))
 
 
 def clock_seconds(text: str | None) -> list[int]:

@@ -23,10 +23,9 @@ from jobs.lakehouse.folder import opened, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.executors import check_executors
 from jobs.pipeline.feeder import check_source, feeding
-from jobs.pipeline.ingest import start_ingest
+from jobs.pipeline.ingest import start_ingest, tasks_as_workers
 from jobs.pipeline.ingest_topic import start_ingest_topic
-from jobs.pipeline.parts import tasks_as_workers
-from jobs.pipeline.queries import AT_ONCE_MS, finish
+from jobs.pipeline.queries import finish, looking_at_once
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.tracking.track import start_track
@@ -47,13 +46,7 @@ def ingest_files(source: Path, folder: Place, *, settings: Settings, once: bool,
             spark = spark or spark_session("rebalance-ingest", s3=is_store(folder))
             check_executors(spark, [folder])
             feeder.share_with(tasks_as_workers(spark))
-            query = start_ingest(
-                spark,
-                files=feeder.files,
-                lakehouse=folder,
-                checkpoint=house.ingest_checkpoint,
-                interval_ms=AT_ONCE_MS if once else settings.interval_ms,
-            )
+            query = start_ingest(spark, house, looking_at_once(settings) if once else settings)
             while not feeder.ended.wait(0.2):
                 if query.exception() is not None:
                     break
@@ -73,16 +66,7 @@ def ingest_topic(chosen: TopicInput, folder: Place, *, settings: Settings, once:
         topic_input.check(chosen, house)
         spark = spark_session("rebalance-ingest-topic", s3=is_store(folder))
         check_executors(spark, [folder])
-        query = start_ingest_topic(
-            spark,
-            chosen,
-            most_lines=settings.slice_lines,
-            lakehouse=folder,
-            checkpoint=house.topic_checkpoint,
-            once=once,
-            interval_ms=settings.interval_ms,
-        )
-        query.awaitTermination()
+        start_ingest_topic(spark, house, settings, chosen, once=once).awaitTermination()
 
 
 def track(folder: Place, *, settings: Settings, once: bool, events_from: Place | None = None) -> None:
@@ -91,10 +75,9 @@ def track(folder: Place, *, settings: Settings, once: bool, events_from: Place |
         opened(folder, settings, query=TRACK) as house,
         _told(f"tracking the events of {events_from or folder} into {folder}", folder, once=once),
     ):
-        checkpoint = house.track_checkpoint
         spark = spark_session("rebalance-track", s3=is_store(folder))
-        check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
-        query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, events_from=events_from, tell=_say)
+        check_executors(spark, [path for path in (folder, house.track_checkpoint, events_from) if path is not None])
+        query = start_track(spark, house, settings, events_from=events_from, tell=_say)
         if once:
             finish(query)
         else:

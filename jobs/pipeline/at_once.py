@@ -7,12 +7,14 @@ keeps no checkpoint: the lakehouse cannot be continued.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator_model.events import BROKER_SOURCE
@@ -24,10 +26,10 @@ from jobs.lakehouse import opening, reader
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.followers import files_after
 from jobs.lakehouse.tables import ensure_table
+from jobs.logs.workers import THIS_PROCESS
 from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
-from jobs.pipeline.parts import THIS_PROCESS
 from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
@@ -72,12 +74,12 @@ def process(
             ensure_table(folder, name, schema)
         show(RunProgress("parsing"))
         with _stage("ingest"):
-            of_brokers = _ingest(slices, feeder, house)
+            lines, of_brokers = _ingest(slices, feeder, house)
         remove_tree(house.spool)
         show(RunProgress("tracking"))
         with _stage("track"):
-            _track(folder, settings, of_brokers=of_brokers)
-        return result_of(before, reader.account(folder), started, feeder)
+            told = _track(folder, settings, of_brokers=of_brokers)
+        return result_of(before, {**before, **lines, **told}, started, feeder)
 
 
 @contextmanager
@@ -91,20 +93,21 @@ def _stage(name: str) -> Iterator[None]:
         raise QueryFailedError(name, f"{type(error).__name__}: {error}") from error
 
 
-def _ingest(slices: Sequence[Place], feeder: Feeder, house: Lakehouse) -> bool:
-    """Whether there are lines about brokers that come and go."""
-    of_brokers = False
+def _ingest(slices: Sequence[Place], feeder: Feeder, house: Lakehouse) -> tuple[Counter[str], bool]:
+    """The account of the lines, and whether there are some about brokers that come and go."""
+    counts, of_brokers = Counter[str](), False
     write = LineWriter(house.folder, feeder.files.parts).write
     for batch_id, path in enumerate(slices):
         lines = pq.ParquetFile(readable(path)).read(use_threads=False).combine_chunks()
         rows = pa.concat_tables([kinds.parsed(batch) for batch in lines.to_batches()])
         of_brokers = of_brokers or BROKER_SOURCE in rows["source"].to_pylist()
-        write(rows, batch_id, THIS_PROCESS)
-    return of_brokers
+        account = write(rows, batch_id, THIS_PROCESS)
+        counts.update({name: pc.sum(account[name]).as_py() for name in ("lines_read", "skipped", "events", "quarantined") if len(account)})
+    return counts, of_brokers
 
 
-def _track(folder: Place, settings: Settings, *, of_brokers: bool) -> None:
-    """Tracks all events as one micro-batch. `of_brokers`: some are about brokers that come and go."""
+def _track(folder: Place, settings: Settings, *, of_brokers: bool) -> dict[str, int]:
+    """Tracks all events as one micro-batch; returns the rows of some tables. `of_brokers`: some are about brokers that come and go."""
     tracker = shards.tracker_settings(settings)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
     table = folder / names.GROUP_EVENTS
@@ -115,3 +118,4 @@ def _track(folder: Place, settings: Settings, *, of_brokers: bool) -> None:
             rows[row.table].append({**row.values, "cluster": key[0], names.AT_END: at_end})
     write_rows(folder, rows, 0)
     IncidentTable(folder).take(rows, brokers=of_brokers)
+    return {name: len(rows[name]) for name in (names.REBALANCES, names.FINDINGS)}

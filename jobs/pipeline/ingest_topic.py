@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
+from jobs.common.settings import Settings
 from jobs.common.stores import Place
 from jobs.common.text import many
+from jobs.lakehouse.folder import Lakehouse
 from jobs.parsing.batch import LOG, Admission
 from jobs.parsing.rows import PARSED, QUARANTINE, UNKNOWN_SOURCE, Refusal
 from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.part_tasks import PACKETS, parsed_packets_of_topic
-from jobs.pipeline.parts import tasks_as_workers
-from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
+from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic_input import TopicInput, java_settings, records_at_once
 from schemas.names import CLOCK, INGEST_TOPIC, REPEATED
 from schemas.tables import INGEST_TABLES
@@ -62,26 +63,22 @@ def read_records(spark: SparkSession, topic: TopicInput, most_lines: int) -> Dat
 
 def start_ingest_topic(
     spark: SparkSession,
+    house: Lakehouse,
+    settings: Settings,
     topic: TopicInput,
     *,
-    most_lines: int,
-    lakehouse: Place,
-    checkpoint: Place,
     once: bool,
     observer: ingest.Observer | None = None,
     ending: QueryEnd | None = None,
-    interval_ms: int = AT_ONCE_MS,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends when it has read what the topic holds now. `most_lines`: of a micro-batch, about.
-
-    `interval_ms`: time between two looks at the topic.
-    """
-    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, INGEST_TOPIC)
-    records = read_records(spark, topic, most_lines).select(*topic_records.COLUMNS)
+    """Starts the query. `once`: it ends when it has read what the topic holds now."""
+    checkpoint = house.topic_checkpoint
+    ensure_tables(house.folder, INGEST_TABLES, checkpoint, INGEST_TOPIC)
+    records = read_records(spark, topic, settings.slice_lines).select(*topic_records.COLUMNS)
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
     packets = records.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(parsed_packets_of_topic, PACKETS)
-    write = TopicWriter(lakehouse, checkpoint, observer)
-    return start_query("ingest-topic", packets, write, checkpoint=checkpoint, once=once, ending=ending, interval_ms=interval_ms)
+    write = TopicWriter(house.folder, checkpoint, observer)
+    return start_query("ingest-topic", packets, write, checkpoint, settings.interval_ms, once=once, ending=ending)
 
 
 class TopicWriter:
@@ -103,7 +100,7 @@ class TopicWriter:
         ends = offsets_of(self._checkpoint, batch_id)
         rows = ingest.unpacked(packets.toArrow())
         rows = pa.concat_tables([rows, _deleted(rows, starts, ends)])
-        workers = tasks_as_workers(packets.sparkSession)
+        workers = ingest.tasks_as_workers(packets.sparkSession)
         self._write.write(rows, batch_id, workers, gatekeeper=lambda summary: admit(gate, summary, len(ends)))
         self._keep(gate, batch_id)
         self._ends = batch_id, ends
@@ -184,7 +181,7 @@ def _clock(row: Mapping[str, Any]) -> Clock:
 
 
 def _clock_row(time: BrokerTime) -> dict[str, Any]:
-    """A broker's time as a row of PARSED: the columns that event_rows reads."""
+    """A broker's time as a row of PARSED: the columns that batch.py reads."""
     return {
         "cluster": time.log.cluster, "broker": time.log.broker, "kind": FOLLOWED if time.followed else CLOCK,
         "occurred_at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),

@@ -1,17 +1,17 @@
-"""What tasks do with slices and with their parts (parts.py), on executors that have msgspec, pandas and PyArrow, and no Delta."""
+"""What tasks do with slices and with their parts, on executors that have msgspec, pandas and PyArrow, and no Delta."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.common.stores import Place, place_of
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, BatchFile
-from jobs.logs.stretches.shares import folded, read_share
+from jobs.logs.slice_rows import folded, read_share
 from jobs.parsing import batch, kinds
 from jobs.pipeline import topic_records
 from schemas import names
@@ -24,16 +24,14 @@ _ROWS: Final = 65_536  # parsed at a time
 _HELD_BYTES: Final = 256 << 20  # of heartbeats that wait for those of other parts
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A file of RAW rows. `before`: lines of the log before those from which its positions count."""
 
     path: str
     before: int
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What a task wrote: its file of each table, and the account of its lines as rows of input_lines."""
 
     files: Mapping[str, AddedFile]

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from jobs.common.errors import UserError
+from jobs.common.settings import Settings
 from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place, check_guards
 from jobs.lakehouse import opening, tables
@@ -23,8 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-AT_ONCE_MS: Final = 250
-"""Time between two looks at the input of a run that ends with it: it has nothing to wait for."""
+_AT_ONCE_MS: Final = 250
 FINISH_SECONDS: Final = 60.0
 """How long a micro-batch may take to finish before it is aborted."""
 _POLL_SECONDS: Final = 0.05
@@ -52,6 +54,11 @@ def may_go_on(error: BaseException) -> bool:
             return True
         cause = getattr(cause, "_cause", None)
     return False
+
+
+def looking_at_once(settings: Settings) -> Settings:
+    """Settings of a run that ends with its input: it has nothing to wait for."""
+    return replace(settings, interval_ms=_AT_ONCE_MS)
 
 
 def finish(query: StreamingQuery) -> None:
@@ -122,10 +129,10 @@ def start_query(
     name: str,
     rows: DataFrame,
     write: WriteBatch,
-    *,
     checkpoint: Place,
+    interval_ms: int,
+    *,
     once: bool = False,
-    interval_ms: int = AT_ONCE_MS,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
     """Starts a query. `once`: it ends when it has processed the input that exists now, which only Spark's own sources support.

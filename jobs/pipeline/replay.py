@@ -89,13 +89,9 @@ def replay(
         _copy_events(source, house, show, interrupts)
         if interrupts.signal is None:
             show(RunProgress("starting Spark"))
-            try:
-                with started_spark(house, spark, once=True) as session:
-                    interrupts.install()
-                    _track(session, house, settings, show, interrupts)
-            except Exception:
-                if interrupts.signal is None:  # a JVM that got the same signal may already be gone
-                    raise
+            with interrupts.excused(), started_spark(house, spark, once=True) as session:
+                interrupts.install()
+                _track(session, house, settings, show, interrupts)
         if interrupts.signal is not None:
             return result(new, old, signal=interrupts.signal)
         show(RunProgress("carrying over what is not made of events"))
@@ -132,8 +128,7 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
     from jobs.pipeline.tracking.track import start_track
 
     tally = Tally()
-    checkpoint, observer = house.track_checkpoint, tally.tracked
-    query = start_track(session, lakehouse=house.folder, checkpoint=checkpoint, settings=settings, observer=observer)
+    query = start_track(session, house, settings, observer=tally.tracked)
     done = work_off(query)
     try:
         while interrupts.signal is None and not done.wait(_POLL_SECONDS):

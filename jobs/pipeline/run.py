@@ -101,12 +101,13 @@ def run(
                 return result_of(before, before, started, feeder)
             share = feeder.share_read if once and feeder is not None else None
             show(RunProgress("starting Spark, reading" if share else "starting Spark", share=share))
-            with started_spark(house, spark, once=once) as session:
+            late = 0
+            with interrupts.excused(), started_spark(house, spark, once=once) as session:
                 interrupts.install()  # Spark has replaced our handler of Ctrl-C by its own
                 inputs = Inputs(feeder, capture, topic, topic_watch)
                 stages = Stages(session, house, settings, inputs, once=once, watch=watch)
                 stages.work(show, warn, interrupts)
+                late = stages.progress().late_events
         if once and interrupts.signal is None:
             house.complete.touch()
-        late = stages.progress().late_events
         return result_of(before, reader.account(folder), started, feeder, late_events=late, signal=interrupts.signal)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from jobs.common.times import instant
 
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     from jobs.pipeline.feeder import Feeder
 
 
-@dataclass(frozen=True)
-class RunProgress:
+class RunProgress(msgspec.Struct, frozen=True):
     """How far the stages are."""
 
     stage: str  # the stage that the run waits for
@@ -57,8 +58,7 @@ def run_progress(stage: str, tally: Tally, *, lines: int = 0, share: Callable[[]
     )
 
 
-@dataclass(frozen=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True):
     """What a run did. The accounts are totals of the whole lakehouse, before and after."""
 
     before: Mapping[str, int]

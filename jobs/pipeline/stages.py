@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import failure, root_cause
 from jobs.common.interrupts import Interrupts
@@ -20,11 +18,10 @@ from jobs.kafka.offsets_capture import OffsetsCapture
 from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import Feeder
-from jobs.pipeline.ingest import start_ingest
+from jobs.pipeline.ingest import start_ingest, tasks_as_workers
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
-from jobs.pipeline.parts import tasks_as_workers
-from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, may_go_on
+from jobs.pipeline.queries import QueryEnd, looking_at_once, may_go_on
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import TopicWatch
@@ -59,7 +56,7 @@ class Stages:
         self._house = house
         self._once = once
         self._watch = watch
-        self._settings = replace(settings, interval_ms=AT_ONCE_MS) if once else settings
+        self._settings = looking_at_once(settings) if once else settings
         self._feeder = inputs.feeder
         self._capture = inputs.capture
         self._topic_watch = inputs.topic_watch
@@ -81,42 +78,14 @@ class Stages:
             raise
 
     def _start(self, topic: TopicInput | None) -> None:
-        house, watch, settings = self._house, self._watch, self._settings
+        what, watch, ending = (self._spark, self._house, self._settings), self._watch, self._ending
         if self._feeder is not None:
             self._feeder.share_with(tasks_as_workers(self._spark))
-            self._starts["ingest"] = partial(
-                start_ingest,
-                self._spark,
-                files=self._feeder.files,
-                lakehouse=house.folder,
-                checkpoint=house.ingest_checkpoint,
-                observer=watch.ingested("ingest"),
-                ending=self._ending,
-                interval_ms=settings.interval_ms,
-            )
+            self._starts["ingest"] = partial(start_ingest, *what, observer=watch.ingested("ingest"), ending=ending)
         if topic is not None:
-            self._starts[TOPIC] = partial(
-                start_ingest_topic,
-                self._spark,
-                topic,
-                most_lines=settings.slice_lines,
-                lakehouse=house.folder,
-                checkpoint=house.topic_checkpoint,
-                once=self._once,
-                observer=self._watch.ingested(TOPIC),
-                ending=self._ending,
-                interval_ms=settings.interval_ms,
-            )
-        self._starts["track"] = partial(
-            start_track,
-            self._spark,
-            lakehouse=house.folder,
-            checkpoint=house.track_checkpoint,
-            settings=settings,
-            observer=watch.tracked,
-            ending=self._ending,
-            tell=self._notes.append,
-        )
+            observer = watch.ingested(TOPIC)
+            self._starts[TOPIC] = partial(start_ingest_topic, *what, topic, once=self._once, observer=observer, ending=ending)
+        self._starts["track"] = partial(start_track, *what, observer=watch.tracked, ending=ending, tell=self._notes.append)
         for name in self._starts:  # one by one: `_stop` ends those that have started when the next one cannot
             self.queries[name] = self._begun(name)
 
@@ -138,8 +107,7 @@ class Stages:
         except (QueryFailedError, UserError):
             raise
         except Exception as error:
-            if interrupts.signal is None:  # a JVM that got the same signal may already be gone
-                raise QueryFailedError("Spark", jvm_end(self._spark) or root_cause(error), self._house.log) from error
+            raise QueryFailedError("Spark", jvm_end(self._spark) or root_cause(error), self._house.log) from error
         finally:
             self._stop()
             self._watch.leave()

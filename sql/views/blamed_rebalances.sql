@@ -6,7 +6,7 @@
 -- the time in which nobody worked.
 WITH rebalances_named AS (
   SELECT r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause, r.client_id, r.client_host, r.member_id, r.left,
-    r.members_before
+    r.members_before, r.generation
   FROM rebalances_with_id AS r
 ),
 moves AS (
@@ -114,7 +114,8 @@ placed AS (
   FROM all_blamed AS b
 )
 SELECT
-  p.rebalance_id, p.cluster, p.id AS finding_id, p.code, get_json_object(p.details, '$.from_broker') AS from_broker,
-  p.client_id, p.client_host, p.member_id, p.emptied
+  p.rebalance_id, r.cluster, r.group_id, r.started_at, r.ended_at, r.generation, p.id AS finding_id, p.code,
+  get_json_object(p.details, '$.from_broker') AS from_broker, p.client_id, p.client_host, p.member_id, p.emptied
 FROM placed AS p
+JOIN rebalances_named AS r ON r.id = p.rebalance_id
 WHERE p.place = 1

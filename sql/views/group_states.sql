@@ -6,7 +6,7 @@
 -- `entered_at`: when it came into that state, to which a coordinator that only reads it back in the same generation does not bring it.
 -- Of a group that no line shows in another state, the last line by which a member came tells the state it was in; `entered_at` is null.
 WITH changes AS (
-  SELECT t.cluster, t.group_id, t.trigger, t.generation, t.occurred_at, t.step, t.id,
+  SELECT t.cluster, t.group_id, t.trigger, t.generation, t.occurred_at, t.step, t.from_state,
     CASE WHEN t.to_state = 'Dead' AND t.trigger = 'COORDINATOR_MOVED' THEN 'UNKNOWN' ELSE t.to_state END AS state
   FROM group_transitions_with_id AS t
   UNION ALL
@@ -16,7 +16,7 @@ spans AS (
   SELECT
     t.cluster, t.group_id, t.trigger, t.state, t.generation, t.occurred_at AS since,
     lead(t.occurred_at) OVER (
-      PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.id
+      PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.from_state, t.state
     ) AS next_at
   FROM changes AS t
 ),
@@ -40,36 +40,17 @@ lasting AS (
   SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.since
   FROM spans AS s
   WHERE s.state = 'UNKNOWN'
-),
-sizes AS (
-  SELECT
-    r.cluster, r.group_id, r.members_after, r.ended_at,
-    row_number() OVER (PARTITION BY r.cluster, r.group_id ORDER BY r.ended_at, r.started_at, coalesce(r.generation, -1)) AS place
-  FROM rebalances_now AS r
-  WHERE r.members_after IS NOT NULL OR r.outcome = 'COMPLETED'
-),
-in_order AS (
-  SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.entered_at,
-    coalesce(s.next_at, TIMESTAMP '9999-12-31 00:00:00') AS moment, CAST(NULL AS BIGINT) AS place
-  FROM lasting AS s
-  UNION ALL
-  SELECT n.cluster, n.group_id, NULL, NULL, NULL, NULL, NULL, n.ended_at, n.place
-  FROM sizes AS n
-),
-placed AS (
-  SELECT
-    o.cluster, o.group_id, o.state, o.generation, o.since, o.next_at, o.entered_at,
-    max(o.place) OVER (
-      PARTITION BY o.cluster, o.group_id ORDER BY o.moment, o.place NULLS FIRST ROWS UNBOUNDED PRECEDING
-    ) AS place
-  FROM in_order AS o
 )
 SELECT
-  p.cluster, p.group_id, p.state, p.generation, p.since, p.next_at, p.entered_at,
-  CASE WHEN p.state IN ('Empty', 'Dead') THEN 0 WHEN p.state <> 'UNKNOWN' THEN n.members_after END AS members
-FROM placed AS p
-LEFT JOIN sizes AS n ON n.cluster = p.cluster AND n.group_id = p.group_id AND n.place = p.place
-WHERE p.state IS NOT NULL
+  s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.entered_at,
+  CASE
+    WHEN s.state IN ('Empty', 'Dead') THEN 0
+    WHEN s.state <> 'UNKNOWN' THEN nullif(max_by(coalesce(r.members_after, -1), (r.ended_at, r.started_at, coalesce(r.generation, -1))), -1)
+  END AS members
+FROM lasting AS s
+LEFT JOIN rebalances_now AS r ON r.cluster = s.cluster AND r.group_id = s.group_id
+  AND r.ended_at < coalesce(s.next_at, TIMESTAMP '9999-12-31 00:00:00') AND (r.members_after IS NOT NULL OR r.outcome = 'COMPLETED')
+GROUP BY s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.entered_at
 UNION ALL
 SELECT x.cluster, x.group_id, max_by(x.state, CAST(unix_millis(x.occurred_at) AS STRING) || x.state), NULL, max(x.occurred_at), NULL, NULL, NULL
 FROM group_events AS x

@@ -37,5 +37,6 @@ SELECT
   END AS began_with
 FROM rebalances_with_id AS r
 LEFT JOIN innocent AS n ON n.cause = r.cause
-LEFT JOIN blamed_rebalances AS b ON b.rebalance_id = r.id
+LEFT JOIN blamed_rebalances AS b ON b.cluster = r.cluster AND b.group_id = r.group_id AND b.started_at = r.started_at
+  AND b.ended_at = r.ended_at AND b.generation IS NOT DISTINCT FROM r.generation -- its id takes a hash of each rebalance
 LEFT JOIN of_incidents AS i ON i.cluster = b.cluster AND i.finding_id = b.finding_id

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.answers.report import Overview, Scope, read_overview
+from jobs.answers.report import Report, Scope, read_overview
 from jobs.common.settings import Settings
 from jobs.pipeline import at_once
 from tests.effort import long
@@ -73,7 +73,7 @@ def _cuts(number: int) -> Iterator[Cut]:
 
 
 @pytest.fixture(scope="module", params=[30, long(600)])
-def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> list[tuple[Cut, Overview]]:
+def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> list[tuple[Cut, Report]]:
     folder = tmp_path_factory.mktemp("cuts")
     cuts = {f"cut-{number:04}": cut for number, cut in enumerate(_cuts(request.param))}
     for name, cut in cuts.items():

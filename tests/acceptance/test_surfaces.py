@@ -17,8 +17,8 @@ import pytest
 
 from jobs.alerts.queue import past_findings
 from jobs.answers import questions
-from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.formats import as_json
 from jobs.answers.news import News
 from jobs.answers.report import read_overview
 from jobs.cli import entry

@@ -18,6 +18,7 @@ def test_every_kind_of_finding_has_a_title_in_words():
     ("code", "clients", "details", "told"),
     [
         ("POLL_TIMEOUT", ["a"], [{}], "a did not poll in time"),
+        ("POLL_TIMEOUT", ["sr-1"], [{"program": "Schema registry"}], "sr-1 was stuck and left the group"),
         ("POLL_TIMEOUT", ["a", "b"], [{}, {}], "a and b did not poll in time"),
         ("POLL_TIMEOUT", ["a", "b", "c"], [{}] * 7, "3 clients did not poll in time 7 times"),
         ("SESSION_TIMEOUT", [], [{}], "A client missed the session timeout"),

@@ -213,6 +213,14 @@ def test_who_was_silent_for_longer_than_its_session_and_is_still_there_did_not_s
     assert [one["member_id"] for one in asked(lakehouse, "silences", session="survived")] == ["m1"]
 
 
+def test_partitions_have_the_names_of_their_topics_where_a_line_tells_them(lakehouse):
+    topic, unknown = "ZiIvh65vQPOxTeW80lTaIA", "QWTE6grBRii7qDNQrCCjTw"
+    given = [{"member_id": MEMBER, "partitions": [f"{topic}-10", f"{unknown}-1", f"{topic}-2"], "digest": None}]
+    named = line(None, kind="TOPIC_NAMED", offsets=[{"partition": "orders", "topic_id": topic}])
+    write(lakehouse, named, line(kind="CONSUMER_GROUP_HEARTBEAT", member_id=MEMBER, answer_generation=2, error_code=0, assignments=given))
+    assert [row["names"] for row in asked(lakehouse, "assignments")] == [f"{unknown}-1 orders-2 orders-10"]
+
+
 def test_partitions_that_pile_up_on_one_member(lakehouse):
     def sync(member, count, at=0):
         own = [{"member_id": member, "partitions": [f"t-{n}" for n in range(count)], "digest": member}]

@@ -4,9 +4,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from jobs.answers.attention import AttentionEntry
+from jobs.answers.attention import AttentionEntry, Refusals
 from jobs.answers.attention_words import EXPLAINED, OVER, STILL_ON, AttentionWords, End, clients_of, trouble
-from jobs.answers.incidents.refusals import Refusals
 from jobs.common.text import who
 from jobs.common.times import epoch_ms, instant
 
@@ -67,7 +66,7 @@ def test_a_row_says_what_to_do_first_and_which_value_to_set_and_no_reasons(advic
 
 def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_last():
     entry = AttentionEntry([found(21), found(31)], rebalanced=(at(11), at(33)))
-    assert words(40).of(entry).when == "2 times, 06:00:11 to 06:00:33"
+    assert words(40).of(entry)["when"] == "2 times, 06:00:11 to 06:00:33"
     assert words(40).of(AttentionEntry([found(21)])).when == "06:00:21"
     assert words(99).of(AttentionEntry([found(21)], rebalanced=(at(21), at(24)))).when == "06:00:21 to 06:00:24, over"
 

@@ -5,12 +5,11 @@ import pytest
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.attention_words import AttentionWords, trouble
-from jobs.answers.news import News
-from jobs.answers.news_text import NewsText
+from jobs.answers.news import News, NewsText
 from jobs.answers.report import Scope, read_report
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from tests.answers.asking import asked, reader_of
-from tests.answers.test_attention import found, logged, moved, rebalanced
+from tests.answers.test_attention import EXPIRED, found, logged, moved, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, transition, write
 
 
@@ -259,3 +258,12 @@ def test_refusals_of_a_client_that_was_let_in_meanwhile_are_those_of_its_later_f
     )
     assert {entry["code"]: entry["refused"]["requests"] for entry in entries} == {"COORDINATOR_MOVED": 2, "GROUP_TOO_LARGE": 1}
     assert "app-1, 00:03:20: GROUP_TOO_LARGE at 200. Also app-9 at 00:01:30." in " ".join(shown.split())
+
+
+def test_a_long_rebalance_is_compared_with_those_that_no_finding_is_about(told):
+    ended = EXPIRED | {"cause": "POLL_TIMEOUT"}
+    entries, _ = told(
+        *(row for group in "ab" for row in (found("POLL_TIMEOUT", 300, group, "WARNING"), rebalanced(300, group, 40_000, **ended))),
+        *(rebalanced(at, group, usual) for at in (100, 200) for group, usual in (("a", 30_000), ("b", 3_000))),
+    )
+    assert {entry["groups"][0]: entry["severity"] for entry in entries} == {"a": "WARNING", "b": "ERROR"}

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import report
-from jobs.answers.in_records import Records
+from jobs.answers.incidents.bills import Records
 from jobs.cli.output.report_text import render
 from tests.answers.test_attention import EXPIRED, found, of, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, stopped, write

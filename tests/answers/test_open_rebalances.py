@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from jobs.answers import ask, open_rebalances, report
+from jobs.answers import ask, rebalance_words, report
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.cli import entry
 from jobs.cli.output.report_text import render
@@ -162,5 +162,5 @@ def test_it_is_no_correction_to_come(lakehouse):
     write(lakehouse, line(at=60 * MINUTE), open_rebalance(start=10 * MINUTE, **KNOWN), provisional("STORAGE", group="other"))
     bound = ask.BoundQuestion(lakehouse, ask.questions.load("rebalances"), {})
     assert bound.provisional() == 1
-    assert open_rebalances.is_open(asked(lakehouse, "rebalances", group="payments")[0])
+    assert rebalance_words.is_open(asked(lakehouse, "rebalances", group="payments")[0])
     assert MEMBER in asked(lakehouse, "stuck")[0]["waited_for"]

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import report
-from jobs.answers.in_records import Records
+from jobs.answers.incidents.bills import Records
 from jobs.cli import entry
 from jobs.cli.output.report_text import LIMIT, render
 from jobs.common.errors import LakehouseError

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from jobs.answers import rounds
+from jobs.answers.rebalance_words import last_rounds, rounds_in_words
 from jobs.cli import entry
 from jobs.common.times import EPOCH
 from jobs.lakehouse import folder as lakehouses
@@ -72,13 +72,13 @@ def test_rounds_in_json_are_those_of_the_table(tmp_path, capsys):
 def test_rounds_of_another_rebalance_of_the_same_number_are_not_told(tmp_path):
     lake = lakehouse(tmp_path, *two_rounds(), one_round(6, 60_000, cause="MEMBER_LEFT", client_id="later"))
     (row_id,) = [found["id"] for found in asked(lake, "rebalances")]
-    ((_, found),) = rounds.last_rounds(lake, [row_id])
+    ((_, found),) = last_rounds(lake, [row_id])
     assert [one["epoch"] for one in found] == [5, 6]
 
 
 def test_classic_rebalances_have_none(tmp_path):
     lake = lakehouse(tmp_path, *two_rounds(), group_protocol="classic")
-    assert rounds.last_rounds(lake, [asked(lake, "rebalances")[0]["id"]]) == []
+    assert last_rounds(lake, [asked(lake, "rebalances")[0]["id"]]) == []
 
 
 def in_words(cause, *revocations, **values):
@@ -87,7 +87,7 @@ def in_words(cause, *revocations, **values):
         "epoch": 5, "started_at": at, "cause": cause, "client_id": "app-3", "client_host": None, "member_id": None,
         "instance_id": None,
     }  # fmt: skip
-    return rounds.in_words([known | {"reconciled_at": at + timedelta(seconds=6), "revocations": json.dumps(revocations)} | values])[0]
+    return rounds_in_words([known | {"reconciled_at": at + timedelta(seconds=6), "revocations": json.dumps(revocations)} | values])[0]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import ask, questions
-from jobs.answers.as_csv import as_csv
 from jobs.answers.duckdb_views import Answer
+from jobs.answers.formats import as_csv
 from jobs.cli import entry
 from jobs.cli.output import answer_text
 from jobs.common.exit_codes import UNUSABLE

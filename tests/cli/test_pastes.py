@@ -84,6 +84,7 @@ def test_an_exception_that_ends_a_thread_of_streams(explained):
 def test_any_program_with_a_member_of_its_own(explained):
     """`[NAME clientId=…, groupId=…]` is how each line of Java's client begins; only consumers have max.poll.records."""
     code, out, _ = explained("schema-registry-client")
+    assert "sr-1 was stuck and left the group" in out, "no application polls in a registry"
     assert code == exit_codes.DONE
     assert "POLL_TIMEOUT  g1  18:26:21" in out
     assert "the Schema registry thread that takes part in it was stuck" in " ".join(out.split())

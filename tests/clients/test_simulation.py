@@ -11,7 +11,7 @@ from coordinator_model.clients.client import ClientConfig
 from coordinator_model.clients.simulation import Application, Beats
 from coordinator_model.errors import Error
 from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transition
-from coordinator_model.specification.member import StoredGroup, StoredMember
+from coordinator_model.specification.member import Member, StoredGroup
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
 from coordinator_model.states import State
 from tests.clients.watched import GROUP_ID, BrokerFailedError, WatchedSimulation
@@ -64,7 +64,8 @@ def test_a_group_that_was_stable_for_a_while_goes_on(release):
         Application(ClientConfig.of(release, f"c{number}"), -5_000, dies_ms=98_500 if number == 2 else None) for number in range(3)
     ]
     members = tuple(
-        StoredMember(f"c{number}-x", None, f"c{number}", "/h", 45_000, 300_000, b"", b"%d" % number) for number in range(len(applications))
+        Member(f"c{number}-x", None, f"c{number}", "/h", 45_000, 300_000, (("range", b""),), b"%d" % number)
+        for number in range(len(applications))
     )
     simulation = WatchedSimulation(release, applications, begin_ms=100_000, group_id="orders")
     stored = StoredGroup(7, "consumer", "range", "c0-x", members, 0)

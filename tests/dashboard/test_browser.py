@@ -83,8 +83,11 @@ def test_an_empty_lakehouse_is_no_error(reader, served):
 
 def test_the_group_says_what_happened_and_the_rebalance_who_held_it_up(pages, shown):
     its = pages().open("/group", cluster="c", group="payments")
-    assert "SESSION_TIMEOUT" in its.text(".entries")
-    assert "Look at it." in its.text(".entries")
+    row = its.page.locator("button.row")
+    assert "app-1 missed the session timeout" in row.inner_text()
+    assert "Look at it." in row.inner_text()
+    row.click()
+    assert "SESSION_TIMEOUT" in its.text(".detail")
     its.open("/rebalance", cluster="c", group="payments", id=rebalance_id(shown))
     text = its.text()
     assert "app-2 joined" in its.text("h1")
@@ -144,7 +147,7 @@ def test_every_number_is_that_of_the_named_question(pages, told):
     its.open("/group", cluster="c", group="orders", tab="members")
     (one, *others) = asked("members", group="orders")
     assert its.page.locator("#table tbody tr").count() == 1 + len(others)
-    assert its.page.locator("[role=tab]").all_inner_texts()[:3] == ["Rebalances 2", f"Members {1 + len(others)}", "Findings 1"]
+    assert its.page.locator(".views a").all_inner_texts()[:3] == ["Rebalances 2", f"Members {1 + len(others)}", "Findings 1"]
     assert one["end_kind"] is None or "SESSION_TIMEOUT" in its.text("#table")
 
 
@@ -172,10 +175,10 @@ def test_a_link_holds_what_is_seen(pages):
     its = pages().open("/group", cluster="c", group="payments", **{"from": DAY + 18_000, "to": DAY + 25_000}, tab="members", tz="local")
     seen = its.text()
     assert "00:00:18 to 00:00:25" in its.text(".timeline-tools")
-    its.page.click("[role=tab]:has-text('Findings')")
+    its.page.click(".views a:has-text('Findings')")
     its.page.wait_for_url("**tab=findings**")
     again = pages(timezone_id="UTC").open(f"/group?{its.page.url.partition('?')[2]}")
-    assert again.page.locator("[aria-selected=true]").inner_text().startswith("Findings")
+    assert again.page.locator(".views [aria-current]").inner_text().startswith("Findings")
     assert "00:00:18 to 00:00:25" in again.text(".timeline-tools")
     assert seen != again.text()
 
@@ -228,9 +231,9 @@ def test_every_page_says_what_is_missing_and_a_page_follows_the_tables(browser, 
         lakehouse = empty_lakehouse(tmp_path / "lake")
         story(lakehouse)
         its.page.wait_for_selector("h1:text('payments')")
-        its.page.wait_for_selector("[role=tab]:has-text('Rebalances 2')")
+        its.page.wait_for_selector(".views a:has-text('Rebalances 2')")
         write(lakehouse, rebalance(start=60_000, generation=3, members_before=2), batch=1)
-        its.page.wait_for_selector("[role=tab]:has-text('Rebalances 3')")
+        its.page.wait_for_selector(".views a:has-text('Rebalances 3')")
         its.close()
 
 

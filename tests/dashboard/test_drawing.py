@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.dashboard import browsing
 from tests.lakehouse.rows import MEMBER, line, rebalance, write
@@ -112,3 +113,8 @@ def test_three_colours_and_patterns_and_a_legend_for_who_wants_them(reader, reco
     forced = reader(recorded.url, forced_colors="active").open("/group", cluster=CLUSTER, group="rate-loader")
     assert forced.page.locator(".timeline-canvas").evaluate(canvas) == patterned
     assert its.page.locator("html").get_attribute("data-patterns") is None
+    its.page.emulate_media(forced_colors="active")
+    expect(its.page.locator("html")).to_have_attribute("data-patterns", "")
+    expect(its.page.get_by_role("button", name="Patterns and letters")).to_have_attribute("aria-pressed", "true")
+    its.page.emulate_media(forced_colors="none")
+    expect(its.page.get_by_role("button", name="Patterns and letters")).to_have_attribute("aria-pressed", "false")

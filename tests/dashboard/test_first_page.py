@@ -125,7 +125,7 @@ def test_a_saved_report_is_the_dashboard_in_one_file(reader, recorded):
     expect(saved.page.locator("h1")).to_have_text(group)
     saved.page.click("#table tbody a >> nth=0")
     expect(saved.page.locator(".waterfall")).to_be_visible()
-    expect(saved.page.locator("#evidence .line").first).to_be_visible()
+    expect(saved.page.locator(".evidence .line").first).to_be_visible()
     saved.page.go_back()
     expect(saved.page.locator("h1")).to_have_text(group)
     saved.page.click("text=At a glance")
@@ -215,3 +215,15 @@ def test_a_band_goes_through_the_lanes_of_the_groups_that_the_broker_hit_alone(r
     assert its.page.locator(".lane.dim").count() == 2
     assert its.page.locator(".outage .look-away").count() == 1
     assert its.text("figcaption").startswith("2 clusters, ")
+
+
+def test_columns_of_unowned_time_say_at_least_where_some_of_it_is_not_known(reader, served, lakehouse):
+    known = rebalance(start=20_000, unavailable_partition_ms=9_000, members_before=2)
+    write(lakehouse, line(), line(at=90_000), known)
+    its = reader(served.url).open("/")
+    heading = "h2:text('Unowned partition time')"
+    assert its.text(heading) == "Unowned partition time summed over all partitions"
+    write(lakehouse, rebalance(start=20_500, total=100, generation=3, members_before=2), batch=1)
+    expect(its.page.locator(heading)).to_have_text("Unowned partition time at least, summed over all partitions")
+    its.page.locator(".chart").nth(1).locator(".step").hover()
+    expect(its.page.locator(".tip:visible")).to_contain_text("≥ 9.0 s MEMBER_JOINED")

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from playwright.sync_api import expect
 
-from jobs.answers.in_records import Records
+from jobs.answers.incidents.bills import Records
 from jobs.answers.report import read_report
 from tests.dashboard import browsing
 from tests.dashboard.saved_page import page_of

@@ -125,6 +125,7 @@ def test_the_legend_explains_what_is_drawn_alone(reader):
     for part in ("broker", "start-up", "finding: note", "Reconciling", "Dead"):
         assert part not in told, part
     # "Show" shows the whole incident.
+    its.page.locator("button.row").click()
     its.page.get_by_role("button", name="Show", exact=True).click()
     its.page.wait_for_url(lambda url: "from=" in url)
     first, last = view(its)

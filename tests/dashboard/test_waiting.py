@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsing.CHROMIUM is None, re
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
 WAITS = """async ([row, members, findings, rounds, beats]) => {
-    const { waitsOf } = await import('/assets/waits.js');
+    const { waitsOf } = await import('/assets/waterfall.js');
     const { waits, awaited } = waitsOf(row, members, findings, rounds, beats);
     return [waits.map((wait) => `${wait.id} ${wait.from} ${wait.what}`), [...awaited]];
 }"""
@@ -91,12 +91,12 @@ def test_three_figures_are_in_a_line_and_the_others_are_folded(its, recorded):
 
 def test_lines_of_evidence_have_what_matters_marked_and_the_rest_folded(its, recorded):
     row = opened(its, recorded, "night-audit", blamed="SLOW_JOINER")
-    its.page.wait_for_selector("#evidence mark")
-    marks = set(its.page.locator("#evidence mark").all_text_contents())
+    its.page.wait_for_selector(".evidence mark")
+    marks = set(its.page.locator(".evidence mark").all_text_contents())
     assert {"night-audit", row["culprit_member_id"], "generation 2", '"requestApiKeyName":"JOIN_GROUP"'} <= marks
     assert any(text.startswith("(reason: Adding new member") for text in marks)
     assert not any("requestQueueTimeMs" in text for text in marks)
-    folded = its.page.locator("#evidence details").last
+    folded = its.page.locator(".evidence details").last
     expect(folded.locator("pre")).to_be_hidden()
     folded.locator("summary").click()
     expect(folded.locator("pre")).to_contain_text("requestQueueTimeMs")

@@ -242,10 +242,11 @@ def test_a_client_without_a_poll_timeout_that_says_it_leaves_has_left(static):
     assert (causes(rows), ends(rows)[0][1], findings(rows)) == (["MEMBER_LEFT"], "LEFT", [])
 
 
-def test_names_that_an_earlier_version_stored_still_count():
-    """It stored the member that a client joined as last, under the client's name alone."""
+def test_a_client_that_joined_twice_is_the_member_that_is_there_or_the_last_one():
     event = Event("clients", "client", "a.log", 1, 0, 0, kinds.CLIENT_POLL_TIMEOUT, connection="b#consumer-1")
-    view = SimpleNamespace(client_names={"a.log\nb#consumer-1": "old", "a.log\nother": "else"}, members={"old": None}, undecided=[])
+    view = SimpleNamespace(
+        client_names={"a.log\nb#consumer-1\nold": "old", "a.log\nother\nelse": "else"}, members={"old": None}, undecided=[]
+    )
     assert client_lines.member_of(SimpleNamespace(view=view), event) == "old"
     view.client_names["a.log\nb#consumer-1\nnew"] = "new"
     assert client_lines.member_of(SimpleNamespace(view=view), event) == "old"

@@ -54,6 +54,14 @@ def test_rebalances_are_counted_by_cause_with_what_they_cost(tally, now):
     assert seen.value("rebalance_group_last_rebalance_timestamp_seconds", cluster="c", group="g") == DAY / 1_000 + 2
 
 
+def test_costs_that_no_line_shows_are_counted_since_the_sums_lack_them(tally, now):
+    tally.tracked({"rebalances": [ended(total_ms=None, unavailable_partition_ms=None), ended(total_ms=1_500, unavailable_partition_ms=0)]})
+    seen = metrics(tally, now)
+    assert seen.value("rebalance_rebalance_seconds_total", cluster="c") == 1.5
+    for of in ("rebalance_seconds", "unavailable_partition_seconds"):
+        assert seen.value("rebalance_unknown_costs_total", cluster="c", sum=of) == 1
+
+
 def test_findings_are_counted_by_code(tally, now):
     tally.tracked({"findings": [finding(), finding(), finding(code="X")]})
     tally.tracked({"findings": [finding()]})

@@ -1,9 +1,9 @@
 """Which logs the shipper finds, and what they are called."""
 
 import gzip
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from jobs.cli.entry import main
 from jobs.common.errors import UserError

@@ -2,7 +2,6 @@
 
 import tempfile
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from jobs.kafka.bundles import BundleError, Sender, checksum, decoded, encoded
 from jobs.kafka.folding import Senders

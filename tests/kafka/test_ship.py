@@ -3,9 +3,9 @@
 import gzip
 import json
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from jobs.cli.entry import main
 from jobs.common.errors import UserError

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from jobs.logs.lines import LineLimits
 from jobs.logs.slice_files import SliceFiles
+from jobs.logs.slice_rows import read_share, shares_in
 from jobs.logs.spool import ARROW_SCHEMA, Spool, SpoolSettings
-from jobs.logs.stretches.shares import read_share, shares_in
 from tests.logs.log_makers import coordinator, fetch, other, request, write
 
 SMALL_BLOCKS = LineLimits(block_bytes=2_000)

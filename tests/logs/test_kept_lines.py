@@ -2,10 +2,10 @@
 
 import gzip
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from jobs.logs import faults
 from jobs.logs.mark import KeptLines, Mark

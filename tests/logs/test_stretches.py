@@ -2,23 +2,25 @@
 
 import threading
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from jobs.logs import spool
 from jobs.logs.bytes import Fingerprint
 from jobs.logs.envelopes import Unwrapper
+from jobs.logs.files import LogFile
 from jobs.logs.jumps import LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.slice_rows import shares_in
+from jobs.logs.slices import SlicerSettings
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.stretches import reading
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold, log_read, read_stretch
-from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from tests.effort import every, long
 from tests.logs.any_log import logs
@@ -36,7 +38,7 @@ LINES = 600
 
 def place(path, zone="UTC"):
     fingerprint = Fingerprint.of(path.read_bytes()[:4096])
-    return LogPlace(path, fingerprint, "c", "b", "f", zone, 60_000, SMALL, Unwrapper())
+    return LogPlace(LogFile("c", "b", "f", path), fingerprint, zone, SlicerSettings(tolerance_ms=60_000, limits=SMALL, unwrap=Unwrapper()))
 
 
 def starts_of_lines(path):
@@ -265,7 +267,7 @@ def test_rotated_logs_are_read_in_stretches_from_their_first_lines_on(tmp_path):
     begun = Counter()
 
     def read(function, work):
-        begun.update(stretch.log.origin for stretches in work for stretch in stretches)
+        begun.update(stretch.log.file.origin for stretches in work for stretch in stretches)
         return [function(stretches) for stretches in work]
 
     consumer, _ = run(tmp_path / "in", tmp_path / "out", None, Workers(2, read), **SETTINGS)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from coordinator_model.events import FETCH
 from coordinator_model.offsets.reads import Reads
 from jobs.logs.fetches.lines import Fetched, Sender, encoded
-from jobs.parsing.event_rows import finished, laid_out
+from jobs.parsing.batch import finished
 from jobs.parsing.runs.fetch_runs import fetch_rows
 from jobs.pipeline.tracking.packets import decoded, packets_of
 from jobs.pipeline.tracking.read_files import reads_of
@@ -51,7 +51,7 @@ def rows_of(asked: Sequence[Asked], topics: dict[str, tuple[str, int, int]] | No
     told = [Sender(api, f"10.0.0.1:9092-{HOST}:{4_000 + number}-{ord(client[0])}", client, "java 4.2.0") for api, client, number in senders]
     fetched = Fetched(told, partitions, cells.tobytes(), topics or {}, len(asked))
     row = {"cluster": "c", "broker": "broker-1", "origin": "request", "position": len(asked), "repeated": encoded(fetched)}
-    return finished(laid_out(fetch_rows(pa.Table.from_pylist([row]))), 0)
+    return finished(fetch_rows(pa.Table.from_pylist([row])), 0)
 
 
 def logs(asked: Iterable[Asked]) -> list[Reads]:

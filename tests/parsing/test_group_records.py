@@ -5,7 +5,6 @@ import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +14,7 @@ from jobs.logs.files import discover
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, record_source
-from jobs.parsing.group_records import line_rows
-from jobs.parsing.rows import PARSED
+from tests.parsing.reading import read_lines
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
 CONSUMER = REAL.with_name("kafka-4.2.0-consumer.jsonl")
@@ -33,12 +31,8 @@ ANSWER = {
 
 
 def rows(text, source="offsets"):
-    line = {
-        "cluster": "c", "broker": source, "origin": f"c/{source}/x.jsonl", "position": 3, "occurred_at": AT, "lines": 1,
-        "place": None, "source": source,
-    }  # fmt: skip
-    found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
-    pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=PARSED)
+    text = text if isinstance(text, str) else json.dumps(text)
+    found = read_lines([("c", source, "line", f"c/{source}/x.jsonl", 3, AT, text, None, 1, None, None)]).to_pylist()
     assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]
     return found
 
@@ -115,13 +109,13 @@ COMMIT = {"timestamp": 1, "partition": 3, "offset": 9, "key": "AAEAAWcABm9yZGVyc
 def test_a_committed_offset_is_a_row():
     (row,) = rows({**COMMIT, "value": "AAQAAAABAAAABwAAAAUFbm90ZQAAAaIXAnl/AQAQ/+xQ4F4ETQueJqQy4F4E+Q=="})
     assert (row["kind"], row["verdict"], row["group_id"], row["coordinator_partition"]) == ("OFFSETS_STORED", "event", "g", 3)
-    assert row["offsets"] == [{"partition": "orders-3", "offset": (1 << 32) + 7, "topic_id": "_-xQ4F4ETQueJqQy4F4E-Q"}]
+    assert row["offsets"] == [{"partition": "orders-3", "offset": (1 << 32) + 7, "end": None, "topic_id": "_-xQ4F4ETQueJqQy4F4E-Q"}]
     assert row["received_at"] == AT
 
 
 def test_a_commit_without_a_value_is_a_row_without_an_offset():
     (row,) = rows({**COMMIT, "value": None})
-    assert (row["kind"], row["offsets"]) == ("OFFSETS_STORED", [{"partition": "orders-3", "offset": -1, "topic_id": None}])
+    assert (row["kind"], row["offsets"]) == ("OFFSETS_STORED", [{"partition": "orders-3", "offset": -1, "end": None, "topic_id": None}])
 
 
 def test_a_record_of_a_share_group_is_skipped():

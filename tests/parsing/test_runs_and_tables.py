@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from jobs.common.errors import UserError
+from jobs.common.settings import Settings
 from jobs.lakehouse import tables
-from jobs.logs.slice_files import SliceFiles
+from jobs.lakehouse.folder import Lakehouse
+from jobs.logs.workers import THIS_PROCESS
 from jobs.parsing.rows import PARSED
 from jobs.parsing.runs import heartbeat_runs as members
 from jobs.parsing.runs.heartbeat_runs import heartbeat_runs
 from jobs.pipeline import ingest
-from jobs.pipeline.parts import THIS_PROCESS
 from schemas import names
 from schemas.tables import INGEST_TABLES, columns_of, schema_of
 from tests.parsing.reading import read_lines
@@ -132,10 +133,10 @@ def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, m
 
 
 @pytest.mark.spark
-def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, tmp_path):
+def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse):
     ingest.LineWriter(lakehouse).write(rows, 0, THIS_PROCESS)
     with pytest.raises(UserError, match="keep or delete both"):
-        ingest.start_ingest(spark, files=SliceFiles(tmp_path / "spool"), lakehouse=lakehouse, checkpoint=tmp_path / "new")
+        ingest.start_ingest(spark, Lakehouse(lakehouse), Settings())
 
 
 def test_tables_have_their_columns_comments(lakehouse):

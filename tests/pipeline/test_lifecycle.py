@@ -114,9 +114,8 @@ def test_a_track_that_has_read_nothing_is_sent_to_replay_where_files_were_put_to
     shutil.copytree(undisturbed / GROUP_EVENTS, tmp_path / "lake" / GROUP_EVENTS)
     events = tmp_path / "lake" / GROUP_EVENTS
     DeltaTable(str(events)).optimize.compact()
-    checkpoint = tmp_path / "checkpoint"
     with pytest.raises(UserError, match="rebalance replay --from"):
-        track.start_track(spark, lakehouse=tmp_path / "new", checkpoint=checkpoint, settings=SETTINGS, events_from=events.parent)
+        track.start_track(spark, Lakehouse(tmp_path / "new"), SETTINGS, events_from=events.parent)
 
 
 def test_state_that_was_deleted_is_told_with_its_remedy(spark, tmp_path):

@@ -7,6 +7,7 @@ from coordinator_model import events as kinds
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.spark_views import create_views
 from jobs.common.settings import Settings
+from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline.queries import finish
 from jobs.pipeline.tracking.track import start_track
@@ -22,8 +23,7 @@ QUESTION = "SELECT r.id, r.waits_for, r.cause, r.client_id, r.ended_at FROM reba
 
 
 def track(spark, lake):
-    query = start_track(spark, lakehouse=lake, checkpoint=lake / "_checkpoints" / "track", settings=Settings(shards=2))
-    finish(query)
+    finish(start_track(spark, Lakehouse(lake), Settings(shards=2)))
 
 
 def log(kind, at, **values):

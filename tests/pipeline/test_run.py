@@ -133,10 +133,7 @@ def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, referen
     from jobs.pipeline.queries import finish
     from jobs.pipeline.tracking.track import start_track
 
-    query = start_track(
-        spark, lakehouse=tmp_path / "lake", checkpoint=tmp_path / "checkpoint", settings=Settings(), events_from=reference[0]
-    )
-    finish(query)
+    finish(start_track(spark, Lakehouse(tmp_path / "lake"), Settings(), events_from=reference[0]))
     assert_basic_rows_equality(rows_of(tmp_path / "lake"), rows_of(reference[0]))
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.events import CLIENT_SOURCE
-from jobs.answers.as_csv import as_csv
 from jobs.answers.duckdb_views import Answer
+from jobs.answers.formats import as_csv
 from jobs.cli.entry import cli, main
 from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key

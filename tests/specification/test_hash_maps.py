@@ -175,7 +175,7 @@ def test_put_appends_to_a_bucket_and_compute_prepends():
     assert list(made) == ["range", "uniform"]
     made.compute("range", lambda count: count + 1)
     made.put("uniform", 3)
-    assert made.items() == [("range", 2), ("uniform", 3)]
+    assert list(made.items()) == [("range", 2), ("uniform", 3)]
     made.compute("uniform", lambda _: None)
     made.compute("absent", lambda _: None)
     assert list(made) == ["range"]
@@ -213,8 +213,8 @@ def test_a_timeline_map_gives_the_newest_of_a_bucket_first():
     made = timeline("a", "b", "c")
     assert made.capacity() == 2 * 2
     assert sorted(made) == ["a", "b", "c"]
-    assert made.items() == [(key, key.upper()) for key in made]
-    assert made.values() == [key.upper() for key in made]
+    assert list(made.items()) == [(key, key.upper()) for key in made]
+    assert list(made.values()) == [key.upper() for key in made]
     made = timeline(*"abcdefghij")
     assert made.capacity() == 8  # ten keys in eight buckets
     buckets = [key for key, _ in made.stored()]

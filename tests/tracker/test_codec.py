@@ -65,7 +65,8 @@ def test_the_examples_are_what_this_version_writes() -> None:
 def unpacked(blob: bytes) -> codec.ShardState:
     """A stored shard, its views without compression: versions of zlib differ in how they compress."""
     state = codec.decode_shard(blob)
-    state.views = {group_id: zlib.decompress(view) for group_id, view in state.views.items()}
+    for group in state.groups.values():
+        group.view = zlib.decompress(group.view)
     return state
 
 
@@ -92,7 +93,7 @@ def test_no_field_of_any_record_is_lost() -> None:
     view, state, calm = (filled(kind, count) for kind in (View, codec.ShardState, codec.Calm))
     followed = Shard()
     followed.observe([*told().events, *told().heard(CUT_MS)])
-    group = codec.decode_view(codec.decode_shard(followed.encode()).views["orders"]).prediction.group
+    group = codec.decode_view(codec.decode_shard(followed.encode()).groups["orders"].view).prediction.group
     assert group is not None
     view.prediction.group, view.prediction.earlier, view.release = group, [(9, group)], "4.4.0"  # the rules of the group
     again = codec.decode_view(codec.encode_view(view))

@@ -10,6 +10,7 @@ Not modelled: authorization, transactions, share and streams groups. The log is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NamedTuple, TypeGuard
 
 from coordinator_model.errors import Error
@@ -25,6 +26,7 @@ from coordinator_model.specification.consumer.group import (
 )
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.offsets import committed_offset
+from coordinator_model.specification.consumer.handlers.removal import clean_up, end_empty_group, forget_topics, keep_offsets_of_classic
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_model.specification.consumer.migration import check_upgrade, upgraded
 from coordinator_model.specification.consumer.records import ClassicGroupWritten, LogRecord
@@ -122,7 +124,7 @@ class ConsumerCoordinator:
     def _clean_up(self, partition: int, now_ms: int) -> None:
         for group_id, group in list(self.groups.items()):
             if self.partition(group_id) == partition:
-                self._note(group_id, group.clean_up(now_ms, append_error=self._append_error).effects)
+                self._note(group_id, group.decide(clean_up, now_ms, self._append_error).effects)
 
     def _note(self, group_id: str, effects: Iterable[ConsumerGroupEffect]) -> None:
         """Take over what happened in a group, and the group itself if it has become a classic one."""
@@ -175,7 +177,7 @@ class ConsumerCoordinator:
         """The answer of the group; None if it comes later."""
         group = self._group(group_id, now_ms)
         if isinstance(request, JoinGroup) and group.state is not None and not group.state.members:
-            self._note(group_id, group.end(now_ms, append_error=append_error).effects)
+            self._note(group_id, group.decide(end_empty_group, now_ms, append_error).effects)
         if group.state is None and self._belongs_to_classic(request, group_id):
             return self._to_classic_group(group, request, now_ms, ticket, append_error)
         classic = self.classic.groups.get(group_id)
@@ -211,7 +213,7 @@ class ConsumerCoordinator:
             self._write_classic(group_id, now_ms, written)  # the group was created
         accepted = any(reply.ticket == ticket and reply.answer.error is Error.NONE for reply in outcome.replies)
         if accepted and isinstance(request, (ConsumerOffsetCommit, DeleteGroup)):
-            self._note(group_id, group.keep_offsets_of_classic(request, now_ms).effects)
+            self._note(group_id, group.decide(partial(keep_offsets_of_classic, request=request), now_ms, Error.NONE).effects)
         return None
 
     def _predecessor(self, classic: ClassicGroup, request: ConsumerGroupRequest) -> ClassicPredecessor:
@@ -246,7 +248,7 @@ class ConsumerCoordinator:
         for group_id, group in self.groups.items():
             group.take_topics(self.image)
             if gone and self.config.version.deleted_topics_lose_offsets:
-                self._note(group_id, group.forget_topics(gone, now_ms).effects)
+                self._note(group_id, group.decide(partial(forget_topics, gone=gone), now_ms, Error.NONE).effects)
         return self._outcome()
 
     # Partitions come and go.

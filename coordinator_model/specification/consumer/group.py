@@ -11,7 +11,7 @@ with assignors/ compute who gets which partitions. Names are Kafka's: `GroupMeta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -27,16 +27,8 @@ from coordinator_model.specification.consumer.handlers.classic_members import (
 )
 from coordinator_model.specification.consumer.handlers.expressions import resolve_expressions
 from coordinator_model.specification.consumer.handlers.heartbeat import handle_consumer_heartbeat
-from coordinator_model.specification.consumer.handlers.offsets import commit_offset, fetch_offset, offset_record
-from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
-from coordinator_model.specification.consumer.handlers.removal import (
-    RETRY_MS,
-    clean_up,
-    delete_consumer_group,
-    end_of_timer,
-    forget_topics,
-    offset_tombstones,
-)
+from coordinator_model.specification.consumer.handlers.offsets import commit_offset, fetch_offset
+from coordinator_model.specification.consumer.handlers.removal import RETRY_MS, delete_consumer_group, end_of_timer
 from coordinator_model.specification.consumer.member import MemberState
 from coordinator_model.specification.consumer.records import LogRecord
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
@@ -47,7 +39,6 @@ from coordinator_model.specification.consumer.requests import (
     OffsetFetch,
     OffsetFetchAnswer,
 )
-from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.hash_maps import TimelineHashMap
 from coordinator_model.specification.requests import (
     Answer,
@@ -129,31 +120,12 @@ class ConsumerGroup(ConsumerGroupCore):
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self.start_rebalance_timer(member)
 
-    def end(self, now_ms: int, *, append_error: Error) -> ConsumerGroupOutcome:
-        """Give the name of an empty group to a classic one. Offsets stay (`maybeDeleteEmptyConsumerGroup`)."""
-        self._begin(now_ms)
-        self.append_error = append_error
-        self.write(Operation([] if self.state is None else group_tombstones([], self.state)))
-        return self._outcome()
-
-    def keep_offsets_of_classic(self, request: ConsumerOffsetCommit | DeleteGroup, now_ms: int) -> ConsumerGroupOutcome:
-        """A classic group of this name has accepted a commit, or was deleted: keep the offset, or drop all."""
-        self._begin(now_ms)
-        self.write(Operation(offset_tombstones(self) if isinstance(request, DeleteGroup) else [offset_record(self, request)]))
-        return self._outcome()
-
-    def forget_topics(self, gone: Collection[Topic], now_ms: int) -> ConsumerGroupOutcome:
-        """Topics were deleted: drop their offsets."""
-        self._begin(now_ms)
-        self.write(forget_topics(self, gone))
-        return self._outcome()
-
-    def clean_up(self, now_ms: int, *, append_error: Error) -> ConsumerGroupOutcome:
-        """The regular clean-up of old offsets and of a group without members and offsets."""
+    def decide(self, decision: Callable[[ConsumerGroupCore], Operation], now_ms: int, append_error: Error) -> ConsumerGroupOutcome:
+        """Write what the coordinator decides for the group without a request, before the timers that are due in this millisecond."""
         self.advance(now_ms - 1, append_error=append_error)
         self.append_error = append_error
         self.now_ms = max(self.now_ms, now_ms)
-        self.write(clean_up(self))
+        self.write(decision(self))
         return self._outcome()
 
     def _outcome(self, answer: ConsumerGroupAnswer | None = None) -> ConsumerGroupOutcome:

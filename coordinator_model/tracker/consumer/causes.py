@@ -39,7 +39,7 @@ def tell(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named: bo
     note_first(view, episode, one)
     found(view, one)
     for change in changes:
-        one.signs.append(change.sign)
+        one.note(change.sign)
         _take_part(g, view, episode, one, change)
 
 
@@ -121,6 +121,8 @@ def founded(view: ConsumerView) -> None:
     """The epoch that was raised last is the first of a new group: its members so far came with it."""
     episode = view.episode
     assert episode is not None
+    if not view.members:
+        return  # what shows that one came is missing
     view.found_group(episode)
     for one in episode.rounds:
         one.cause, one.member_id = one.cause or reasons.MEMBER_JOINED, one.member_id or episode.joined[0]

@@ -59,7 +59,7 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     members.learn(member, event)
     episode = view.episode
     if episode is not None and (epoch > member.epoch or member.caught_up < view.frees):
-        episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
+        episode.touch(event.at_ms)
     view.heard, member.epoch = True, max(member.epoch, epoch)
     members.note_alive(member, event)
     member.classic, member.caught_up = True, view.frees
@@ -78,5 +78,5 @@ def _synced(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     for partition in sorted(episode.unowned, key=lambda one: (episode.unowned[one], one))[:gained]:
         del episode.unowned[partition]
-    episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
+    episode.touch(event.at_ms)
     episodes.end_if_reconciled(g, view, event.at_ms)

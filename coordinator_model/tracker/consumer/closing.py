@@ -68,7 +68,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 
 def _is_nowhere(view: ConsumerView) -> bool:
     """Whether it is to be written that a group was given up: its rebalances are, and lines before showed it."""
-    return view.is_written() and view.state != episode_rows.DEAD and bool(view.state or view.members or view.loaded_ms >= 0)
+    return not view.unfinished() and view.state != episode_rows.DEAD and bool(view.state or view.members or view.loaded_ms >= 0)
 
 
 def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:

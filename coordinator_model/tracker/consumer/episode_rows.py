@@ -176,11 +176,11 @@ def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int)
         one.at_ms,
         culprit["cause"],
         culprit["member_id"],
-        culprit["client_id"] or culprit["member_id"],  # the coordinator's log names no client
-        culprit["client_host"] or "",
-        one.signs[0],
-        (episode.ended_ms if is_last else episode.rounds[number + 1].at_ms) - one.at_ms,
-        episode.unavailable_ms if is_last and episode.partitions >= 0 else -1,
+        client_id=culprit["client_id"] or culprit["member_id"],  # the coordinator's log names no client
+        client_host=culprit["client_host"] or "",
+        sign=one.signs[0],
+        total_ms=(episode.ended_ms if is_last else episode.rounds[number + 1].at_ms) - one.at_ms,
+        unavailable_ms=episode.unavailable_ms if is_last and episode.partitions >= 0 else -1,
         first=episode.from_empty and number == 0,
         generation=max(one.epoch - 1, -1),
         row_ms=episode.rounds[0].at_ms,

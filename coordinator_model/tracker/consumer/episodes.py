@@ -94,16 +94,21 @@ def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, search
     """
     raise_departures(g, view, at_ms)
     logged = [one for one in view.changes if one.logged and member_id in ("", one.member_id)]
-    _forget(g, view, [one for one in logged if searches or one.cause != reasons.REGEX_RESOLVED])
+    forget(g, view, [one for one in logged if searches or one.cause != reasons.REGEX_RESOLVED])
 
 
 def raise_departures(g: Emitter, view: ConsumerView, at_ms: int, *, patience_ms: int = _REJOIN_MS) -> None:
     """Begins the rounds of departures that the coordinator logged so long before, where the lines about their epochs are missing."""
     for change in departures(view):
         if change.at_ms < at_ms - patience_ms:
-            view.changes.remove(change)
-            causes.tell(g, view, _begin_round(g, view, change.at_ms, view.epoch + 1, logged=True), change)
-            end_if_reconciled(g, view, change.at_ms)
+            _raise(g, view, change)
+
+
+def _raise(g: Emitter, view: ConsumerView, change: Change) -> None:
+    """Begins the round of a change of which no line shows the epoch."""
+    view.settle(change)
+    causes.tell(g, view, _begin_round(g, view, change.at_ms, view.epoch + 1, logged=True), change)
+    end_if_reconciled(g, view, change.at_ms)
 
 
 def departures(view: ConsumerView) -> list[Change]:
@@ -113,10 +118,10 @@ def departures(view: ConsumerView) -> list[Change]:
     return [one for one in view.changes if one.sign.source == COORDINATOR_SOURCE and one.cause in members.END_KINDS]
 
 
-def _forget(g: Emitter, view: ConsumerView, changes: list[Change]) -> None:
+def forget(g: Emitter, view: ConsumerView, changes: list[Change]) -> None:
     """These raised no epoch. Who came or went has done so all the same."""
     for change in changes:
-        view.changes.remove(change)
+        view.settle(change)
         members.take_effect(g, view, change)
 
 
@@ -129,7 +134,7 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     is_apart = any(one.cause in members.END_KINDS or event.generation == 1 for one in others)
     changes = others if is_apart else searches or others
     one = round_of(view, event.generation)
-    view.changes = [change for change in view.changes if change not in changes]
+    view.settle(*changes)
     forget_logged(g, view, searches=not is_apart)
     if one is None and event.generation <= view.epoch:
         if not doubtful_epochs.take_back(view, event):
@@ -144,17 +149,17 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         one = _begin_round(g, view, event.at_ms, event.generation, logged=is_logged)
         one.missing, one.known = missing, known
     if event.source == COORDINATOR_SOURCE:
-        g.view.line_ms, g.view.line = event.at_ms, ref(event)
+        g.view.note_line(event.at_ms, ref(event))
     one.at_ms, one.logged = min(one.at_ms, event.at_ms), is_logged  # a request may have shown it before
     if not is_logged and view.episode is not None and one is view.episode.rounds[0]:
         view.episode.doubt_count()
-    one.signs.append(ref(event))
+    one.note(ref(event))
     _note_metadata(view, one, event)
     one.stored = one.stored or event.source == OFFSETS_SOURCE
     if not changes and not one.cause and is_logged and event.source == COORDINATOR_SOURCE:
         lost_lines.note(view, one)
     for change in [change for change in changes if change.doubtful and not one.same_metadata]:
-        one.signs.append(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
+        one.note(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
         changes.remove(change)
         member = view.members.get(change.member_id)
         one.returned = change.member_id if member is not None and member.instance_id else ""
@@ -175,13 +180,11 @@ def _note_metadata(view: ConsumerView, one: Round, event: Event) -> None:
         view.metadata_hash, view.hash_epoch = found[1], one.epoch
 
 
-def raised_silently(g: Emitter, view: ConsumerView, event: Event) -> None:
+def raised_silently(g: Emitter, view: ConsumerView) -> None:
     """A departure from a share or streams group raises the epoch too, but the coordinator does not log that epoch."""
     change = next((one for one in view.changes if one.logged), None)
     if view.epoch >= 0 and change is not None:
-        view.changes.remove(change)
-        causes.tell(g, view, _begin_round(g, view, event.at_ms, view.epoch + 1, logged=True), change)
-        end_if_reconciled(g, view, event.at_ms)
+        _raise(g, view, change)
 
 
 def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
@@ -213,12 +216,12 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
         view.epoch, waiting = epoch - 1, []
     while view.epoch < epoch:
         change = own if own is not None and view.epoch + 1 == epoch else waiting.pop(0) if waiting else None
-        if change is not None and change in view.changes:
-            view.changes.remove(change)
+        if change is not None:
+            view.settle(change)
         one = _begin_round(g, view, change.at_ms if change is not None else event.at_ms, view.epoch + 1, logged=False)
         if missing >= 0:
             one.missing, one.known = missing, known
-        one.signs.append(ref(event))
+        one.note(ref(event))
         if lags:
             one.target_ms = max(one.at_ms, event.received_ms)  # it computed the target
         if change is not None:
@@ -231,7 +234,7 @@ def _forget_unraised(g: Emitter, view: ConsumerView, event: Event) -> None:
     """What was answered so long ago raised no epoch, or there would be a target for it."""
     if event.answer_generation == view.epoch and rules.since_4_3(g, view):
         since_ms = event.received_ms - _LONGEST_INTERVAL_MS
-        _forget(g, view, [one for one in view.changes if not one.logged and one.at_ms < since_ms])
+        forget(g, view, [one for one in view.changes if not one.logged and one.at_ms < since_ms])
 
 
 def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -260,14 +263,14 @@ def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> Non
     episode, one = view.episode, round_of(view, event.generation)
     if episode is None or one is None:
         return
-    one.computed_ms = g.view.line_ms = event.at_ms
-    g.view.line = ref(event)
+    one.computed_ms = event.at_ms
+    g.view.note_line(event.at_ms, ref(event))
     lost_lines.note_computed(view, one, event)
     if rules.since_4_3(g, view):
         one.target_ms = event.at_ms
-    one.signs.append(ref(event))
+    one.note(ref(event))
     episode.assignor = assignor or episode.assignor
-    episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
+    episode.touch(event.at_ms)
     if not view.heard and view.stored_epoch < 0 and is_alone(view):
         end(view, event.at_ms, end_seen=True)
 

@@ -62,31 +62,39 @@ def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
         _learn_owned(view, member, event.owned)
     partitions = next((assigned.partitions for assigned in event.assignments), None)
     lost = tuple(p for p in member.partitions or () if partitions is not None and p not in partitions)
-    is_told = bool(lost) and epoch == member.epoch
+    told = lost if epoch == member.epoch else ()
     gave_up = epoch > member.epoch or (event.owned is not None and member.told_ms >= 0 and set(event.owned).isdisjoint(member.giving))
-    if epoch > member.epoch or not (is_told or member.told_ms >= 0):
+    if epoch > member.epoch or not (told or member.told_ms >= 0):
         episodes.seen(g, view, event, epoch)
     episodes.removed_unseen(g, view, event)
-    note_progress(view, member, event, partitions, is_told=is_told, gave_up=gave_up)
     if epoch > member.epoch or lost or set(partitions or ()) - set(member.partitions or ()):
         member.waits = -1  # no record showed this before
-    if epoch > member.epoch:
-        member.epoch, member.epoch_ms = epoch, at_ms
-    if is_told:
-        ownership.told_to_revoke(view, member, lost, at_ms)
-    if partitions is not None:
-        member.partitions = partitions
-        note_partitions(view, epoch, len(partitions))
+    note_progress(view, member, event, partitions, told=told, gave_up=gave_up)
     margins.check_silence(g, view, member, event)
     members.note_heartbeat(member, event)
     member.classic = False
-    member.caught_up = view.frees
     silence.forget_vanished(g, view, event, member)
     episodes.end_if_reconciled(g, view, at_ms)
     margins.check_expressions(g, view, event)
 
 
 def note_progress(
+    view: ConsumerView, member: ConsumerMember, event: Event, partitions: tuple[str, ...] | None, *, told: tuple[str, ...], gave_up: bool
+) -> None:
+    """Takes the epoch and the partitions that an answer gives a member. `told`: it has to give these up. `gave_up`: it gave some up."""
+    _note_episode(view, member, event, partitions, is_told=bool(told), gave_up=gave_up)
+    epoch, at_ms = event.answer_generation, event.at_ms
+    if epoch > member.epoch:
+        member.reach(epoch, at_ms)
+    if told:
+        ownership.told_to_revoke(view, member, told, at_ms)
+    if partitions is not None:
+        member.partitions = partitions
+        note_partitions(view, epoch, len(partitions))
+    member.caught_up = view.frees
+
+
+def _note_episode(
     view: ConsumerView, member: ConsumerMember, event: Event, partitions: tuple[str, ...] | None, *, is_told: bool, gave_up: bool
 ) -> None:
     """Takes what an answer shows of the episode: who was waited for, and which partitions lost or found an owner."""
@@ -146,7 +154,7 @@ def _changed_subscription(member: ConsumerMember, event: Event, *, doubtful: boo
 
 def _is_told(view: ConsumerView, change: Change, since_ms: int) -> bool:
     """Whether the coordinator's log has shown that this member changed its subscription with this heartbeat."""
-    rounds = [one for episode in (*view.ended, view.episode) if episode is not None for one in episode.rounds]
+    rounds = [one for episode in view.unfinished() for one in episode.rounds]
     return any((one.cause, one.member_id) == (change.cause, change.member_id) and one.at_ms >= since_ms for one in rounds)
 
 

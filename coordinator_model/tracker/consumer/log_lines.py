@@ -74,11 +74,11 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
             member.rebalance_timeout_ms = event.rebalance_timeout_ms
         if cause == reasons.SESSION_TIMEOUT:
             margins.learn_session_timeout(view, member, event.at_ms)
-        view.changes = [one for one in view.changes if one.logged or one.member_id != event.member_id]  # its request told so before
+        view.settle(*(one for one in view.changes_about(event.member_id) if not one.logged))  # its request told so before
         told = client_words.cause_of_leave(member, event.at_ms) if cause == reasons.MEMBER_LEFT else cause
         episodes.note(g, view, event, told, event.member_id)
         if view.group_type:
-            episodes.raised_silently(g, view, event)
+            episodes.raised_silently(g, view)
 
     return handle
 
@@ -137,25 +137,18 @@ def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
     if found is None or event.generation < 0:
         return
     episodes.forget_logged(g, view)
-    view.heard, at_ms, epoch = True, event.at_ms, event.generation
+    view.heard, epoch = True, event.generation
     member = view.find(event.member_id)
     partitions, revoked = (_listed(found[2]), _listed(found[3])) if view.group_type != kinds.SHARE else (None, ())
     must_give_up = found[1] in _UNREVOKED
-    is_told = must_give_up and bool(set(revoked) - set(member.giving))
+    told = revoked if must_give_up and set(revoked) - set(member.giving) else ()
     gave_up = not must_give_up or not set(member.giving) <= set(revoked)  # it may be told of others at once
     answer = event._replace(answer_generation=epoch)
     if epoch > view.epoch:
         episodes.seen(g, view, answer._replace(generation=epoch), epoch)
-    heartbeats.note_progress(view, member, answer, partitions, is_told=is_told, gave_up=gave_up)
-    if epoch > member.epoch:
-        member.epoch, member.epoch_ms = epoch, at_ms
-    if is_told:
-        ownership.told_to_revoke(view, member, revoked, at_ms)
-    if partitions is not None:
-        member.partitions = partitions
-        ownership.note_partitions(view, epoch, len(partitions))
-    member.caught_up, member.waits = view.frees, int(found[1] in _UNRELEASED)
-    episodes.end_if_reconciled(g, view, at_ms)
+    heartbeats.note_progress(view, member, answer, partitions, told=told, gave_up=gave_up)
+    member.waits = int(found[1] in _UNRELEASED)
+    episodes.end_if_reconciled(g, view, event.at_ms)
 
 
 def topics_updated(g: Emitter, view: ConsumerView, event: Event) -> None:

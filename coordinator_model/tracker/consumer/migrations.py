@@ -125,7 +125,7 @@ def _observed(member: ConsumerMember, at_ms: int) -> ObservedMember:
 def _note_departure(view: View, change: Change, gone: Sequence[ConsumerMember]) -> None:
     """A departure belongs to the classic rebalance that it begins."""
     member = next(one for one in reversed(gone) if one.member_id == change.member_id)
-    client = member.instance_id, member.client_id, member.client_host
-    ended = EndedMembership(member.member_id, *client, member.connection, change.at_ms, member.end_kind, view.generation, sign=change.sign)
+    known = EndedMembership(member.member_id, member.instance_id, member.client_id, member.client_host, connection=member.connection)
+    ended = known.changed(at_ms=change.at_ms, kind=member.end_kind, generation=view.generation, signs=[change.sign])
     view.end(ended)
     view.unclaimed.append(membership.trigger_of(ended, change.cause, "", change.at_ms))

@@ -20,16 +20,11 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.tracker.consumer import comparison, images
 from coordinator_model.tracker.consumer.replay import RELOADS, REMOVALS, image_of
 from coordinator_model.tracker.consumer.settling import begin_again, remembered, settle, topics_of
-from coordinator_model.tracker.consumer.undecided import EXPRESSIONS, NOT_FOLLOWED, ROUNDING_MS, SETTINGS, TOO_MANY, answers, count
+from coordinator_model.tracker.consumer.undecided import EXPRESSIONS, NOT_FOLLOWED, SETTINGS, TOO_MANY, answers, count
+from coordinator_model.tracker.hindsight import CAPACITY, HINDSIGHT_MS, ROUNDING_MS, step_from
 from coordinator_model.view.consumer_view import ConsumerView, SettledGroup
 from coordinator_model.view.emit import Emitter
 
-HINDSIGHT_MS: Final = 5_000
-"""Requests wait so long: the lines of others that the broker handled before may come later."""
-STEP_MS: Final = 2_000
-"""Requests are taken at multiples of this time, however the events come in batches."""
-CAPACITY: Final = 4_096
-"""How many requests of one group may wait. A rebalance with more of them is not compared."""
 _ENDS_AT_MOST: Final = 64
 _OF_CLASSIC_MEMBERS: Final = frozenset({kinds.JOIN_GROUP, kinds.SYNC_GROUP, kinds.HEARTBEAT, kinds.LEAVE_GROUP})
 _OF_COMMITS: Final = frozenset({kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT})
@@ -125,7 +120,8 @@ def drop(view: ConsumerView, why: str) -> None:
     """Stops following the group until all members are reconciled: something happened that no request shows."""
     p = view.prediction
     count(p, why, answers(p.queue))
-    p.group, p.born, p.queue, p.settled = b"", False, [], []
+    p.lose_sight()
+    p.queue, p.settled = [], []
 
 
 def next_ms(g: Emitter) -> int:
@@ -134,7 +130,7 @@ def next_ms(g: Emitter) -> int:
     if view is None or not view.prediction.queue or view.episode is not None:
         return NEVER
     p = view.prediction
-    return -(-(max(p.queue[0].at_ms, p.busy_ms) + HINDSIGHT_MS + 1) // STEP_MS) * STEP_MS
+    return step_from(max(p.queue[0].at_ms, p.busy_ms) + HINDSIGHT_MS + 1)
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:

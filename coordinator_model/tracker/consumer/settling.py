@@ -58,11 +58,11 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
             break
     p.compared += done.agreed
     if done.differs >= 0 and rules.founds(g, view, ready[done.differs]) and done.was_empty and (p.group or done.differs):
-        p.group, p.born = b"", False  # it was deleted meanwhile: this is a new group of the same name
+        p.lose_sight()  # it was deleted meanwhile: this is a new group of the same name
         settle(g, view, ready[done.differs :], end, later)
         return
     if done.differs < 0 and _waits(done.group):
-        p.group, p.born = b"", False
+        p.lose_sight()
         return
     if done.differs < 0:
         p.group, p.range_first = encode_consumer_group(done.group), unseen.range_first
@@ -82,7 +82,7 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
         count(p, NOT_FOLLOWED, answers(ready[done.differs + 1 :]))
     else:
         count(p, why or NOT_FOLLOWED, answers(ready[done.differs :]))
-    p.group, p.born = b"", False
+    p.lose_sight()
 
 
 def begin_again(g: Emitter, view: ConsumerView) -> None:

@@ -11,6 +11,7 @@ from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
 from coordinator_model.tracker.consumer import comparison
 from coordinator_model.tracker.consumer.replay import Replayed, Unseen, is_answer
+from coordinator_model.tracker.hindsight import ROUNDING_MS
 from coordinator_model.view import rules
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -25,7 +26,6 @@ RELEASE: Final = "the release of the broker is not known"
 TOO_MANY: Final = "too many requests wait"
 SETTINGS: Final = "a setting of the broker decides"
 
-ROUNDING_MS: Final = 2
 _OF_THE_GONE: Final = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND})
 """Answers to a member that was removed."""
 _SHORTEST_SESSION_MS: Final = 5_000

@@ -109,8 +109,7 @@ def member_of(g: Emitter, event: Event) -> str:
     """The member that a line is about; empty if that is unknown."""
     if event.member_id:
         return event.member_id
-    named = _named(g, event)
-    if named:
+    if named := [member_id for name, member_id in g.view.client_names.items() if name == f"{_name(event)}\n{member_id}"]:
         return _one_of(g, named)
     if not event.client_id and not event.instance_id:
         return ""
@@ -125,14 +124,11 @@ def member_of(g: Emitter, event: Event) -> str:
     return matching[0] if len(matching) == 1 else ""
 
 
-def _named(g: Emitter, event: Event) -> list[str]:
-    """The members that the log of a line named as its client, the last one last. Earlier versions stored the last one alone."""
-    name = _name(event)
-    return [member_id for stored, member_id in g.view.client_names.items() if stored in (name, f"{name}\n{member_id}")]
-
-
 def _one_of(g: Emitter, named: list[str]) -> str:
-    """The member that a client is now: the only one that is in the group or left it a moment ago, or the last one; empty if several are."""
+    """The member that a client is now, of those that its log named, the last one last; empty if several may be.
+
+    It is the only one that is in the group or left it a moment ago, or the last one.
+    """
     at_stake = g.view.members.keys() | departures.undecided(g)
     present = [member_id for member_id in named if member_id in at_stake]
     return "" if len(present) > 1 else next(iter(present or named[-1:]), "")

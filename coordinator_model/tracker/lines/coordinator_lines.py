@@ -52,7 +52,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         running = first
         running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
         running.triggers.insert(0, trigger)
-        running.evidence.append(ref(event))
+        running.note(ref(event))
         rebalance_rows.write_transitions(g, running)
         return
     if running is not None and trigger.cause == reasons.SYNC_TIMEOUT:
@@ -85,7 +85,7 @@ def _preparing_without_reason(g: Emitter, event: Event) -> None:
     trigger = before if before is not None and 0 <= event.at_ms - before.at_ms <= SAME_STEP_MS else None
     if running is not None and running.joined_ms < 0 and not running.exact:
         running.started_ms, running.exact = event.at_ms, True
-        running.evidence.append(ref(event))
+        running.note(ref(event))
         return
     view.find_generation(event.generation)
     cause = trigger.cause if trigger is not None else ""
@@ -105,7 +105,7 @@ def stabilized(g: Emitter, event: Event) -> None:
     view = g.view
     done = _just_made(view, event, event.generation)
     if done is not None and done.ended_ms >= 0:
-        done.evidence.append(ref(event))
+        done.note(ref(event))
         return
     running = view.open
     was_exact = running is not None and running.exact and running.joined_ms < 0
@@ -120,7 +120,7 @@ def assignment_received(g: Emitter, event: Event) -> None:
     view = g.view
     running = view.open
     if running is not None and running.joined_ms < 0 and running.old_generation == event.generation:
-        running.evidence.append(ref(event))  # it has begun a moment before: the clock stepped back
+        running.note(ref(event))  # it has begun a moment before: the clock stepped back
         return
     if running is None or running.joined_ms < 0 or running.generation != event.generation:
         running = phases.joined(g, event.at_ms, event.generation, exact=False, signs=[])
@@ -156,7 +156,7 @@ def leader_not_rejoined(g: Emitter, event: Event) -> None:
         running = phases.open_rebalance(g, event.at_ms, exact=False, signs=[])
         running.unannounced = True
     running.absent = [event.member_id]
-    running.evidence.append(ref(event))
+    running.note(ref(event))
 
 
 def member_id_issued(g: Emitter, event: Event) -> None:

@@ -45,7 +45,7 @@ def join_group(g: Emitter, event: Event) -> None:
     if event.answer_member_id not in view.members and view.ended_membership(event.answer_member_id) is not None:
         if running is not None:  # it has left since
             running.joins[event.answer_member_id] = event.received_ms
-            running.evidence.append(ref(event))
+            running.note(ref(event))
         return
     leader_id = _replace_static(g, event)
     known = view.members.get(event.answer_member_id)
@@ -121,7 +121,7 @@ def _came(g: Emitter, running: Rebalance | None, event: Event, *, is_listed: boo
 def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, cause: str) -> None:
     """Adds a JoinGroup to the rebalance that answered it. `cause`: why it would have begun the rebalance."""
     view, member_id = g.view, member.member_id
-    running.evidence.append(ref(event))
+    running.note(ref(event))
     running.joins[member_id] = event.received_ms
     if running.moves.has_joined(member_id):  # the answer to the leader, which lists all, may be logged first
         member.joined_ms, member.found = min(member.joined_ms, event.received_ms), False

@@ -123,7 +123,7 @@ def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
         if by_leader and not completed.exact and not again:
             completed.ended_ms = max(event.received_ms, completed.joined_ms)
         if by_leader:
-            completed.evidence.append(ref(event))
+            completed.note(ref(event))
     for assigned in event.assignments:
         owner = view.members.get(assigned.member_id)
         if owner is not None:

@@ -138,7 +138,7 @@ def _confirm(g: Emitter, event: Event) -> None:
         decoded = {m: p for m, p in assigned.items() if p is not None}
         if rebalance.assigned is None and assigned and len(decoded) == len(assigned) and not cooperative:
             rebalance.assigned, rebalance.stored = decoded, True
-            rebalance.evidence.append(ref(event))
+            rebalance.note(ref(event))
     for member_id, partitions in assigned.items():
         member = view.members.get(member_id)
         if member is not None and member.partitions is None and not cooperative:

@@ -10,8 +10,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.tracker import codec
-from coordinator_model.tracker.codec import Bucket, RestingGroup, ShardState
+from coordinator_model.tracker.codec import Bucket, KnownGroup, ShardState
 
 REST_MS: Final = 60_000
 _BUCKETS: Final = 64
@@ -19,11 +20,11 @@ _BUCKETS: Final = 64
 
 
 class Resting:
-    """The groups at rest of a shard, and how a group comes to rest and wakes up: it moves between buckets and the shard's tables."""
+    """The groups at rest of a shard, and how a group comes to rest and wakes up: it moves between buckets and the shard's table."""
 
     def __init__(self, state: ShardState) -> None:
         self._state = state
-        self._open: dict[int, dict[str, RestingGroup]] = {}
+        self._open: dict[int, dict[str, KnownGroup]] = {}
         self._changed: set[int] = set()
 
     def __len__(self) -> int:
@@ -32,23 +33,14 @@ class Resting:
         return sum(closed) + sum(map(len, self._open.values()))
 
     def wake(self, group_id: str) -> None:
-        """Puts a group back into the shard's tables, if it rests."""
-        if group_id in self._state.views or not (self._state.resting or self._open):
+        """Puts a group back into the shard's table, if it rests."""
+        if self._state.known(group_id).view or not (self._state.resting or self._open):
             return
         number = _number(group_id)
         group = self._opened(number).pop(group_id, None)
-        if group is None:
-            return
-        self._changed.add(number)
-        state = self._state
-        state.views[group_id], state.brokers[group_id] = group.view, group.brokers
-        state.horizons[group_id], state.idle[group_id] = group.horizon_ms, group.idle_ms
-        if group.partition >= 0:
-            state.partitions[group_id] = group.partition
-        if group.since_ms >= 0:
-            state.since[group_id] = group.since_ms
-        if group.offsets:
-            state.offsets[group_id] = group.offsets
+        if group is not None:
+            self._changed.add(number)
+            self._state.groups[group_id] = group
 
     def wake_idle_before(self, at_ms: int) -> None:
         """Wakes the groups whose last event was before a time."""
@@ -61,7 +53,7 @@ class Resting:
         for number, bucket in self._state.resting.items():
             if partition in bucket.partitions:
                 for group_id, group in self._opened(number).items():
-                    if group.partition == partition and group.since_ms >= 0:
+                    if group.partition == partition and group.since_ms < NEVER:
                         yield group_id, group.since_ms
 
     def put_away(self, group_ids: Iterable[str]) -> None:
@@ -69,15 +61,8 @@ class Resting:
         state = self._state
         for group_id in group_ids:
             number = _number(group_id)
-            self._opened(number)[group_id] = RestingGroup(
-                codec.plain_view(state.views.pop(group_id)),  # a bucket is compressed as a whole: its groups are much alike
-                state.brokers.pop(group_id),
-                state.horizons.pop(group_id),
-                state.idle.pop(group_id),
-                state.partitions.pop(group_id, -1),
-                state.since.pop(group_id, -1),
-                state.offsets.pop(group_id, b""),
-            )
+            group = self._opened(number)[group_id] = state.groups.pop(group_id)
+            group.view = codec.plain_view(group.view)  # a bucket is compressed as a whole: its groups are much alike
             self._changed.add(number)
         for number in sorted(self._changed):
             groups = self._open[number]
@@ -89,7 +74,7 @@ class Resting:
         self._open.clear()
         self._changed.clear()
 
-    def _opened(self, number: int) -> dict[str, RestingGroup]:
+    def _opened(self, number: int) -> dict[str, KnownGroup]:
         if number not in self._open:
             bucket = self._state.resting.get(number)
             self._open[number] = {} if bucket is None else codec.unpack_groups(bucket.packed)

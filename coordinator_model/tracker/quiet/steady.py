@@ -102,7 +102,7 @@ def next_ms(g: Emitter, besides: Collection[str] = ()) -> int:
 def is_at_home(view: View) -> bool:
     """Whether no answer of the group's broker can show that another one coordinates it."""
     found = view.found_coordinator
-    return found is None or [broker for broker, node in view.nodes.items() if node == found.node] == [view.broker]
+    return found is None or [broker for broker, node in view.nodes.items() if node == found.coordinator_id] == [view.broker]
 
 
 def _waits_quietly(event: Event, generation: int) -> bool:

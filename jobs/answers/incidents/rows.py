@@ -17,9 +17,8 @@ from typing import Final
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
 from coordinator_model.diagnosis.incidents import SLOW_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.bills import Bill, RebalanceTimes, bill_of
-from jobs.answers.incidents.departures import SHUT_DOWN, Departure, Departures
-from jobs.answers.incidents.outages import HELD_UP, Outage, broker_name, outages
+from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of
+from jobs.answers.incidents.outages import HELD_UP, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages
 from jobs.common.places import own_query
 from jobs.common.text import printable
 from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
@@ -35,7 +34,7 @@ def incidents(reader: QuestionReader) -> list[Row]:
     if not moved and not crashes:
         return []
     departures = Departures(reader.ask(own_query("departures"), EVERYTHING).by_name())
-    times = RebalanceTimes(reader.ask(own_query("times"), EVERYTHING).rows)
+    times = RebalanceTimes(reader.ask(own_query("times"), {**EVERYTHING, "long_ms": LONG_MS}).rows)
     found = outages(moved, departures)
     slow = sorted(reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name(), key=itemgetter("ms")) if found else []
     for outage in found:

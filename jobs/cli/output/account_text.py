@@ -65,7 +65,7 @@ def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -
     refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
     if refused <= about * _MANY_REFUSED:
         return
-    line, *others = _refused(lakehouse, 1 if kept else _REFUSED_SHOWN)
+    line, *others = TableReader(lakehouse, ("quarantine",)).rows(own_query("refused_lines"), 1 if kept else _REFUSED_SHOWN)
     lead = "were not understood"
     if line["code"] in _WITHOUT_TIME:
         lacks = "a date without a year" if has_no_year(line["raw"] or "") else "no date or no time"
@@ -77,11 +77,6 @@ def warn_of_refused(result: RunResult, lakehouse: Place, *, kept: bool = True) -
         warn(f"{code}: {next_step(code, raw)}")
     if kept:
         warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by reason")
-
-
-def _refused(lakehouse: Place, most: int) -> list[dict[str, Any]]:
-    """The first line of each reason, the most frequent reason first, then other lines."""
-    return TableReader(lakehouse, ("quarantine",)).rows(own_query("refused_lines"), most)
 
 
 def _shown(row: Mapping[str, Any]) -> str:

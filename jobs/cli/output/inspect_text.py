@@ -12,7 +12,7 @@ from typing import Any, Final
 from rich.filesize import decimal
 
 from coordinator_model.events import CLIENTS, PSEUDO_BROKERS, TIMES_FROM_MS
-from jobs.answers.as_json import as_json
+from jobs.answers.formats import as_json
 from jobs.cli.output.not_understood import next_step
 from jobs.cli.output.terminal import say
 from jobs.common.options import LINE_CHARS

@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from jobs.pipeline.run_progress import RunProgress
 
 if TYPE_CHECKING:
+    from rich.status import Status
     from typing_extensions import Self
 
 _TICK_SECONDS: Final = 0.25

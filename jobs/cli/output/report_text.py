@@ -5,31 +5,37 @@ Everything that comes from a log goes through jobs/common/text.py; nothing is re
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Final
 
 from rich.console import Console
+from rich.text import Text
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
-from jobs.answers.attention_words import EXPLAINED, AttentionWords
+from jobs.answers.attention import AttentionEntry
+from jobs.answers.attention_words import CLIENTS_SAY, EXPLAINED, STYLES, TOO_SHORT, AttentionWords, counts_of, title
 from jobs.answers.duckdb_views import Row, key_of
-from jobs.answers.in_records import Records
-from jobs.answers.incidents.bills import bound
-from jobs.answers.open_rebalances import is_open
-from jobs.answers.rebalance_words import culprit_of
+from jobs.answers.incidents.bills import Records, bound
+from jobs.answers.rebalance_words import culprit_of, is_open
 from jobs.answers.report import Report
-from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
-from jobs.common.text import printable, some
+from jobs.common.text import many, printable, some
 from jobs.common.times import duration, epoch_ms, instant, is_known, second, to_second
 
 LIMIT: Final = 20
 """Rows of each list that a person is shown."""
 
 _WIDTH: Final = 120  # where there is no terminal
+_PARAGRAPH: Final = 116  # columns: a longer line is hard to read
+_LEAST: Final = 40
+_SENTENCES: Final = 600  # characters of a message or of advice
+_ORDER: Final = "Broker incidents first, then by cost. Unowned partition time: time without an owner, summed over partitions."
+_PROOFS: Final = "`rebalance evidence ID` shows the log lines behind a finding; add --entry for the whole entry."
+_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines behind a finding."
 _NOT_SEEN: Final = "not seen"
 _NO_TIMES: Final = "in line order, since the lines have no times"
 _NAMED: Final = 10  # brokers, or groups, in a line
@@ -59,8 +65,7 @@ def render(report: Report, console: Console, *, limit: int = LIMIT, kept: bool =
         write(console, report.outside)
         return
     view.period()
-    words = AttentionWords(view.time, view.name, report.ends)
-    AttentionText(console, words, view.day).write(report.attention, report.judgement, report.said, limit, kept=kept)
+    view.attention(kept=kept)
     view.headers()
     view.groups()
     view.rebalances()
@@ -79,6 +84,7 @@ class _View:
         self.one_day = len(days) == 1 and self.has_times
         self.day = f", {days.pop():%Y-%m-%d} UTC" if self.one_day else "" if self.has_times else f", {_NO_TIMES}"
         self._unexplained = dict(EXPLAINED)
+        self._words = AttentionWords(self.time, self.name, report.ends)
 
     def time(self, at: datetime) -> str:
         """Without the day, if the heading shows it."""
@@ -88,14 +94,77 @@ class _View:
         """A group or broker, with its cluster if there are several."""
         return (printable(cluster, 30) + "/" if self.many_clusters else "") + printable(name, 60)
 
-    def headers(self) -> None:
-        """What the answer above is made of."""
-        for cluster in self.report.clusters[: self.limit]:
-            self.header(cluster)
-        self.more(len(self.report.clusters), "clusters")
+    def attention(self, *, kept: bool) -> None:
+        """What needs attention, what clients say, and what could not be judged. `kept`: `rebalance evidence` can be asked."""
+        judgement = self.report.judgement
+        if self.report.attention:
+            self._entries(self.report.attention, kept=kept)
+        else:
+            write(self.console, printable(self._words.calm(judgement), _SENTENCES), "green" if judgement.all_clear else "yellow")
+        write(self.console)
+        if self.report.said:
+            self._said()
+        if judgement.gaps:
+            write(self.console, f"Not judged ({len(judgement.gaps)})", "bold")
+            for gap in judgement.gaps[: self.limit]:
+                self._wrapped(self._words.gap(gap), "  ", "    ")
+                self._paragraph("Next", gap.next)
+            self.more(len(judgement.gaps))
+            write(self.console)
 
-    def header(self, cluster: Row) -> None:
-        """Cluster, time span, account of the lines."""
+    def _said(self) -> None:
+        """What clients say, by group."""
+        write(self.console, f"{CLIENTS_SAY}{self.day}", "bold")
+        for group, own in groupby(self.report.said[: self.limit], key=lambda one: (one.cluster, one.group_id)):
+            write(self.console, f"  {self.name(*group)}")
+            for one in own:
+                if one.left_out:
+                    write(self.console, f"    … {many(one.left_out, 'line')} in between")
+                self._wrapped(self._words.said(one), "    ", " " * 6)
+        self.more(len(self.report.said))
+        write(self.console)
+
+    def _entries(self, entries: Sequence[AttentionEntry], *, kept: bool) -> None:
+        write(self.console, f"What needs attention ({counts_of(entries)}){self.day}", "bold")
+        self._wrapped(_ORDER, "    ", "    ")
+        for number, entry in enumerate(entries[: self.limit], 1):
+            self._entry(number, entry)
+        self.more(len(entries))
+        write(self.console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
+        if settings := self._words.settings(entries):
+            write(self.console, f"\n{TOO_SHORT} ({len(settings)})", "bold")
+            for text in settings[: self.limit]:
+                write(self.console, f"  {text}")
+            self.more(len(settings))
+
+    def _entry(self, number: int, entry: AttentionEntry) -> None:
+        said = self._words.of(entry)
+        head = Text(f"{number:>2}. ")
+        head.append(f"{entry.severity:<7}", style=STYLES.get(entry.severity, ""))
+        head.append(f"  {title(entry)}", "bold")
+        head.append(f"\n{'':11}  {entry.code}  {said['subject']}  {said['when']}")
+        others = len(entry.ids) - 1
+        head.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
+        write(self.console, head)
+        for label, text in self._words.paragraphs(entry):
+            self._paragraph(label, text)
+        self._paragraph("Advice", said["advice"])
+
+    def _paragraph(self, label: str, text: str) -> None:
+        self._wrapped(text, f"    {label:<7} ", " " * 12)
+
+    def _wrapped(self, text: str, first: str, others: str) -> None:
+        width = max(min(self.console.width if self.console.is_terminal else _PARAGRAPH, _PARAGRAPH), _LEAST)
+        shown = printable(text, _SENTENCES * 2)
+        write(self.console, textwrap.fill(shown, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False))
+
+    def headers(self) -> None:
+        """What the answer above is made of: clusters, each with its time span and the account of its lines."""
+        for cluster in self.report.clusters[: self.limit]:
+            self._header(cluster)
+        self.more(len(self.report.clusters), " clusters")
+
+    def _header(self, cluster: Row) -> None:
         first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
         write(self.console, f"Cluster {printable(cluster['cluster'], 60)}", "bold")
         span = (
@@ -125,10 +194,11 @@ class _View:
         early = since is not None and all(row["first_at"] > since for row in self.report.clusters)
         write(self.console, f"Shown: {begin} {end}{' (the data begin later)' if early else ''}\n", "bold")
 
-    def more(self, count: int, what: str) -> None:
-        """How many rows are not shown, if any."""
+    def more(self, count: int, what: str = "") -> None:
+        """How many rows are not shown, if any. `what` they are stands below a table."""
         if count > self.limit:
-            write(self.console, f"… and {count - self.limit} more {what}: --limit {count} shows all\n")
+            text = f"… and {count - self.limit} more{what}: --limit {count} shows all"
+            write(self.console, f"{text}\n" if what else f"  {text}")
 
     def groups(self) -> None:
         """A line for each group that rebalanced after its start, and one for all others."""
@@ -139,7 +209,7 @@ class _View:
         if troubled:
             _fitting([self._group_columns(troubled[: self.limit], names) for names in _GROUP_LAYOUTS]).write()
             self._explain({row["worst_cause"] for row in troubled[: self.limit]})
-        self.more(len(troubled), "groups")
+        self.more(len(troubled), " groups")
         if quiet:
             self._quiet(quiet)
         write(self.console)

@@ -11,9 +11,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from jobs.answers.as_json import as_json_line
-from jobs.answers.news import NewsItem
-from jobs.answers.news_text import NewsText
+from jobs.answers.formats import as_json_line
+from jobs.answers.news import NewsItem, NewsText
 from jobs.answers.report import parsed
 from jobs.cli.output.terminal import warn, write
 from jobs.common.options import LINE_CHARS

@@ -16,12 +16,17 @@ export function heading(name) {
   return SHORTER.reduce((text, [long, short]) => text.replace(long, short), name).replace(/_ms$/, "").replaceAll("_", " ");
 }
 
-/** A value as a node or a text. kind: what the server says of the column: time, number, list or text. */
-export function cell(name, kind, value, row) {
+const TIME = /(^|_)(at|from|until)$|^since$/;
+
+/** Whether a column is one of numbers that are no times. */
+const isNumber = (name, rows) => !TIME.test(name) && rows.some((row) => typeof row[name] === "number");
+
+/** A value as a node or a text. */
+export function cell(name, value, row) {
   if (value === null || value === undefined || value === "") return h("span", { class: "dim" }, "-");
-  if (kind === "time") return h("span", { class: "t" }, instant(value));
-  if (kind === "number") return name.endsWith("_ms") ? h("span", { title: `${count(value)} ms` }, bound(name, row) + duration(value)) : bound(name, row) + count(value);
-  if (kind === "list") return printable(JSON.stringify(value), 200);
+  if (TIME.test(name)) return h("span", { class: "t" }, instant(value));
+  if (typeof value === "number") return name.endsWith("_ms") ? h("span", { title: `${count(value)} ms` }, bound(name, row) + duration(value)) : bound(name, row) + count(value);
+  if (typeof value === "object") return printable(JSON.stringify(value), 200);
   if (value === true || value === false) return value ? "yes" : "no";
   const text = String(value);
   if (name === "severity") return [symbol(text.toLowerCase()), text];
@@ -34,7 +39,7 @@ export function cell(name, kind, value, row) {
 
 /** What stands above the table, once: the day, if it is that of all times, and columns of which no row can have another value. */
 export function shared(answer) {
-  const times = answer.columns.filter((_, index) => answer.kinds[index] === "time");
+  const times = answer.columns.filter((name) => TIME.test(name));
   const days = new Set(answer.rows.flatMap((row) => times.map((name) => row[name]).filter((at) => at !== null).map((at) => parts(at)[0])));
   return { day: days.size === 1 ? [...days][0] : "", common: answer.fixed.filter((name) => answer.columns.includes(name)) };
 }
@@ -44,29 +49,24 @@ export const when = (at, { day }, digits = 3) => h("span", { class: "t", title: 
 
 function above(answer, { day, common }) {
   const [first] = answer.rows;
-  const texts = [...common.map((name) => [heading(name), " ", cell(name, "text", first[name], first)]), day ? [`${day}, ${zoneName()}`] : null].filter(Boolean);
+  const texts = [...common.map((name) => [heading(name), " ", cell(name, first[name], first)]), day ? [`${day}, ${zoneName()}`] : null].filter(Boolean);
   return texts.length ? h("p", { class: "above" }, texts.map((text) => h("span", {}, text))) : null;
 }
-
-const TIME = /(^|_)(at|from|until)$|^since$/;
 
 /** Columns for `table` by their names, each with a heading behind it where its name is none: "cause Main cause". Others are taken as they are. */
 export const columns = (rows, ...wanted) => wanted.map((one) => {
   if (typeof one !== "string") return one;
   const [name, ...words] = one.split(" ");
   const title = words.join(" ") || heading(name);
-  const kind = TIME.test(name) ? "time" : rows.some((row) => typeof row[name] === "number") ? "number" : "text";
-  return { name, label: title[0].toUpperCase() + title.slice(1), number: kind === "number", class: kind === "time" ? "t" : null, cell: (row) => cell(name, kind, row[name], row) };
+  return { name, label: title[0].toUpperCase() + title.slice(1), number: isNumber(name, rows), class: TIME.test(name) ? "t" : null, cell: (row) => cell(name, row[name], row) };
 });
 
 /** The columns of an answer for `table`, all as they are but for what stands above. */
 export function plainColumns(answer, of) {
-  return answer.columns.map((name, index) => ({ name, label: heading(name), kind: answer.kinds[index], number: answer.kinds[index] === "number" }))
-    .filter(({ name }) => !of.common.includes(name) && name !== "at_least")
-    .map((column) => ({ ...column, class: PROSE.has(column.name) ? "prose" : null, cell: (row) => {
-      const value = row[column.name];
-      return column.kind === "time" && value !== null ? when(value, of) : cell(column.name, column.kind, value, row);
-    } }));
+  return answer.columns.filter((name) => !of.common.includes(name) && name !== "at_least").map((name) => ({
+    name, label: heading(name), number: isNumber(name, answer.rows), class: PROSE.has(name) ? "prose" : null,
+    cell: (row) => (TIME.test(name) && row[name] !== null ? when(row[name], of) : cell(name, row[name], row)),
+  }));
 }
 
 /** The address of the same answer as a file. */

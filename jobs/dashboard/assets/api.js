@@ -1,9 +1,7 @@
-// Asks the server. What did not change since it was last asked comes from here: the server answers 304.
+// Asks the server. What did not change since it was last asked comes from the browser: the server answers 304.
 
 import { saved } from "./state.js";
 
-const known = new Map(); // by address: {etag, data}
-const MOST = 60;
 const answers = saved ? JSON.parse(document.getElementById("answers").textContent) : {}; // by what is asked for
 const NARROWING = ["since", "until", "limit"]; // a saved report holds all rows that it was made with
 
@@ -15,7 +13,7 @@ export class Problem extends Error {
   }
 }
 
-/** The data at an address of the API. Problem: there is none. The same object comes back as long as the data is the same. */
+/** The data at an address of the API. Problem: there is none. */
 export async function fetchJson(path, values = {}) {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) if (value !== null && value !== undefined && value !== "" && !(saved && NARROWING.includes(name))) search.set(name, value);
@@ -25,15 +23,12 @@ export async function fetchJson(path, values = {}) {
     return held;
   }
   const address = `/api/${path}` + (search.size ? `?${search}` : "");
-  const before = known.get(address);
   let response;
   try {
-    // no-store: the browser's own cache would hide the 304, and answer it with another copy of the data.
-    response = await fetch(address, { cache: "no-store", headers: before ? { "If-None-Match": before.etag } : {} });
+    response = await fetch(address);
   } catch {
     throw new Problem("The dashboard does not answer: is `rebalance dashboard` still running?", { transient: true });
   }
-  if (response.status === 304) return before.data;
   let data;
   try {
     data = await response.json();
@@ -41,16 +36,13 @@ export async function fetchJson(path, values = {}) {
     throw new Problem(`The dashboard failed to answer (HTTP ${response.status}); its terminal says why.`);
   }
   if (data.problem && !("lines" in data)) throw new Problem(data.problem, { transient: response.ok });
-  known.set(address, { etag: response.headers.get("ETag"), data });
-  while (known.size > MOST) known.delete(known.keys().next().value);
   return data;
 }
 
 /** The answer of a named question: {rows: [{column: value}], cut, provisional, nothing}. A row has the names of its clients, too. */
 export async function ask(name, values = {}) {
   const answer = await fetchJson(`ask/${encodeURIComponent(name)}`, values);
-  answer.objects ??= answer.rows.map((row, place) => ({ ...Object.fromEntries(answer.columns.map((column, index) => [column, row[index]])), ...answer.names[place] }));
-  return { ...answer, rows: answer.objects };
+  return { ...answer, rows: answer.rows.map((row, place) => ({ ...Object.fromEntries(answer.columns.map((column, index) => [column, row[index]])), ...answer.names[place] })) };
 }
 
 /** Rows of a table: {rows, cut}. sql/pages has the names. */

@@ -21,22 +21,12 @@ function escaped(sign) {
 }
 
 /** An element: h("a", {href: "/", class: "x", onclick: f}, "text", child, …). null, undefined and false are left out. */
-export function h(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  fill(element, attributes, children);
-  return element;
-}
-
-const SVG = "http://www.w3.org/2000/svg";
+export const h = (tag, ...parts) => filled(document.createElement(tag), ...parts);
 
 /** The same for SVG. */
-export function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  fill(element, attributes, children);
-  return element;
-}
+export const svg = (tag, ...parts) => filled(document.createElementNS("http://www.w3.org/2000/svg", tag), ...parts);
 
-function fill(element, attributes, children) {
+function filled(element, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -46,6 +36,7 @@ function fill(element, attributes, children) {
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) element.append(child);
   }
+  return element;
 }
 
 /** Replaces what is in an element. What had the focus keeps it if its `id` or `data-key` is there again. */
@@ -66,13 +57,15 @@ export function panel(title, note, body, look = "", id = null) {
 
 /**
  * A table. columns: [{name, label, number, cell(row) -> node or text}]. It becomes a list of cards on a phone.
- * options: caption (for screen readers), empty (what is said without rows), key(row).
+ * options: caption (for screen readers), empty (what is said without rows), key(row), look(row): its class, most: how many rows are listed.
  */
 export function table(columns, rows, options = {}) {
   if (!rows.length) return h("p", { class: "note" }, options.empty ?? "Nothing.");
   const head = h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.number ? "n" : null }, column.label)));
-  const body = rows.map((row) => h("tr", { "data-key": options.key?.(row), class: options.look?.(row) },
+  const { most = rows.length } = options;
+  const body = rows.slice(0, most).map((row) => h("tr", { "data-key": options.key?.(row), class: options.look?.(row) },
     columns.map((column) => h("td", { class: [column.number ? "n" : "", column.class ?? ""].join(" ").trim() || null, "data-label": column.label }, column.cell(row)))));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.caption ?? "Table" },
-    h("table", { class: "stack" }, options.caption ? h("caption", { class: "sr" }, options.caption) : null, h("thead", {}, head), h("tbody", {}, body)));
+  return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.caption ?? "Table" },
+    h("table", { class: "stack" }, options.caption ? h("caption", { class: "sr" }, options.caption) : null, h("thead", {}, head), h("tbody", {}, body))),
+    rows.length > most ? h("p", { class: "note" }, `${most} of ${rows.length.toLocaleString("en-US")} are listed.`) : null];
 }

@@ -84,6 +84,6 @@ export async function answered(out, make) {
     put(out, await make());
   } catch (error) {
     if (!(error instanceof Problem) || error.transient) throw error;
-    put(out, h("div", { class: "notice", role: "alert" }, error.message));
+    put(out, h("div", { class: "notice error", role: "alert" }, error.message));
   }
 }

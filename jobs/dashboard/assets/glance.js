@@ -1,21 +1,18 @@
 // Clusters at a glance: what happened in a sentence, all groups over time, the incidents as rows; then states, charts, clients and deploys, the pipeline.
 import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
-import * as drawing from "./chart.js";
+import { around } from "./axis.js";
+import { chart } from "./chart.js";
 import { h, panel, printable, put, table } from "./dom.js";
-import { clock, count, duration, instant, iso, many } from "./format.js";
-import { linesBelow } from "./evidence.js";
-import { calm, cardBody, cardTitle, gaps, look, rowOf, when } from "./judged.js";
-import { legend, swatch, symbol } from "./looks.js";
+import { bound, clock, count, duration, instant, iso, many } from "./format.js";
+import { calm, gaps, incidents, when } from "./judged.js";
+import { legend, looksIn, symbol } from "./looks.js";
 import { overview } from "./overview.js";
 import * as state from "./state.js";
-import { around } from "./timeline.js";
 import { stateSwatch } from "./timeline_draw.js";
 
 const SPANS = [["1h", "1 hour", 3.6e6], ["24h", "24 hours", 8.64e7], ["7d", "7 days", 6.048e8], ["", "all", 0]];
-const FIRST = 10; // incidents that are listed unless all are asked for
 const STEPS = { n: 1, p: -1 };
-const spacious = matchMedia("(min-width: 1600px)");
 
 export const title = () => "Clusters at a glance";
 export const keys = [["n p", "next, previous incident"], ["Enter", "its panel"], ["+ −", "zoom"], ["0", "the whole time"]];
@@ -52,24 +49,28 @@ export async function draw(main) {
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
   const spans = SPANS.filter(([, , length]) => !state.saved && length < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at)));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
+  const charts = h("div", { class: "grid2" },
+    panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
+    panel("Unowned partition time", `${leastOf(activity)}summed over all partitions`, chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
+    panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
+    panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
+    panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide"));
+  const picture = attention.lanes.length || zoom ? overview(attention, period, groups) : null;
   const read = main.querySelector(".detail")?.scrollTop; // as far as a panel was read that stays
   put(main,
     data.shown?.since || data.shown?.until ? h("p", { class: "crumbs" }, `From ${data.shown.since ? instant(data.shown.since, 0) : "the beginning"} to ${data.shown.until ? instant(data.shown.until, 0) : "the end"}`) : null,
-    data.outside ? h("p", { class: "notice" }, data.outside) : null,
+    data.outside ? h("p", { class: "notice error" }, data.outside) : null,
     lead(attention),
-    attention.lanes.length || zoom ? overview(attention, period, groups) : null,
-    legend(drawn(attention, activity)),
+    picture, legend(looksIn(...[picture, charts].filter(Boolean))),
     attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
-    h("div", { class: "grid2" },
-      panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
-      panel("Unowned partition time", "summed over all partitions", chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-      panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
-      panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
-      panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide")));
+    charts);
   main.querySelector(".detail")?.scrollTo(0, read ?? 0);
 }
+
+/** The mark of a picture of unowned partition time of which some parts are not known. */
+const leastOf = (rows) => (rows.some((row) => row.unavailable_partition_ms) && rows.some((row) => row.unavailable_partition_ms === null || bound("unavailable_partition_ms", row)) ? "at least, " : "");
 
 /** What clients say of groups of which no broker speaks. */
 function said(data) {
@@ -77,12 +78,6 @@ function said(data) {
   const groups = [...new Set(data.said.map((one) => one.group_id))];
   return h("details", { class: "gaps", open: !data.entries.length }, h("summary", {}, data.clients_say),
     groups.map((group) => [h("h3", {}, printable(group, 60)), h("ul", {}, data.said.filter((one) => one.group_id === group).map((one) => h("li", {}, one.text)))]));
-}
-
-/** What the legend explains: all that is drawn in lanes and columns. */
-function drawn(attention, activity) {
-  const lanes = attention.lanes.flatMap((lane) => [...lane.rebalances.map((row) => row.look), ...lane.findings.map((row) => row.severity.toLowerCase())]);
-  return new Set([...lanes, ...activity.map((row) => row.look), ...(attention.entries.some((entry) => entry.away) ? ["away"] : [])]);
 }
 
 /** What happened, in a sentence; when, who, and what it cost. */
@@ -93,53 +88,8 @@ function lead(attention) {
     h("p", { class: "note" }, [entry.subject, when(entry, clock), entry.clients, entry.cost].filter(Boolean).join(" · "), " · ", h("a", { href: "#attention" }, attention.entries.length > 1 ? `and ${many(attention.entries.length - 1, "more incident")}` : "what to change"), " · ", h("a", { href: "#deploys" }, "was it a deploy?"), " · ", h("a", { href: "#clients" }, "which client costs most?")));
 }
 
-function stateBar(rows) {
-  return h("ul", { class: "facts" }, rows.map((row) => h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, stateSwatch(row.state), count(row.groups))),
+const stateBar = (rows) => h("ul", { class: "facts" }, rows.map((row) => h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, stateSwatch(row.state), count(row.groups))),
       h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
-}
-
-/** A row for each incident. The one that is chosen has its panel: beside the rows, or below its own where there is no room. */
-function incidents(attention) {
-  const all = state.get("incidents") === "all";
-  const listed = attention.entries.slice(0, all ? undefined : FIRST);
-  const list = h("ol", { class: "incidents", id: "attention", style: { "--rows": listed.length + 1 } });
-  const show = () => {
-    const chosen = state.get("entry") || (spacious.matches ? listed[0].id : "");
-    put(list, h("li", { class: "row", "aria-hidden": "true" }, [["what", "What"], ["t", "When"], ["n", "Unowned"], ["change", "What to change"]].map(([cell, text]) => h("span", { class: cell }, text))),
-      listed.map((entry) => h("li", {}, rowOf(entry, "button", { type: "button", "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }), entry.id === chosen ? details(entry) : null)));
-  };
-  show();
-  const here = { cluster: state.get("cluster"), since: state.get("since"), from: state.get("from"), to: state.get("to"), incidents: "all" };
-  return [list,
-    listed.length < attention.entries.length ? h("p", {}, h("a", { href: state.link("/", here) }, `All ${many(attention.entries.length, "incident")}`)) : null,
-    all && attention.all > attention.entries.length && attention.entries.length === listed.length && state.number("from") === null ? h("p", { class: "note" }, `The first ${count(listed.length)} are listed.`) : null];
-}
-
-/** The panel of an incident: what happened, what to change, what it cost, and the log lines that prove it. */
-function details(entry) {
-  const groups = entry.groups.map((group) => h("a", { href: state.groupLink(entry.cluster, group, around(entry.first_at, entry.last_at)) }, printable(group, 60)));
-  return h("section", { class: `detail ${look(entry)}`, "aria-label": entry.title }, h("h3", {}, cardTitle(entry, groups.length === 1 ? groups : entry.subject, clock)), cardBody(entry),
-    entry.settings.length > 1 ? h("ul", {}, entry.settings.map((text) => h("li", {}, text))) : null,
-    groups.length === 1 ? null : h("p", {}, groups.flatMap((link) => [link, " "])), linesBelow([entry.id], entry.groups));
-}
-
-/** Columns by cause. rows: of the question `activity`, with their looks. */
-function chart(rows, step, period, column, noun, format) {
-  const steps = new Map();
-  for (const row of rows) {
-    if (!row[column]) continue;
-    if (!steps.has(row.began_at)) steps.set(row.began_at, []);
-    steps.get(row.began_at).push({ look: row.look, value: row[column], tip: `${format(row[column])} ${row.cause}` });
-  }
-  if (!steps.size) return h("p", { class: "note" }, column === "rebalances" ? "No rebalance in this time." : "None in this time, or no request log that would show it.");
-  for (const parts of steps.values()) parts.sort((a, b) => (a.look < b.look ? -1 : 1));
-  return [
-    drawing.columns({ label: `${noun} over time, by cause; the table below holds the same`, steps: [...steps].map(([at, parts]) => ({ at, parts })), step, from: Math.floor(period.from / step) * step, to: Math.max(period.to, ...[...steps.keys()].map((at) => at + step)), format, pick: (from, to) => state.set({ from, to }, { push: true }) }),
-    h("details", {}, h("summary", { class: "note" }, "As a table"), table(columns(rows,
-      { label: "From", class: "t main", cell: (row) => h("a", { href: state.link("/", { cluster: state.get("cluster"), from: row.began_at, to: row.began_at + step }) }, instant(row.began_at, 0)) }, { label: "Cause", cell: (row) => [swatch(row.look), row.cause] },
-      "rebalances", "groups", "total_ms", "unavailable_partition_ms"), rows.slice(0, 300), { caption: noun })),
-  ];
-}
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },

@@ -1,16 +1,17 @@
 // A group: what happened, its timeline, and the same as tables.
 import { columns, MOST_ROWS, result, when } from "./answers.js";
 import { ask, fetchJson, rows } from "./api.js";
-import { h, printable, put, table } from "./dom.js";
+import { around } from "./axis.js";
+import { h, panel, printable, put, table } from "./dom.js";
+import { tabs } from "./filters.js";
 import { bound, count, duration, instant, many, parts as timeParts, shortMember } from "./format.js";
-import { calm, cardBody, cardTitle, gaps, idsOf, look, proof } from "./judged.js";
+import { calm, gaps, idsOf, incidents } from "./judged.js";
 import { legend, symbol, swatch } from "./looks.js";
-import { lookOfEnd } from "./lanes.js";
+import { lookOfEnd } from "./timeline_rows.js";
 import * as state from "./state.js";
-import { around, Timeline } from "./timeline.js";
+import { Timeline } from "./timeline.js";
 
 const MOST = 5000;
-const CARDS = 2; // incidents above the tables
 const DETAIL = 4000; // rows of requests or heartbeats that one picture can still show
 const TICKS_MS = 600000; // in longer times one heartbeat cannot be told from the next
 const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings", "Findings"], ...(state.saved ? [] : [["steps", "Step by step"]])];
@@ -41,17 +42,18 @@ export async function draw(main) {
   const away = attention.entries.filter((entry) => entry.away).map((entry) => entry.away);
   const span = period(attention, [...rebalances.rows, ...findings.rows, ...members.rows, ...away]);
   const data = {
-    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [], lag: timeline.data?.lag ?? [], away, ...span,
+    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, away, ...span,
   };
   const [from, to] = [state.number("from"), state.number("to")];
   timeline.update(data, from !== null && to !== null && to > from ? { from, to } : null);
   put(parts.top, head(about.rows[0], attention));
-  put(parts.entries, entries(attention.entries), gaps(attention));
+  const shows = (entry) => h("button", { type: "button", class: "show", onclick: () => show(entry, timeline.data) }, "Show");
+  put(parts.entries, attention.entries.length ? panel("What needs attention", attention.counts, incidents(attention, shows)) : null, gaps(attention));
   const cut = [states, rebalances, findings, members].some((each) => each.cut);
   put(parts.cut, cut ? `Only the first ${count(MOST)} rows of each kind are shown.` : "");
-  await tabs(data, of);
-  timeline.silent((await silences).rows);
-  timeline.lagged((await lag).rows);
+  await tables(data, of);
+  timeline.add({ silences: (await silences).rows });
+  timeline.add({ lag: (await lag).rows });
 }
 
 /** From when to when there is something to show, and when something happens first. */
@@ -81,7 +83,7 @@ function frame(main, of) {
   });
   parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), entries: h("div"), legend: h("div") };
   put(main, parts.top, h("section", { "aria-label": "Timeline" }, timeline.element, parts.detail, parts.cut,
-    parts.legend), h("div", { class: "beside" }, parts.entries, parts.tabs));
+    parts.legend), parts.entries, parts.tabs);
 }
 
 function head(row, attention) {
@@ -98,15 +100,6 @@ function head(row, attention) {
   ];
 }
 
-/** What happened, as the report says it: the gravest first. */
-function entries(all) {
-  if (!all.length) return null;
-  const card = (entry) => h("article", { class: look(entry) }, h("h2", {}, cardTitle(entry, "", instant), h("button", { type: "button", class: "show", onclick: () => show(entry, timeline.data) }, "Show")), cardBody(entry), proof(entry));
-  const rest = all.slice(CARDS);
-  return h("section", { class: "entries", "aria-label": "What needs attention" }, all.slice(0, CARDS).map(card),
-    rest.length ? h("details", {}, h("summary", {}, `${many(rest.length, "more incident")}: ${[...new Set(rest.map((entry) => entry.code))].join(", ")}`), rest.map(card)) : null);
-}
-
 const SOON = 1000; // ms: a removal and its rebalance may be so far apart in two logs
 
 /** Shows a whole incident: what a broker did, its rebalances, and the silences before. */
@@ -120,34 +113,20 @@ function show(entry, { findings, silences }) {
   timeline.element.scrollIntoView({ block: "nearest" });
 }
 
-async function tabs(data, of) {
+async function tables(data, of) {
   const chosen = TABS.some(([name]) => name === state.get("tab")) ? state.get("tab") : "rebalances";
   const counts = { rebalances: data.rebalances.length, members: data.memberships.length, findings: data.findings.length };
-  const list = h("div", { class: "tabs", role: "tablist", "aria-label": "Tables" }, TABS.map(([name, label]) => h("button", {
-    type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === chosen), "aria-controls": "table", tabindex: name === chosen ? "0" : "-1",
-    onclick: () => state.set({ tab: name === "rebalances" ? "" : name, finding: "" }), onkeydown: (event) => walk(event),
-  }, label, counts[name] === undefined ? "" : ` ${count(counts[name])}`)));
-  put(parts.tabs, list, h("div", { id: "table", role: "tabpanel", "aria-labelledby": `tab-${chosen}` }, await TABLES[chosen](data, of)));
-}
-
-function walk(event) {
-  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!by) return;
-  const all = [...event.currentTarget.parentElement.children];
-  const next = all[(all.indexOf(event.currentTarget) + by + all.length) % all.length];
-  next.focus();
-  next.click();
+  const links = TABS.map(([name, label]) => [{ ...of, tab: name, finding: "" }, counts[name] === undefined ? label : `${label} ${count(counts[name])}`]);
+  put(parts.tabs, tabs("/group", links, ({ tab }) => tab === chosen, "Tables"), h("div", { id: "table" }, await TABLES[chosen](data, of)));
 }
 
 const SHOWN = 500; // rows of a table
-const first = (list) => list.slice(0, SHOWN);
-const more = (list) => (list.length > SHOWN ? h("p", { class: "note" }, `${count(SHOWN)} of ${count(list.length)} are listed.`) : null);
 
 /** Columns without those sparse ones that no row fills. */
 const filled = (columns, rows) => columns.filter(({ sparse, cell }) => !sparse || rows.some((row) => cell(row) !== "-"));
 
 const TABLES = {
-  rebalances: ({ rebalances, day }) => [table(filled(columns(rebalances,
+  rebalances: ({ rebalances, day }) => table(filled(columns(rebalances,
     { label: "Started", class: "t main", cell: (row) => h("a", { href: state.rebalanceLink(row) }, when(row.started_at, { day })) },
     { label: "Cause", class: "nowrap", cell: (row) => [swatch(row.look), row.called] },
     "by",
@@ -158,18 +137,18 @@ const TABLES = {
     { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
     { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
     { label: "Outcome", cell: (row) => [row.outcome, row.note ? h("span", { class: "note" }, ` ${row.note}`) : null] },
-    { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" }), rebalances), first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
-  members: ({ memberships, day }) => [table(columns(memberships,
+    { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" }), rebalances), rebalances.toReversed(), { most: SHOWN, caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }),
+  members: ({ memberships, day }) => table(columns(memberships,
     { label: "Client", class: "main", cell: (row) => [row.name, " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
     { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : when(row.joined_at, { day })) },
     { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", when(row.ended_at, { day })]) },
-    "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), first(memberships), { caption: "Memberships, current ones first" }), more(memberships)],
-  findings: ({ findings, day }) => [table(columns(findings,
+    "heartbeats", "longest_gap_ms", "session_timeout_ms", "rebalance_timeout_ms Poll interval", "software"), memberships, { most: SHOWN, caption: "Memberships, current ones first" }),
+  findings: ({ findings, day }) => table(columns(findings,
     { label: "At", class: "t main", cell: (row) => when(row.occurred_at, { day }) },
     { label: "Finding", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },
     "who",
     { label: "What", cell: (row) => [printable(row.message, 600), h("p", { class: "note" }, printable(row.advice, 600))] },
-    { label: "Id", cell: (row) => h("code", {}, row.id) }), first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }), more(findings)],
+    { label: "Id", cell: (row) => h("code", {}, row.id) }), findings.toReversed(), { most: SHOWN, caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }),
   steps: async (_, of) => {
     const values = { ...of, limit: Math.min(state.number("limit") ?? SHOWN, MOST_ROWS) };
     return result("timeline", values, await ask("timeline", values), { caption: "What happened, step by step", about: true });

@@ -10,8 +10,10 @@ export const SHAPES = {
   left: [{ d: "M12.5 8A4.5 4.5 0 1 1 3.5 8A4.5 4.5 0 1 1 12.5 8Z", fill: "paper", stroke: "ink", width: 2 }],
   removed: [{ d: "M3 3L13 13M13 3L3 13", stroke: "error", width: 3 }],
   gone: [{ d: "M8 2L14 8L8 14L2 8Z", fill: "dim" }],
+  refused: [{ d: "M6.5 0H9.5V16H6.5Z", fill: "error" }],
   good: [{ d: "M2 8.5L6.5 13L14 3", stroke: "good", width: 3 }],
 };
+SHAPES.begun = SHAPES.joined;
 const ink = (name) => (name ? `var(--${name})` : "none");
 
 /** The symbol of a severity, or of how a member came or went. */
@@ -42,8 +44,10 @@ function inkOf(name) {
 export const colour = (name) => inkOf(name).color;
 export const edge = (name) => inkOf(name).borderTopColor;
 
-addEventListener("theme", () => { inks.clear(); tiles.clear(); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("theme")));
+addEventListener("theme", () => {
+  for (const kept of [inks, tiles]) kept.clear();
+  for (const button of document.querySelectorAll("[data-key=patterns]")) button.setAttribute("aria-pressed", String(patterned()));
+});
 
 /** What fills a span of this look on a canvas: a colour, or a pattern over it. A context with `looks` is told what it shows. */
 export function fill(context, name) {
@@ -109,16 +113,21 @@ const LEGEND = [
   ["stable", "", "state Stable"],
   ["preparing", "P", "waits for members to join (PreparingRebalance, JoinGroup)"],
   ["completing", "A", "waits for the assignment (CompletingRebalance, SyncGroup)"],
+  ["computing", "", "the assignment is computed, or a heartbeat brings a new epoch"],
   ["reconciling", "R", "members give up and take partitions (Reconciling)"],
   ["empty", "E", "state Empty"],
   ["dead", "D", "state Dead"],
   ["lag", "", "lag: records behind the committed offsets, as polled"],
   ["member", "", "in the group"],
+  ["late", "", "the others wait for it: before it joined again, or for its assignment"],
+  ["target", "", "waits for the assignment interval, or for the last member to begin its work"],
   ["silent", "", "no heartbeat, or no poll()"],
   ["joined", "", "joined"],
+  ["begun", "", "asks for offsets: begins to work"],
   ["left", "", "left by itself, or was replaced"],
   ["removed", "", "removed: a timeout"],
   ["gone", "", "gone: with its group, or unknown how"],
+  ["refused", "", "refused with an error"],
 ];
 
 /** The letter of a look; "" if it has none. */
@@ -126,17 +135,16 @@ export const letter = (name) => LEGEND.find(([each]) => each === name)?.[1] ?? "
 
 let opened = false;
 
-/** A legend on demand, with the switch of patterns. items: [a sample, its meaning]; more: what else is said. */
-export const legendOf = (items, more = null) => h("details", { class: "key", open: opened, ontoggle: ({ target }) => { opened = target.open; } }, h("summary", { class: "note" }, "Legend"),
-  h("ul", { class: "legend" }, items.map(([sample, meaning]) => h("li", {}, sample, meaning))), more,
+/** The names of the looks and symbols in some pictures. */
+export const looksIn = (...pictures) => new Set(pictures.flatMap((each) => [...each.querySelectorAll("[class*=look-], .wf-mark > svg")].map((mark) => mark.getAttribute("class").split("-").at(-1))));
+
+/** A legend on demand of the looks of these names, with the switch of patterns. more: what else is said. */
+export const legend = (names, more = null) => h("details", { class: "key", open: opened, ontoggle: ({ target }) => { opened = target.open; } }, h("summary", { class: "note" }, "Legend"),
+  h("ul", { class: "legend" }, LEGEND.filter(([name]) => names.has(name)).map(([name, , meaning]) => h("li", {}, name in SHAPES ? symbol(name) : swatch(name), meaning))), more,
   h("button", { type: "button", "data-key": "patterns", "aria-pressed": String(patterned()), onclick: turn }, "Patterns and letters"));
 
-/** The legend of the looks of these names. */
-export const legend = (names, more) => legendOf(LEGEND.filter(([name]) => names.has(name)).map(([name, , meaning]) => [name in SHAPES ? symbol(name) : swatch(name), meaning]), more);
-
-function turn({ target }) {
+function turn() {
   const on = document.documentElement.toggleAttribute("data-patterns");
-  target.setAttribute("aria-pressed", String(on));
   try { localStorage.setItem("patterns", on ? "on" : ""); } catch { /* it holds for this page alone */ }
   dispatchEvent(new Event("theme"));
 }

@@ -1,5 +1,5 @@
 // Members and clients: who causes rebalances, who comes close to losing its session, and who was a member when.
-import { cell, columns, MOST_ROWS, result, share, shared, when } from "./answers.js";
+import { cell, MOST_ROWS, plainColumns, result, share, shared, when } from "./answers.js";
 import { ask } from "./api.js";
 import { h, printable, put } from "./dom.js";
 import { bound, count, duration } from "./format.js";
@@ -17,24 +17,25 @@ const MEMBER = { name: "member", label: "Member id contains", placeholder: "any"
 const TIMES = [{ name: "since", label: "Since", kind: "time", placeholder: "15m, 06:12" }, { name: "until", label: "Until", kind: "time", placeholder: "newest" }];
 const BY = { name: "by", label: "By", kind: "buttons", choices: [["client", "Client"], ["application", "Application"], ["host", "Host"], ["software", "Software version"]] };
 const SESSION = { name: "session", label: "The session", kind: "buttons", choices: [["", "Survived"], ["expired", "Expired"], ["any", "Any"]] };
+const CHOOSING = [BY, SESSION]; // what a question is asked for
 const PERCENT = { name: "percent", label: "Silent, % of timeout", kind: "number", placeholder: String(LOW) };
 
-/** Each view asks one question. `fields`: its filters; those that are parameters of the question go to it. */
+/** Each view asks one question. `fields`: its filters; `more`: what those that are no parameters of the question come to. */
 const VIEWS = [
   { view: "", label: "Culprits", fields: [BY, GROUP, ...TIMES],
     lead: "Clients ranked by the time they cost. Start-ups are left out.",
-    question: () => (byClient() ? "culprits" : "culprits-by"), columns: league, parameters: ["group", "since", "until"],
+    question: () => (byClient() ? "culprits" : "culprits-by"), hidden: ["groups"],
     more: () => (byClient() ? {} : { by: state.get("by") }), empty: "No client caused a rebalance in this time." },
   { view: "near", label: "Near misses", fields: [SESSION, GROUP, CLIENT, MEMBER, PERCENT, ...TIMES],
     lead: "Silences that used up much of session.timeout.ms but ended in time, oldest first. At 100 % the coordinator removes the member and the group rebalances; a healthy member stays below 40 %.",
-    question: () => "silences", columns: silences, parameters: ["group", "client", "member", "percent", "since", "until"],
+    question: () => "silences",
     more: () => ({ session: { "": "survived", any: "" }[state.get("session")] ?? state.get("session") }), empty: "No member was silent for that long." },
   { view: "margins", label: "Heartbeat margins", fields: [GROUP, CLIENT, MEMBER, ...TIMES],
     lead: "How close each member came to losing its session: its longest time between two signs of life, as a share of session.timeout.ms.",
-    question: () => "heartbeats", columns: margins, parameters: ["group", "client", "member", "since", "until"], empty: "There are no heartbeats in the tables." },
+    question: () => "heartbeats", empty: "There are no heartbeats in the tables." },
   { view: "members", label: "Memberships", fields: [GROUP, CLIENT, MEMBER, ...TIMES],
     lead: "Every membership and how it ended, current ones first.",
-    question: () => "members", columns: memberships, parameters: ["group", "client", "member", "since", "until"], empty: "Nobody was a member in this time." },
+    question: () => "members", hidden: ["rebalance_timeout_ms", "heartbeats", "id"], empty: "Nobody was a member in this time." },
 ];
 
 const byClient = () => !["application", "host", "software"].includes(state.get("by"));
@@ -47,12 +48,12 @@ export async function draw(main) {
   frame.form.sync();
   put(frame.tabs, tabs("/members", VIEWS.map((each) => [{ ...kept(), view: each.view }, each.label]), (values) => values.view === view.view, "Views of members and clients"));
   const name = view.question();
-  const values = { cluster: state.get("cluster"), ...view.more?.(), ...Object.fromEntries(view.parameters.map((each) => [each, state.get(each)])),
+  const values = { cluster: state.get("cluster"), ...view.more?.(), ...Object.fromEntries(view.fields.filter((field) => !CHOOSING.includes(field)).map(({ name }) => [name, state.get(name)])),
     limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
   await answered(frame.out, async () => {
     const answer = await ask(name, values);
     const of = shared(answer);
-    return result(name, values, answer, { columns: view.columns(answer.rows, of), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf });
+    return result(name, values, answer, { columns: columnsOf(answer, of, view.hidden), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf });
   });
   if (!main.contains(frame.out)) put(main, frame.whole);
 }
@@ -68,39 +69,24 @@ function framed(view) {
   return made;
 }
 
-const cluster = (of) => (of.common.includes("cluster") ? [] : [{ label: "Cluster", cell: (row) => printable(row.cluster, 40) }]);
-const known = (rows, column) => (rows.some((row) => row[column.split(" ")[0]] !== null) ? [column] : []);
-const only = (name, value) => state.link("/members", { ...kept(), view: "members", [name]: value });
-const client = { label: "Client", class: "main", cell: (row) => (row.client_id ? h("a", { href: only("client", row.client_id), title: "Its memberships" }, printable(row.client_id, 60)) : "-") };
-const at = (label, name, of, digits = 0) => ({ label, class: "t", cell: (row) => when(row[name], of, digits) });
-
-function league(rows, of) {
-  const most = rows.length ? rows[0].total_ms : 0; // the first row has the most
-  const named = byClient() ? [client, "client_host"] : [{ label: BY.choices.find(([name]) => name === state.get("by"))[1], class: "main", cell: (row) => printable(row.culprit, 80) }, "clients", "hosts"];
-  return columns(rows,
-    { label: "", class: "rank", number: true, cell: (row) => String(rows.indexOf(row) + 1) }, ...cluster(of), ...named, "rebalances", "failures",
-    { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, bound("total_ms", row) + duration(row.total_ms)) },
-    "unavailable_partition_ms", "cause Main cause",
-    { label: "Groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
-    at("Last", "last_at", of));
-}
-
-const used = { label: "Of the timeout", number: true, cell: (row) => (row.used_percent === null ? "-" : share(row.used_percent, `${count(row.used_percent)} %`, LOW)) };
-
-/** Whom a row is about. */
-const about = (of) => [...cluster(of), client, "client_host", "member_id", "group_id"];
-
-function silences(rows, of) {
-  return columns(rows, ...about(of), used, "silent_ms", "session_timeout_ms",
-    { label: "From", class: "t", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.silent_from - 30_000, to: row.silent_until + 30_000 }) }, when(row.silent_from, of)) },
-    at("Until", "silent_until", of, 3), { label: "Session", cell: (row) => ({ true: "expired", false: "survived" }[row.expired] ?? "began anew") });
-}
-
-function margins(rows, of) {
-  return columns(rows, ...about(of), used, "longest_gap_ms", "session_timeout_ms", "interval_ms", "heartbeats", "refused", at("Last", "last_at", of));
-}
-
-function memberships(rows, of) {
-  return columns(rows, ...about(of), ...known(rows, "instance_id Static name"), ...known(rows, "software"), at("Joined", "joined_at", of),
-    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? "lasts" : when(row.ended_at, of, 0)) }, "end_kind How", "session_timeout_ms", "longest_gap_ms");
+/** The columns of an answer: some not as they are, and without those that say nothing here. */
+function columnsOf(answer, of, hidden = []) {
+  const most = answer.rows[0]?.total_ms; // the first row has the most
+  const own = {
+    client_id: { class: "main", cell: (row) => (row.client_id ? h("a", { href: state.link("/members", { ...kept(), view: "members", client: row.client_id }), title: "Its memberships" }, printable(row.client_id, 60)) : "-") },
+    culprit: { class: "main", label: BY.choices.find(([name]) => name === state.get("by"))?.[1], cell: (row) => printable(row.culprit, 80) },
+    total_ms: { label: "time", cell: (row) => share(most ? (100 * row.total_ms) / most : 0, bound("total_ms", row) + duration(row.total_ms)) },
+    cause: { label: "main cause" },
+    a_group: { label: "groups", cell: (row) => [cell("group_id", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
+    used_percent: { label: "of the timeout", cell: (row) => (row.used_percent === null ? "-" : share(row.used_percent, `${count(row.used_percent)} %`, LOW)) },
+    silent_from: { cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.silent_from - 30_000, to: row.silent_until + 30_000 }) }, when(row.silent_from, of)) },
+    expired: { label: "session", cell: (row) => ({ true: "expired", false: "survived" }[row.expired] ?? "began anew") },
+    instance_id: { label: "static name" },
+    joined_at: { label: "joined", cell: (row) => when(row.joined_at, of, 0) },
+    last_at: { label: "last", cell: (row) => when(row.last_at, of, 0) },
+    ended_at: { label: "ended", cell: (row) => (row.ended_at === null ? "lasts" : when(row.ended_at, of, 0)) },
+    end_kind: { label: "how" },
+  };
+  const shown = plainColumns(answer, of).filter(({ name }) => !hidden.includes(name) && (!["instance_id", "software"].includes(name) || answer.rows.some((row) => row[name] !== null)));
+  return shown.map((column) => ({ ...column, ...own[column.name] })).sort((a, b) => (b.class === "main") - (a.class === "main"));
 }

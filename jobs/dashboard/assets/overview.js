@@ -1,13 +1,11 @@
 // Lanes over time: brokers that were in trouble, then all groups with their rebalances and findings, and a band where a broker's trouble hit one.
-import { Axis, labelsOf } from "./axis.js";
+import { around, Axis, axisWithin, followPointer, labelsOf } from "./axis.js";
 import { h, printable } from "./dom.js";
 import { between, clock, count, many, zoneName } from "./format.js";
 import { idsOf, when } from "./judged.js";
 import { letter, symbol } from "./looks.js";
-import { axisWithin, followPointer } from "./pointer.js";
 import * as state from "./state.js";
-import { around } from "./timeline.js";
-import { tipOf } from "./timeline_hit.js";
+import { tipOf } from "./timeline_rows.js";
 import { backdrop, bar, point } from "./waterfall.js";
 
 const TAIL = 8; // characters of a name that stay

@@ -19,8 +19,8 @@ export async function draw(main, { first }) {
   frame.whole.classList.toggle("chosen", chosen !== null);
   frame.find.sync();
   put(frame.list, list(all));
-  if (frame.question !== chosen) {
-    frame.question = chosen;
+  if (frame.name !== (chosen?.name ?? "")) {
+    frame.name = chosen?.name ?? "";
     frame.form = chosen ? filters(fields(chosen), "Parameters") : null;
     frame.answer = h("div", { class: "out" });
     frame.next = chosen ? about(chosen) : welcome();
@@ -34,7 +34,7 @@ export async function draw(main, { first }) {
 
 function framed() {
   const find = filters([{ name: "find", label: "Search", kind: "search", placeholder: "what do you want to know?" }], "Search the questions");
-  const made = { find, list: h("nav", { class: "library", "aria-label": "Questions" }), out: h("div", { class: "asked" }), question: undefined, form: null, answer: null };
+  const made = { find, list: h("nav", { class: "library", "aria-label": "Questions" }), out: h("div", { class: "asked" }), name: null, form: null, answer: null };
   made.whole = h("div", { class: "asking" }, h("aside", { "aria-label": "Library" }, find.form, made.list), made.out);
   return made;
 }
@@ -70,7 +70,7 @@ function fields(question) {
 
 function welcome() {
   const wanted = state.get("name");
-  return [h("h1", { class: "question" }, "Questions"), wanted ? h("div", { class: "notice", role: "alert" }, `There is no question named ${printable(wanted, 60)}.`) : null,
+  return [h("h1", { class: "question" }, "Questions"), wanted ? h("div", { class: "notice error", role: "alert" }, `There is no question named ${printable(wanted, 60)}.`) : null,
     h("div", { class: "nothing" }, h("p", {}, "Choose a question. Each is a file of SQL that DuckDB and Spark both run; its answer here is that of ", h("code", {}, "rebalance ask"), "."))];
 }
 

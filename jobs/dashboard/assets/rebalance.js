@@ -1,16 +1,14 @@
 // One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
 import { columns } from "./answers.js";
 import { fetchJson } from "./api.js";
+import { around } from "./axis.js";
 import { h, panel, printable, put, table } from "./dom.js";
-import { linesBelow } from "./evidence.js";
 import { clock, count, duration, instant, shortMember, zoneName } from "./format.js";
-import { cardBody, idsOf, look } from "./judged.js";
-import { swatch, symbol } from "./looks.js";
+import { card, idsOf, linesBelow } from "./judged.js";
+import { swatch } from "./looks.js";
 import * as state from "./state.js";
-import { around } from "./timeline.js";
-import { isOpen } from "./timeline_hit.js";
-import { waitsOf } from "./waits.js";
-import { membersOf, waterfall } from "./waterfall.js";
+import { isOpen } from "./timeline_rows.js";
+import { membersOf, waitsOf, waterfall } from "./waterfall.js";
 
 const MOST = 5000;
 const BROKER_MS = 60_000; // groups move to another broker so soon
@@ -134,8 +132,7 @@ function triggers(row, chain, findings, steps) {
 
 function advice(findings, row) {
   if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance.");
-  const about = (each) => `${clock(each.occurred_at)} ${each.clients ?? each.who}`;
-  return findings.map((each) => h("article", { class: look(each) }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, about(each))), cardBody(each)));
+  return findings.map((each) => card("article", each, "", [each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${each.clients ?? each.who}`)]));
 }
 
 /** Who had what: of the generation before and of this one. */
@@ -157,14 +154,13 @@ function partitions(row, earlier, later, people) {
     { label: "Member", class: "main", cell: (id) => [names.get(id) ?? (after.get(id) ?? before.get(id)).name, " ", h("code", {}, shortMember(id))] },
     { label: `Before${newest >= 0 && !consumer ? ` (generation ${newest})` : ""}`, cell: (id) => shown(list(before.get(id)), list(after.get(id))) },
     { label: `After${consumer ? "" : ` (generation ${row.generation})`}`, cell: (id) => shown(list(after.get(id)), list(before.get(id))) },
-  ], ids.slice(0, 100), { caption: "Partitions before and after", empty: "No line shows the partitions of these generations." }), ids.length > 100 ? h("p", { class: "note" }, `100 of ${count(ids.length)} members.`) : null, h("p", { class: "note" }, "Bold with a frame: it changed hands.")];
+  ], ids, { most: 100, caption: "Partitions before and after", empty: "No line shows the partitions of these generations." }), h("p", { class: "note" }, "Bold with a frame: it changed hands.")];
 }
 
-const MOST_PARTITIONS = 100;
 const told = (at, who) => [h("span", { class: "t" }, clock(at)), " ", h("span", { class: "dim" }, who)];
 
 /** What was committed of each partition before and after, and what came of it. */
-const stopped = (rows) => [table(columns(rows,
+const stopped = (rows) => table(columns(rows,
   { label: "Partition", class: "main nowrap", cell: (row) => short(row.partition) },
   { label: "Last commit", cell: (row) => told(row.committed_at, row.from_who) },
   "committed_offset Offset",
@@ -173,7 +169,7 @@ const stopped = (rows) => [table(columns(rows,
   "unread_ms",
   { label: "Lag added", number: true, cell: (row) => row.lag },
   { label: "Read twice", number: true, cell: (row) => row.read_twice },
-), rows.slice(0, MOST_PARTITIONS), { caption: "Partitions that stopped", key: (row) => row.partition }), rows.length > MOST_PARTITIONS ? h("p", { class: "note" }, `${MOST_PARTITIONS} of ${count(rows.length)} partitions.`) : null];
+), rows, { most: 100, caption: "Partitions that stopped", key: (row) => row.partition });
 
 /** A partition: topics that are named by their ids are shortened. */
 const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);

@@ -118,9 +118,7 @@ function turnTheme() {
   dispatchEvent(new Event("theme"));
 }
 
-function turnZone() {
-  state.set({ tz: state.zone() === "utc" ? "local" : "" });
-}
+const turnZone = () => state.set({ tz: state.zone() === "utc" ? "local" : "" });
 
 function showKeys() {
   const dialog = document.getElementById("keys");

@@ -33,9 +33,7 @@ export function set(changes, { push = false, tell = true } = {}) {
 }
 
 /** Calls `listener` when the address changes within the page. */
-export function onChange(listener) {
-  listeners.add(listener);
-}
+export const onChange = (listener) => listeners.add(listener);
 
 if (saved || !window.navigation) addEventListener(saved ? "hashchange" : "popstate", () => { for (const listener of listeners) listener(); }); // else shell.js does it
 

@@ -1,22 +1,14 @@
 // The timeline of a group: states, generations, rebalances, findings and a lane for each member, on one canvas.
 // A canvas draws what is visible alone: a thousand lanes cost no more than thirty.
-import { Axis } from "./axis.js";
+import { Axis, followPointer } from "./axis.js";
 import { h, put } from "./dom.js";
 import { between, duration, many, zoneName } from "./format.js";
-import { fillLanes, lanesOf } from "./lanes.js";
-import { followPointer, showTip } from "./pointer.js";
 import { draw, GEOMETRY, headOf } from "./timeline_draw.js";
-import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
+import { fillLanes, lanesOf, spoken, tipOf, whatIsAt } from "./timeline_rows.js";
 
 const LEAST_MS = 20;
 const ROOM = 0.03; // of the whole time, on both sides
 const EMPTY = 0.1;
-
-/** Some room on both sides of a time. */
-export function around(from, to) {
-  const room = Math.max((to - from) * 0.4, 15000);
-  return { from: Math.max(0, Math.round(from - room)), to: Math.round(to + room) };
-}
 
 export class Timeline {
   /** hooks: open(rebalance), mark(finding), moved(from, to), drawn(looks), detail(from, to) -> Promise of {requests, heartbeats, lag}. */
@@ -25,12 +17,11 @@ export class Timeline {
     this.canvas = h("canvas", { class: "timeline-canvas", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-describedby": "timeline-help" });
     this.spacer = h("div", { class: "timeline-spacer" }, this.canvas);
     this.box = h("div", { class: "timeline-box" }, this.spacer);
-    this.tip = h("div", { class: "tip", hidden: true });
     this.said = h("p", { class: "note timeline-said", role: "status" });
     this.span = h("span", { class: "note num" });
     this.frameBox = h("div", { class: "timeline-frame" }, this.box);
     this.element = h("div", { class: "timeline" }, this.tools(), this.frameBox, this.said,
-      h("p", { class: "sr", id: "timeline-help" }, "Arrow keys move, plus and minus zoom, 0 shows all, n and p choose a rebalance, Enter opens it. The tables below hold the same."), this.tip);
+      h("p", { class: "sr", id: "timeline-help" }, "Arrow keys move, plus and minus zoom, 0 shows all, n and p choose a rebalance, Enter opens it. The tables below hold the same."));
     this.pen = this.canvas.getContext("2d", { alpha: false });
     this.view = null;
     this.pointers = new Map();
@@ -48,12 +39,12 @@ export class Timeline {
       this.span);
   }
 
-  /** data: {states, rebalances, findings, memberships, silences, lag, away, from, to, first}; view: {from, to}, or null: from the first event on. */
+  /** data: {states, rebalances, findings, memberships, away, from, to, first}; view: {from, to}, or null: from the first event on. */
   update(data, view) {
     const before = this.home;
     const room = Math.max((data.to - data.from) * ROOM, 500);
+    const { silences = [], lag = [] } = this.data ?? {};
     this.data = { ...data, ...lanesOf(data.memberships, data.rebalances, data.from, data.to) };
-    fillLanes(this.data, "silences", data.silences);
     this.whole = { from: data.from - room, to: data.to + room };
     // A log may be long before the group does anything: an empty beginning of a tenth of the time is left out.
     this.home = { ...this.whole, ...(data.first < data.to && data.first - data.from > (data.to - data.from) * EMPTY && { from: data.first - room }) };
@@ -61,23 +52,14 @@ export class Timeline {
     if (view) this.view = view;
     else if (!this.view || followed) this.view = { ...this.home };
     if (this.chosen) this.chosen = data.rebalances.find((row) => row.id === this.chosen.id) ?? null;
-    this.canvas.setAttribute("aria-label", spoken(this.data));
-    this.layout();
+    this.add({ silences, lag });
     this.loadDetail();
   }
 
-  /** Adds when members were silent: rows of the question `silences`. */
-  silent(rows) {
-    if (!this.data || this.data.silences === rows) return;
-    this.data.silences = rows;
-    fillLanes(this.data, "silences", rows);
-    this.request();
-  }
-
-  /** Sets the lag of the group over the whole time: [{at, lag}] in the order of time. Without any there is no lane of it. */
-  lagged(rows) {
-    if (!this.data || this.data.lag === rows) return;
-    this.data.lag = rows;
+  /** Adds what takes longer to find: `silences`, rows of that question; `lag` over the whole time, [{at, lag}] in the order of time, if any is known. */
+  add(found) {
+    Object.assign(this.data, found);
+    fillLanes(this.data, "silences", this.data.silences);
     this.canvas.setAttribute("aria-label", spoken(this.data));
     this.layout();
   }
@@ -109,7 +91,8 @@ export class Timeline {
 
   frame() {
     if (!this.size || !this.view) return;
-    const looks = draw(this.pen, this);
+    draw(this.pen, this);
+    const { looks } = this.pen;
     const { from, to } = this.view;
     const text = `${between(from, to)} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, "client")}`;
     if (this.span.textContent !== text) this.span.textContent = text;
@@ -183,10 +166,9 @@ export class Timeline {
     canvas.addEventListener("pointerdown", (event) => this.down(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => this.up(event));
-    canvas.addEventListener("pointerleave", () => this.hover(null));
     canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.axis.at(event.offsetX)));
     canvas.addEventListener("keydown", (event) => this.key(event));
-    followPointer(this.frameBox, (event) => (event?.offsetY < GEOMETRY.overview ? null : this.axis), (from, to) => this.look(from, to));
+    followPointer(this.frameBox, (event) => (event?.offsetY < GEOMETRY.overview ? null : this.axis), (from, to) => this.look(from, to), (event) => this.hover(event));
   }
 
   wheel(event) {
@@ -207,10 +189,7 @@ export class Timeline {
   }
 
   move(event) {
-    if (!this.pointers.has(event.pointerId)) {
-      this.hover(event);
-      return;
-    }
+    if (!this.pointers.has(event.pointerId)) return;
     this.pointers.set(event.pointerId, event);
     if (this.pinch) {
       const gap = Math.max(this.gap(), 1);
@@ -223,7 +202,6 @@ export class Timeline {
       if (Math.abs(this.held.x - event.offsetX) > 3) this.held.moved = true;
       if (this.held.moved && this.held.pans) this.look(this.held.view.from + shift, this.held.view.to + shift);
     }
-    this.hover(null);
   }
 
   up(event) {
@@ -231,7 +209,7 @@ export class Timeline {
     this.pointers.delete(event.pointerId);
     this.pinch = null;
     if (!click) return;
-    const found = whatIsAt(this, event.offsetX, event.offsetY);
+    const found = whatIsAt(this.pen.places, event.offsetX, event.offsetY);
     if (found?.kind === "rebalance") this.hooks.open(found.row);
     else if (found?.kind === "finding") this.hooks.mark(found.row);
   }
@@ -245,11 +223,12 @@ export class Timeline {
   gap() { const [a, b] = [...this.pointers.values()]; return Math.hypot(a.offsetX - b.offsetX, a.offsetY - b.offsetY); }
   middle() { const [a, b] = [...this.pointers.values()]; return (a.offsetX + b.offsetX) / 2; }
 
+  /** Shows what is under the pointer, if it is over the picture. Returns what is said about it. */
   hover(event) {
-    const found = event && this.data ? whatIsAt(this, event.offsetX, event.offsetY) : null;
+    const found = event?.target === this.canvas && !event.buttons && this.pen.places ? whatIsAt(this.pen.places, event.offsetX, event.offsetY) : null;
     this.canvas.style.cursor = found?.kind === "rebalance" || found?.kind === "finding" ? "pointer" : "";
     if (found?.row !== this.hovered?.row) { this.hovered = found; this.request(); }
-    showTip(this.tip, found && tipOf(found), event ?? {});
+    return found && tipOf(found);
   }
 
   key(event) {

@@ -1,6 +1,6 @@
 // Draws the timeline: everything that is visible, back to front.
 import { count, duration } from "./format.js";
-import { lookOfEnd } from "./lanes.js";
+import { lookOfEnd } from "./timeline_rows.js";
 import { colour, edge, fill, label, SHAPES, span, swatch } from "./looks.js";
 
 /** Heights in pixels, from the top: the overview, the axis, findings, states, rebalances, lag, lanes. */
@@ -10,7 +10,9 @@ export const GEOMETRY = { overview: 30, axis: 50, findings: 72, states: 94, reba
 export const headOf = (data) => GEOMETRY.head + (data.lag.length ? GEOMETRY.lag : 0);
 
 /** The lag as it is shown: of the part that is looked at, once that is known. */
-export const lagOf = ({ data, view }) => (data.part?.from <= view.from && data.part.to >= view.to ? data.part.lag : data.lag);
+const lagOf = ({ data, view }) => (data.part?.from <= view.from && data.part.to >= view.to ? data.part.lag : data.lag);
+
+const NEAR = 8; // pixels
 
 const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRebalance: "completing", Reconciling: "reconciling", Empty: "empty", Dead: "dead" };
 
@@ -18,7 +20,7 @@ const STATES = { Stable: "stable", PreparingRebalance: "preparing", CompletingRe
 export const stateSwatch = (state) => (STATES[state] ? swatch(STATES[state]) : null);
 
 /** The spans of the group's states: [{state, look, from, to, generation, row}]. */
-export function stateSpans(data) {
+function stateSpans(data) {
   if (data.stateSpans) return data.stateSpans;
   const rows = data.states;
   const found = rows.length && rows[0].occurred_at > data.from ? [{ state: rows[0].from_state, from: data.from, to: rows[0].occurred_at, generation: null, row: null }] : [];
@@ -27,24 +29,29 @@ export function stateSpans(data) {
   return data.stateSpans;
 }
 
-/** Draws the picture. Returns the names of the looks that are in it. */
+/** Draws the picture. Leaves with the pen the names of the `looks` that are in it, and what is where (`places`, back to front). */
 export function draw(pen, timeline) {
   const { size, data, canvas } = timeline;
   pen.looks = new Set();
+  pen.places = [];
   pen.setTransform(size.ratio, 0, 0, size.ratio, 0, 0);
   rect(pen, colour("paper"), 0, 0, size.width, size.height);
   const axis = timeline.axis;
   const visible = data.rebalances.filter((row) => row.ended_at >= axis.from && row.started_at <= axis.to);
   for (const band of data.away.filter((each) => each.to >= axis.from && each.from <= axis.to)) {
-    rect(pen, fill(pen, "away"), axis.near(band.from), GEOMETRY.axis, Math.max(axis.near(band.to) - axis.near(band.from), 2), size.height);
+    const place = [axis.near(band.from), GEOMETRY.axis, Math.max(axis.near(band.to) - axis.near(band.from), 2), size.height];
+    rect(pen, fill(pen, "away"), ...place);
+    put(pen, { kind: "away", row: band }, ...place);
   }
   for (const x of axis.ticks().map((tick) => Math.round(axis.x(tick.at)) + 0.5)) line(pen, colour("rule"), 1, [x, GEOMETRY.axis - 4], [x, size.height]);
   shades(pen, timeline, axis, visible);
   lanes(pen, timeline, axis);
   head(pen, timeline, axis, visible);
   if (document.activeElement === canvas) frame(pen, 1, 1, size.width - 2, size.height - 2);
-  return pen.looks;
 }
+
+/** Notes what is drawn in a place; null: nothing that lies below it is meant. room: so near to it the pointer still means it. */
+const put = (pen, what, x, y, width, height, room = 0) => pen.places.push({ what, x, y, width, height, room });
 
 function rect(pen, ink, x, y, width, height) {
   pen.fillStyle = ink;
@@ -89,6 +96,7 @@ function shades(pen, timeline, axis, visible) {
     const x = axis.near(row.started_at);
     const end = Math.max(axis.near(row.ended_at), x + 1);
     const bright = row.id === chosen?.id || row === hovered?.row;
+    put(pen, { kind: "rebalance", row }, x, GEOMETRY.head, end - x, size.height);
     if (end <= drawn + 0.5 && !bright) continue;
     const left = bright ? x : Math.max(x, drawn);
     rect(pen, colour(bright ? "focus" : "shade"), left, GEOMETRY.rebalances, end - left, size.height);
@@ -112,29 +120,32 @@ function lane(pen, timeline, axis, lane, top) {
   const y = top + size.lane - height - (size.narrow ? 4 : 4.5);
   if (hovered?.lane === lane) rect(pen, colour("focus"), 0, top, size.left - 4, size.lane);
   within(pen, [size.left, top, axis.width + 10, size.lane], () => {
-    for (const row of lane.spans) membership(pen, axis, row, y, height, timeline.data);
+    for (const row of lane.spans) membership(pen, axis, lane, row, y, height, timeline.data);
     for (const row of lane.beats) beats(pen, axis, row, y + height - 3);
-    for (const row of lane.waits) wait(pen, axis, row, y, height);
+    for (const row of lane.waits) wait(pen, axis, lane, row, y, height);
     for (const row of lane.silences) {
       const [x, end] = [axis.near(row.silent_from), axis.near(row.silent_until)];
       if (end < size.left || x > size.width) continue;
       rect(pen, fill(pen, "silent"), x, y + 2, Math.max(end - x, 1), height - 4);
+      put(pen, { kind: "silence", row, lane }, x, top, end - x, size.lane);
       if (end - x > 64) label(pen, `silent ${duration(row.silent_ms)}`, (Math.max(x, size.left) + Math.min(end, size.width)) / 2, y + height / 2);
     }
-    for (const row of lane.blames) if (shown(axis, row.started_at)) blame(pen, axis.x(row.started_at), y, height, row.look);
+    for (const row of lane.blames) if (shown(axis, row.started_at)) blame(pen, axis.x(row.started_at), y, height, lane, row);
     for (const row of lane.spans) {
       if (row.joined_at !== null && shown(axis, row.joined_at)) mark(pen, "joined", axis.x(row.joined_at) + 4, y + height / 2, 0.55);
-      if (row.ended_at !== null && shown(axis, row.ended_at)) mark(pen, lookOfEnd(row.end_kind), axis.x(row.ended_at), y + height / 2, 0.8);
+      if (row.ended_at !== null && shown(axis, row.ended_at)) mark(pen, lookOfEnd(row.end_kind), axis.x(row.ended_at), y + height / 2, 0.8, { kind: "membership", row, lane });
     }
   });
   name(pen, size, lane, top);
+  put(pen, { kind: "lane", row: lane, lane }, 0, top, size.left, size.lane);
 }
 
-function membership(pen, axis, row, y, height, data) {
+function membership(pen, axis, lane, row, y, height, data) {
   const x = axis.near(row.joined_at ?? data.from);
   const end = axis.near(row.ended_at ?? data.to);
   if (end < axis.left || x > axis.left + axis.width + 10) return;
   rect(pen, fill(pen, "member"), x, y, Math.max(end - x, 1), height);
+  put(pen, { kind: "membership", row, lane }, x, y - 5, end - x, height + 9, 3);
   if (end - x > 4) { pen.strokeStyle = edge("member"); pen.lineWidth = 0.6; pen.strokeRect(x, y, end - x, height); }
 }
 
@@ -148,17 +159,19 @@ function beats(pen, axis, row, y) {
 }
 
 /** A JoinGroup or SyncGroup that waited for its answer. */
-function wait(pen, axis, row, y, height) {
+function wait(pen, axis, lane, row, y, height) {
   const look = { JOIN_GROUP: "preparing", SYNC_GROUP: "completing" }[row.kind];
   const [x, end] = [axis.near(row.received_at), axis.near(row.occurred_at)];
+  put(pen, { kind: "wait", row, lane }, x, y - 5, end - x, height + 9, 1);
   if (row.error_code && row.error_code !== 27 && row.error_code !== 79) rect(pen, colour("error"), end - 1, y - 2, 2, height + 4);
   else if (look && end - x > 0.7) span(pen, look, x, y + 1, end - x, height - 4);
 }
 
 /** The culprit of a rebalance: a flag where it began. */
-function blame(pen, x, y, height, look) {
+function blame(pen, x, y, height, lane, row) {
+  put(pen, { kind: "rebalance", row, lane }, x, y - 5, 0, height + 9, NEAR);
   line(pen, colour("ink"), 1.5, [x, y - 3], [x, y + height]);
-  pen.fillStyle = fill(pen, look);
+  pen.fillStyle = fill(pen, row.look);
   line(pen, colour("ink"), 1.5, [x, y - 4], [x + 9, y - 0.5], [x, y + 3], [x, y - 4]);
   pen.fill();
 }
@@ -168,9 +181,10 @@ const shown = (axis, at) => Math.abs(axis.x(at) - axis.left - axis.width / 2) < 
 
 const paths = new Map();
 
-/** A symbol, as in looks.js, with an edge that parts it from what is behind. */
-function mark(pen, look, x, y, scale = 1) {
+/** A symbol, as in looks.js, with an edge that parts it from what is behind. what: it stands for. */
+function mark(pen, look, x, y, scale, what = null) {
   pen.looks.add(look);
+  if (what) put(pen, what, x, y - 11, 0, 22, NEAR);
   pen.save();
   pen.translate(x - 8 * scale, y - 8 * scale);
   pen.scale(scale, scale);
@@ -213,6 +227,7 @@ function head(pen, timeline, axis, visible) {
   const bold = "600 11px system-ui, sans-serif";
   rect(pen, colour("paper"), 0, 0, size.width, GEOMETRY.axis);
   rect(pen, colour("paper"), 0, 0, size.left, bottom);
+  put(pen, null, 0, GEOMETRY.findings, size.width, bottom - GEOMETRY.findings);
   overview(pen, timeline);
   for (const tick of axis.ticks()) {
     const x = axis.x(tick.at);
@@ -221,13 +236,14 @@ function head(pen, timeline, axis, visible) {
   const rows = [["Whole time", GEOMETRY.overview / 2], ["Findings", GEOMETRY.findings - 11], ["State, generation", GEOMETRY.states - 11], ["Rebalances", GEOMETRY.rebalances - 13], ...(data.lag.length ? [["Lag", bottom - GEOMETRY.lag / 2]] : [])];
   if (!size.narrow) for (const [text, y] of rows) write(pen, text, size.left - 8, y, "dim", "right", bold);
   within(pen, [size.left, GEOMETRY.axis, axis.width + 10, bottom], () => {
-    for (const each of stateSpans(data)) if (each.to >= axis.from && each.from <= axis.to) stateSpan(pen, axis, each);
+    for (const row of stateSpans(data)) if (row.to >= axis.from && row.from <= axis.to) stateSpan(pen, axis, row);
     for (const row of visible) {
       const [x, width] = [axis.near(row.started_at), Math.max(axis.near(row.ended_at) - axis.near(row.started_at), 2)];
       span(pen, row.look, x, GEOMETRY.states + 3.5, width, 19);
+      put(pen, { kind: "rebalance", row }, x, GEOMETRY.states, width, GEOMETRY.head - GEOMETRY.states, NEAR);
       if (row.id === chosen?.id) frame(pen, x - 2, GEOMETRY.states + 1.5, width + 4, 23);
     }
-    for (const row of data.findings) if (shown(axis, row.occurred_at)) mark(pen, row.severity.toLowerCase(), axis.x(row.occurred_at), GEOMETRY.findings - 10, 0.85);
+    for (const row of data.findings) if (shown(axis, row.occurred_at)) mark(pen, row.severity.toLowerCase(), axis.x(row.occurred_at), GEOMETRY.findings - 10, 0.85, { kind: "finding", row });
     if (data.lag.length) lag(pen, timeline, axis, bottom - 4);
   });
   line(pen, colour("rule"), 1, [0, bottom - 0.5], [size.width, bottom - 0.5]);
@@ -241,8 +257,10 @@ function lag(pen, timeline, axis, bottom) {
   const largest = rows.reduce((most, row) => (row.lag > most.lag ? row : most));
   const height = GEOMETRY.lag - 18;
   const y = (row) => bottom - (row.lag * height) / Math.max(largest.lag, 1);
+  const until = (row) => axis.near(all[all.indexOf(row) + 1]?.at ?? row.at);
+  for (const row of rows) put(pen, { kind: "lag", row }, axis.near(row.at), bottom + 4 - GEOMETRY.lag, until(row) - axis.near(row.at), GEOMETRY.lag);
   const steps = rows.flatMap((row, index) => (index ? [[axis.near(row.at), y(rows[index - 1])]] : []).concat([[axis.near(row.at), y(row)]]));
-  steps.push([axis.near(all[all.indexOf(rows.at(-1)) + 1]?.at ?? rows.at(-1).at), y(rows.at(-1))]);
+  steps.push([until(rows.at(-1)), y(rows.at(-1))]);
   line(pen, edge("lag"), 1, ...steps);
   pen.lineTo(steps.at(-1)[0], bottom);
   pen.lineTo(steps[0][0], bottom);
@@ -255,8 +273,10 @@ function lag(pen, timeline, axis, bottom) {
   label(pen, text, Math.min(Math.max(axis.x(largest.at), axis.left + room), axis.left + axis.width - room), y(largest) - 7);
 }
 
-function stateSpan(pen, axis, { from, to, look, generation }) {
-  const [x, end] = [axis.near(from), axis.near(to)];
+function stateSpan(pen, axis, row) {
+  const { look, generation } = row;
+  const [x, end] = [axis.near(row.from), axis.near(row.to)];
+  put(pen, { kind: "state", row }, x, GEOMETRY.findings, end - x, GEOMETRY.states - GEOMETRY.findings);
   span(pen, look, x, GEOMETRY.findings + 2.5, Math.max(end - x, 0.7), 17);
   if (look !== "stable" || generation === null || end - x <= 16) return;
   const text = end - x > 100 ? `Stable, generation ${generation}` : String(generation);

@@ -1,12 +1,16 @@
-// The waterfall of a rebalance: a row for the group and one for each member, with what it waited for and who it waited for.
-import { Axis, labelsOf } from "./axis.js";
+// The waterfall of a rebalance: a row for the group and one for each member, with what it waited for, what the others waited for as far as lines
+// show it, and what that member did meanwhile.
+import { Axis, axisWithin, followPointer, labelsOf } from "./axis.js";
 import { h } from "./dom.js";
 import { clock, count, duration, shortMember } from "./format.js";
-import { lookOfEnd } from "./lanes.js";
-import { legendOf, swatch, symbol } from "./looks.js";
-import { axisWithin, followPointer } from "./pointer.js";
-import { isOpen, requestName } from "./timeline_hit.js";
+import { legend, looksIn, symbol } from "./looks.js";
+import { isOpen, lookOfEnd, requestName } from "./timeline_rows.js";
 
+const WAITED = 1000; // ms: shorter waits are those of a healthy group
+const TELLING = 5000; // ms: in a shorter time a healthy member may send no heartbeat
+const SAME = 100; // ms: members that were removed at one timeout
+const MISSING = { JOIN: "did not rejoin for", SYNC: "sent no SyncGroup for", RECONCILE: "did not reach the epoch for" };
+const ASSIGNING = "computing the assignment";
 const ROWS = 150;
 const narrow = matchMedia("(max-width: 720px)");
 const DEPARTURES = new Set(["MEMBER_LEFT", "SESSION_TIMEOUT", "REBALANCE_TIMEOUT", "UNKNOWN"]); // the next heartbeat asks for their assignment
@@ -71,20 +75,9 @@ export function waterfall(row, rounds, members, { waits, awaited }, bands, windo
     h("tbody", {}, body)));
   followPointer(picture, () => axisWithin(picture, "td.bars", window), picked);
   return [
-    picture, legend(picture, row.group_protocol === "consumer"),
+    picture, legend(looksIn(picture)),
     members.length > shown.length ? h("p", { class: "note" }, `${count(shown.length)} of ${count(members.length)} members, those that came back first. `, h("button", { type: "button", onclick: showAll }, "Show all")) : null,
   ];
-}
-
-/** What the bars mean, of those that are drawn. */
-function legend(picture, consumer) {
-  const all = [
-    [".look-away", swatch("away"), "a broker was down or unresponsive"], [".look-silent", swatch("silent"), "no heartbeat, or no poll()"],
-    [".look-late", swatch("late"), consumer ? "the others wait for it" : "the others wait for it: before it joined again, or for its assignment"],
-    [".look-preparing", swatch("preparing"), consumer ? "members give up and take partitions" : "waits for the others to join"], [".look-completing", swatch("completing"), consumer ? "the assignment is computed; a heartbeat with a new epoch" : "waits for the assignment"],
-    [".look-target", swatch("target"), "waits for the assignment interval, or for the last member to begin its work"], [".mark-joined", symbol("joined"), "asks for offsets: begins to work"], [".mark-removed", symbol("removed"), "removed: a timeout"], [".mark-left", symbol("left"), "left"], [".mark-gone", symbol("gone"), "gone: with its group, or unknown how"], [".refused", h("i", { class: "refused key" }), "refused with an error"],
-  ];
-  return legendOf(all.filter(([selector]) => picture.querySelector(selector)).map(([, ...item]) => item));
 }
 
 /** What is behind each lane: a line for each tick, a band for each trouble of a broker. */
@@ -123,9 +116,9 @@ function roundBars(axis, round, row, rounds) {
   const waits = row.interval_wait_ms > 0 && !DEPARTURES.has(round.cause);
   const took = duration(computed - round.started_at);
   return [
-    computed <= round.started_at ? null : bar(axis, round.started_at, computed, waits ? "target" : "completing", waits ? "waits for the assignment interval" : "target",
+    computed <= round.started_at ? null : bar(axis, round.started_at, computed, waits ? "target" : "computing", waits ? "waits for the assignment interval" : "target",
       waits ? `Waits for the assignment interval, ${took}: no member delays the group` : `The target assignment is computed, ${took}`),
-    skipped ? null : bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
+    skipped ? null : bar(axis, computed, end, "reconciling", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
   ];
 }
 
@@ -141,14 +134,58 @@ function memberBars(axis, row, member) {
   parts.push(...member.waits.map((wait) => bar(axis, wait.from, wait.to, wait.look, wait.what, `${wait.what}, ${clock(wait.from)} to ${clock(wait.to)}`)));
   for (const request of member.requests) {
     const title = `${requestName(request.kind)} at ${clock(request.received_at)}, answered after ${duration(request.occurred_at - request.received_at)}${request.error_code ? ` with error ${request.error_code}` : ""}${request.reason ? `: ${request.reason}` : ""}`;
-    if (!RETRIES.has(request.error_code ?? 0)) parts.push(point(axis, request.occurred_at, h("i", { class: "refused" }), title));
+    if (!RETRIES.has(request.error_code ?? 0)) parts.push(point(axis, request.occurred_at, symbol("refused"), title));
     else if (request.kind === "JOIN_GROUP" && request.error_code !== 79) parts.push(bar(axis, request.received_at, request.occurred_at, "preparing", `join ${duration(request.occurred_at - request.received_at)}`, title));
     else if (request.kind === "SYNC_GROUP") parts.push(bar(axis, request.received_at, request.occurred_at, "completing", `sync ${duration(request.occurred_at - request.received_at)}`, title));
-    else if (request.kind === "CONSUMER_GROUP_HEARTBEAT") parts.push(bar(axis, request.received_at, request.occurred_at, "completing", `epoch ${request.answer_generation}`, `${title}: epoch ${request.generation} to ${request.answer_generation}`));
+    else if (request.kind === "CONSUMER_GROUP_HEARTBEAT") parts.push(bar(axis, request.received_at, request.occurred_at, "computing", `epoch ${request.answer_generation}`, `${title}: epoch ${request.generation} to ${request.answer_generation}`));
     else if (request.kind === "LEAVE_GROUP") parts.push(point(axis, request.occurred_at, symbol("left"), title));
-    else if (request.kind === "OFFSET_FETCH" && request.occurred_at >= row.started_at) parts.push(point(axis, request.received_at, symbol("joined"), `Begins to work: ${title}`));
+    else if (request.kind === "OFFSET_FETCH" && request.occurred_at >= row.started_at) parts.push(point(axis, request.received_at, symbol("begun"), `Begins to work: ${title}`));
   }
   const its = member.membership;
   if (its?.ended_at !== null && its?.ended_at !== undefined) parts.push(point(axis, its.ended_at, symbol(lookOfEnd(its.end_kind)), `${its.end_kind} ${clock(its.ended_at)}`));
   return parts;
 }
+
+/**
+ * The waits, as {id, from, to, what, look, before}, and the ids of those who were waited for longest. `before`: the wait set the rebalance
+ * off, and was over when it began. beats: rows of heartbeats.
+ */
+export function waitsOf(row, members, findings, rounds, beats) {
+  const found = [];
+  const byId = new Map(members.map((member) => [member.id, member]));
+  const add = (id, from, to, what, look = "late", before = false) => { if (id && to > from && !found.some((wait) => wait.id === id && wait.from <= from && wait.to >= to)) found.push({ id, from, to, look, what: `${what} ${duration(to - from)}`, before }); };
+  const signs = (id) => [...(byId.get(id)?.requests ?? []).map((request) => request.received_at), ...beats.filter((each) => each.member_id === id).flatMap((each) => each.beats?.map((beat) => each.first_at + beat) ?? [each.first_at, each.last_at])].sort((a, b) => a - b);
+  const missing = (id, from, to, alive, unknown) => {
+    const inside = signs(id).filter((at) => at > from && at < to - 1);
+    const gap = Math.max(...[...inside, to].map((at, index) => at - (inside[index - 1] ?? from)));
+    const tells = to - from >= TELLING && members.some((member) => member.requests.length);
+    if (tells && !inside.length) add(id, from, to, "no heartbeat for", "silent");
+    else add(id, from, to, tells && 2 * gap <= to - from ? alive : unknown);
+  };
+  for (const each of findings) {
+    const { silent_ms: silent, session_timeout_ms: session, poll_gap_ms: gap, max_poll_interval_ms: limit, rebalance_timeout_ms: timeout } = each.details ?? {};
+    const at = each.occurred_at;
+    if (at > row.ended_at + SAME || (at < row.started_at - SAME && each.id !== row.finding_id)) continue; // of another rebalance
+    const before = at <= row.started_at + SAME;
+    if (each.code === "SESSION_TIMEOUT" || (each.code === "POLL_TIMEOUT" && silent)) add(each.member_id, at - (silent ?? session ?? 0), at, "silent", "silent", before);
+    else if (each.code === "POLL_TIMEOUT" && limit) add(each.member_id, at - limit, at + Math.max((gap ?? 0) - limit, 0), "did not call poll() for", "silent", before);
+    if (each.code === "REBALANCE_TIMEOUT" && timeout) add(each.member_id, at - timeout, at, "did not give partitions up for");
+    // A Java leader sends no heartbeat while it assigns. That it assigned is known once its SyncGroup comes, too late.
+    if (each.code === "SYNC_TIMEOUT" && row.joined_at !== null) add(each.member_id, row.joined_at, at, each.details.leader && findings.some((other) => other.member_id === each.member_id && other.details?.api === "SYNC_GROUP") ? ASSIGNING : MISSING.SYNC);
+  }
+  for (const each of rounds.flatMap((round) => JSON.parse(round.revocations ?? "[]"))) add(each.member_id, each.told_at, each.ended_at ?? row.ended_at, `gave up ${each.partitions} partition${each.partitions === 1 ? "" : "s"} in`);
+  if (row.assignment_ms >= WAITED) add(row.leader_id, row.joined_at, row.joined_at + row.assignment_ms, ASSIGNING);
+  const late = findings.find((each) => each.id === row.finding_id && each.code === "SLOW_JOINER")?.details.waited_for ?? [row.slowest_member_id];
+  for (const member of late.map((id) => byId.get(id)).filter((each) => each && !isOpen(row) && waitedFor(row, each))) {
+    const to = member.back ?? Math.min(member.membership?.ended_at ?? Infinity, row.joined_at ?? row.ended_at);
+    if (row.group_protocol === "consumer") missing(member.id, row.started_at, to, MISSING.RECONCILE, member.back === null ? MISSING.RECONCILE : "next heartbeat after");
+    else missing(member.id, row.started_at, to, "no poll(), or in its revocation callback, for", member.back === null ? MISSING.JOIN : "rejoined after");
+  }
+  if (isOpen(row)) for (const id of row.awaited) add(id, row.started_at, row.started_at + row.total_ms, MISSING[row.waits_for] ?? "waited for");
+  const length = (wait) => Math.min(wait.to, row.ended_at) - wait.from;
+  const most = Math.max(WAITED, ...found.map(length)) - SAME;
+  return { waits: found, awaited: new Set(isOpen(row) ? row.awaited : found.filter((wait) => length(wait) >= most).map((wait) => wait.id)) };
+}
+
+/** Whether the join phase ended with this member, and not soon after its start: else it was only the last of all. */
+const waitedFor = (row, member) => member.back === null || (member.back - row.started_at >= WAITED && (row.joined_at === null || row.joined_at - member.back <= WAITED));

@@ -23,10 +23,9 @@ from typing import Any, Final, NamedTuple
 from jobs.common.expressions import expression
 from jobs.logs.clients.sentences import library_of, with_fields, with_fields_behind
 from jobs.logs.envelopes.anchors import evened, is_alone, level_in, parts, unmarked
-from jobs.logs.envelopes.entries import Find, line_of_json, moment_of, texts_of
+from jobs.logs.envelopes.entries import Find, line_of_csv, line_of_json, moment_of, texts_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
-from jobs.logs.envelopes.rows import line_of_csv
 from jobs.sentences.client import PREFIX
 
 _MOST: Final = 6  # entries in each other

@@ -15,7 +15,7 @@ from typing import Final
 from jobs.logs.bytes import PlainBytes, anywhere, open_log
 from jobs.logs.content.verdict import SAMPLE_BYTES, own_line
 from jobs.logs.formats.compression import first_bytes
-from jobs.logs.survey.sections import Part
+from jobs.logs.survey.block_times import Part
 
 _LINES: Final = 8  # of the beginning, and of the end, that are looked for
 _SHARE: Final = 0.75  # of the lines: a file that several brokers wrote repeats none of them

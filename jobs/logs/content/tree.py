@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,9 +18,8 @@ from jobs.logs.bytes import UNREADABLE, open_log
 from jobs.logs.content.copies import repeats
 from jobs.logs.content.kinds import is_hidden, is_log_name, kind_by_content, kind_by_name
 from jobs.logs.content.verdict import MORE_BYTES, SAMPLE_BYTES, Writer, writer_of
-from jobs.logs.formats.archives import Archive
+from jobs.logs.formats.archives import Archive, archive_at
 from jobs.logs.formats.compression import first_bytes
-from jobs.logs.formats.shelf import archive_at
 from jobs.logs.formats.sources import special_kind
 from jobs.logs.record_judge import FOLDERS, is_record_file
 from jobs.logs.survey.containers import container_of
@@ -86,23 +86,15 @@ class Tree:
             self.leave_out(kind, example, count)
 
 
-class _State(NamedTuple):
-    """Of a file: it has not changed if this has not."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-
 class _Looker:
     """Looks through one folder again and again."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._seen: dict[Parts, tuple[_State, Tree]] = {}
-        self._copies: dict[Parts, tuple[int, Parts]] = {}  # inode of a file, and which log it repeats
-        self._originals: dict[Parts, tuple[Any, ...]] = {}  # of files that repeat none: what was asked, to ask again when they have grown
+        self._seen: dict[
+            Parts, tuple[tuple[int, ...], Tree]
+        ] = {}  # with what a file was: inode, size, times. It is the same while they are
+        self._compared: dict[Parts, tuple[tuple[Any, ...], Parts | None]] = {}  # what was asked of a file, and which log it repeats
 
     def look(self) -> Tree:
         """All there is now. OSError: the root cannot be read."""
@@ -116,7 +108,7 @@ class _Looker:
             elif _is_record(parts):
                 tree.logs.append(Found(parts, len(parts), is_record=True))
             else:
-                state = _State(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+                state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
                 known = before.get(parts)
                 try:
                     seen = known if known is not None and known[0] == state else (state, _look_at(self._root, parts, name))
@@ -167,23 +159,17 @@ class _Looker:
 
     def _original(self, found: Found, others: list[Found]) -> Parts | None:
         """The log that a file repeats. Once it is known, it stays so while both grow."""
-        state = self._seen[found.parts[: found.outside]][0]
+        inode, size, *_ = self._seen[found.parts[: found.outside]][0]
         paths = {self._root.joinpath(*other.parts): other.parts for other in others}
-        inode, original = self._copies.get(found.parts, (-1, ()))
-        if inode == state.inode and original in paths.values():
+        asked = (inode, size.bit_length(), *paths)  # to ask again when it has grown
+        before, original = self._compared.get(found.parts, ((-1,), None))
+        if before == asked or (before[0] == inode and original in paths.values()):
             return original
-        asked = (state.inode, state.size.bit_length(), *paths)
-        if self._originals.get(found.parts) == asked:
-            return None
-        try:
+        with suppress(OSError):
             path = repeats(self._root.joinpath(*found.parts), list(paths))
-        except OSError:
-            return None
-        if path is None:
-            self._originals[found.parts] = asked
-            return None
-        self._copies[found.parts] = state.inode, paths[path]
-        return paths[path]
+            self._compared[found.parts] = asked, None if path is None else paths[path]
+            return self._compared[found.parts][1]
+        return None
 
 
 _LOOKERS: Final[dict[Path, _Looker]] = {}

@@ -26,9 +26,8 @@ import msgspec
 from jobs.common.expressions import expression
 from jobs.logs.envelopes.entries import Level, entries_of, moment_of, source_in, texts_of
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
-from jobs.logs.formats.compression import ByteStream
+from jobs.logs.formats.compression import ByteStream, MadeStream, UnpackedSource, first_bytes
 from jobs.logs.formats.sources import Source
-from jobs.logs.formats.unpacked import UnpackedSource
 
 SAMPLE_BYTES: Final = 64 << 10  # by which a file is known to have documents
 _WHOLE_BYTES: Final = 4 << 20
@@ -63,27 +62,13 @@ _MADE: Final[dict[tuple[Path, int, int], tuple[UnpackedSource, DocumentStream]]]
 """Texts that were made of documents, by what the file was: each log in it is read by itself, and in slices."""
 
 
-class DocumentStream:
+class DocumentStream(MadeStream):
     """A text in which each entry of a document is a line."""
 
     def __init__(self, text: ByteStream) -> None:
-        self.damage = ""
         self.left_out: dict[str, int] = {}  # what documents say of the entries that they do not have, and how many documents say so
-        self._text = text
-        self._lines = _Cutter(b"", lambda: text.read(_STEP_BYTES), self.left_out).lines()
-        self._rest = b""
-
-    def position(self) -> int:
-        """That of the text."""
-        return self._text.position()
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        self._rest = self._rest or b"".join(islice(self._lines, _TOGETHER))
-        data, self._rest = self._rest[:size], self._rest[size:]
-        if not data:
-            self.damage = self._text.damage
-        return data
+        lines = _Cutter(b"", lambda: text.read(_STEP_BYTES), self.left_out).lines()
+        super().__init__(text, iter(lambda: b"".join(islice(lines, _TOGETHER)), b""))
 
 
 class DocumentSource(Source):
@@ -93,32 +78,30 @@ class DocumentSource(Source):
         """`key`: what the file is, of which the text is made."""
         self.can_grow = can_grow
         self._again, self._key = again, key
-        self._stream, self._begin, self._is_all = again(), b"", False
+        self._stream, self._begin = again(), b""
         self.left_out = self._stream.left_out  # as in LogBytes
 
     def _made(self) -> UnpackedSource:
         if self._key not in _MADE:
-            stream = self._again()
-            _MADE[self._key] = UnpackedSource(stream), stream
+            text = self._again()
+            _MADE[self._key] = UnpackedSource(text), text
             while len(_MADE) > _MOST_MADE:
                 del _MADE[next(iter(_MADE))]
-        made, self._stream = _MADE[self._key]
-        self.damage, self.left_out = made.damage, self._stream.left_out
+        made, text = _MADE[self._key]
+        self.damage, self.left_out = made.damage, text.left_out
         return made
 
     def size(self) -> int:
         """All bytes."""
-        return len(self._begin) if self._is_all else self._made().size()
+        return self._made().size()
 
     def read_at(self, position: int, size: int) -> bytes:
         """What the text has there."""
-        while len(self._begin) <= position < _BEGIN_BYTES and not self._is_all:
-            data = self._stream.read(_STEP_BYTES)
-            self._begin, self._is_all = self._begin + data, not data
-            self.damage, self.left_out = self._stream.damage, self._stream.left_out
-        if self._is_all or position < len(self._begin):
-            return self._begin[position : position + size]
-        return self._made().read_at(position, size)
+        if not self._begin:
+            self._begin = first_bytes(self._stream, _BEGIN_BYTES)
+            self.damage = self._stream.damage
+        is_made = position >= len(self._begin) >= _BEGIN_BYTES
+        return self._made().read_at(position, size) if is_made else self._begin[position : position + size]
 
 
 def may_have_documents(begin: bytes) -> bool:

@@ -28,8 +28,9 @@ from typing import Any, Final
 
 import msgspec
 
+from jobs.common.expressions import expression
 from jobs.logs.envelopes.anchors import ANCHOR, line_of
-from jobs.logs.envelopes.instants import last_time, stamp_of_value
+from jobs.logs.envelopes.instants import ANY_TIME, last_time, stamp_of_value
 from jobs.logs.envelopes.layouts import LEVELS, guessed_logger, is_own
 
 TEXT_FIELDS: Final = (
@@ -65,6 +66,10 @@ _BLANKS: Final = 3  # ... and of its blanks
 _BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t]|(?<=\*))[ \t,\[]{0,32}"')  # where an object, a string or a member begins
 _REST: Final = re.compile(r"[\s,\]}]*")  # behind a part of a document, or what an export left there
 _MOST_BYTES: Final = 16 << 20
+_QUOTED: Final = expression(rb'(?:(?<=[,;\t :-])|^)"([^"]*(?:""[^"]*)*)(?:"(?=[,;\t\r]|\Z)|\Z)')
+_TIME_COLUMN: Final = expression(
+    rb'(?:(?<=[,;\t])|^)"?(' + ANY_TIME + rb"|\d{13}|\d\d?/\d\d?/\d{4}, \d\d?:\d\d:\d\d(?:\.\d+)? [AP]M)" + rb'"?(?=[,;\t\r]|\Z)'
+)
 
 Find = Callable[[bytes, Any], "bytes | None"]  # finds the line in a text, by the text and the time of what stands around it
 Read = Callable[["dict[str, Any]", Any, Find], "bytes | None"]  # finds the line in the texts of an entry, by the time around it
@@ -237,6 +242,22 @@ def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | 
         moment = time[0]
     lines = {line for one, around in entries_of(value) if (line := _line_in(one, around, moment, find, read or _of_broker)) is not None}
     return lines.pop() if len(lines) == 1 else None
+
+
+def line_of_csv(text: bytes, place: int, moment: Any, find: Find) -> bytes | None:
+    """The line in the field of a row of CSV in which `place` is: exports of CloudWatch Logs Insights, Splunk, Datadog, Kibana and Azure.
+
+    A field that holds a broker's line has commas, so it has quotes around it. A field with line ends continues in the next lines, which are
+    those of a stack trace. None if there is no such field.
+    """
+    if place < 0:
+        return None
+    field = next((field for field in _QUOTED.finditer(text) if field.end() > place), None)
+    if field is None or field.start() > place or len(field[1]) == len(text):
+        return None
+    column = _TIME_COLUMN.search(text)
+    at = moment if column is None else column[1]
+    return find(field[1].replace(b'""', b'"'), at)
 
 
 def _line_in(entry: dict[str, Any] | str, around: Level | None, moment: Any, find: Find, read: Read) -> bytes | None:

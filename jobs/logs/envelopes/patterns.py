@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jobs.common.errors import SettingsError
-from jobs.logs.envelopes.instants import EPOCH, MONTHS, TIME, has_millis, stamp_of_value
-from jobs.logs.envelopes.layouts import LEVEL, REQUEST, guessed_logger, rebuilt
+from jobs.logs.envelopes.anchors import line_of
+from jobs.logs.envelopes.instants import EPOCH, MONTHS, TIME
+from jobs.logs.envelopes.layouts import LEVEL, guessed_logger
 
 AUTO: Final = "auto"
 BUILT_IN: Final = {
@@ -83,13 +84,9 @@ class Layout:
         if match is None:
             return None
         found = match.groupdict()
-        at = self._time(found) if self._has_date else moment
-        stamp, message = stamp_of_value(at), found["message"]
-        if stamp is not None and self._exact and not stamp.endswith(b"Z] "):
-            stamp = stamp[:-2] + b"Z] "
-        if message.startswith(REQUEST) and not has_millis(at):
-            return None
-        return None if stamp is None else rebuilt(stamp, found.get("level"), message, found.get("logger") or guessed_logger(message))
+        at, message = self._time(found) if self._has_date else moment, found["message"]
+        line = line_of(at, found.get("level"), message, found.get("logger") or guessed_logger(message))
+        return line[:24] + b"Z" + line[24:] if line is not None and self._exact and line[24:25] != b"Z" else line
 
     def _of_word(self, word: str, options: list[str]) -> bytes:
         if word in ("d", "date"):

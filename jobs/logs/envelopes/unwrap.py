@@ -16,10 +16,9 @@ from typing import Any, Final
 
 from jobs.common.expressions import expression
 from jobs.logs.envelopes.anchors import ANCHOR, has_place, line_at, place_of
-from jobs.logs.envelopes.entries import line_of_json, own_line_of_json
+from jobs.logs.envelopes.entries import line_of_csv, line_of_json, own_line_of_json
 from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, OWN_START, is_own, uncoloured
 from jobs.logs.envelopes.patterns import Layout
-from jobs.logs.envelopes.rows import line_of_csv
 
 _MOST: Final = 6  # envelopes in each other
 _BRACKET: Final = ord("[")

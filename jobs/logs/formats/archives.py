@@ -2,26 +2,29 @@
 
 Nothing is ever extracted: the names of members only name them. They are cleaned of what a file system would follow (`/`, `..`). A zip
 and a plain tar are read where they lie. A compressed tar has to be read from its start to find anything in it, so it is unpacked once
-(unpacked.py).
+(UnpackedSource). Archives stay open: each member would otherwise cost a look through its whole archive.
 """
 
 from __future__ import annotations
 
+import errno
 import lzma
+import os
 import re
 import stat
 import struct
 import tarfile
+import threading
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
-from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, ZipMemberStream, decompressed, first_bytes
-from jobs.logs.formats.sources import Source, SourceFile, Stretch
-from jobs.logs.formats.unpacked import UnpackedSource
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, UnpackedSource, ZipMemberStream, decompressed, first_bytes
+from jobs.logs.formats.sources import FileSource, Source, SourceFile, Stretch, special_kind
 
 MOST_NESTED: Final = 3  # archives in each other that are opened: there are zips that contain themselves
 
@@ -32,13 +35,15 @@ _IN_EXTRA: Final = 0xFFFFFFFF  # a size that stands elsewhere in the header
 _UTF8: Final = 0x800  # a flag: of the name
 _SIZES_FOLLOW: Final = 8  # a flag: whoever wrote the member did not know its sizes when its header was written
 _CHECKSUM: Final = re.compile(rb"[ 0-7\0]{8}", re.DOTALL)
-_MOST_OPEN: Final = 24  # archives in an archive: each holds a file
+_MOST_OPEN: Final = 24  # archives, or archives in an archive: each holds a file
 _MOST_MEMBERS: Final = 200_000
 _MOST_HEADER: Final = 32 << 20  # bytes of a header, or of a zip's directory: what the libraries hold in memory
 _STEP_BYTES: Final = 64 << 10  # always the same, so that a damage comes at the same place
 _ZIP_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _BROKEN: Final = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, NotImplementedError)
+_LOCK: Final = threading.RLock()
+_OPEN: Final[OrderedDict[str, tuple[tuple[int, int, int], Archive]]] = OrderedDict()  # by path, with what the file was
 
 
 class Archive(ABC):
@@ -56,9 +61,11 @@ class Archive(ABC):
     def place(self, name: str) -> Source | None:
         """The bytes of a member where they lie; None if they lie there compressed."""
 
-    @abstractmethod
     def stream(self, name: str) -> ByteStream:
         """The bytes of a member, from the start."""
+        place = self.place(name)
+        assert place is not None
+        return RawStream(place)
 
     def nested(self, name: str) -> Archive | None:
         """The archive that a member is; None if it is none, or too deep inside of others. OSError: there is no room to unpack it."""
@@ -137,10 +144,6 @@ class TarArchive(Archive):
     def place(self, name: str) -> Source:
         """A stretch of the archive."""
         return Stretch(self._source, self._starts[name], self.members[name], self._cut)
-
-    def stream(self, name: str) -> ByteStream:
-        """From where it lies."""
-        return RawStream(self.place(name))
 
 
 class ZipArchive(Archive):
@@ -253,3 +256,50 @@ def opened_archive(source: Source, depth: int = 0) -> Archive | None:
         return ZipArchive(source, depth)
     stream = decompressed(begin, lambda: RawStream(source))
     return TarArchive(source if stream is None else UnpackedSource(stream), depth)
+
+
+def archive_at(path: Path) -> Archive | None:
+    """The archive in a file; None if it is none. OSError: it cannot be read, or there is no room to unpack it."""
+    key = str(path)
+    with _LOCK:
+        status = path.stat()
+        identity = (status.st_ino, status.st_size, status.st_mtime_ns)
+        known = _OPEN.get(key)
+        if known is not None and known[0] == identity:
+            _OPEN.move_to_end(key)
+            return known[1]
+        _OPEN.pop(key, None)
+        archive = opened_archive(FileSource(path))
+        if archive is not None:
+            _OPEN[key] = (identity, archive)
+            if len(_OPEN) > _MOST_OPEN:
+                _OPEN.popitem(last=False)
+        return archive
+
+
+def member_at(path: Path) -> tuple[Archive, str]:
+    """The archive that a path leads into, and the member's name in it. OSError: there is none."""
+    archive = archive_at(file_of(path))
+    rest = path.parts[len(file_of(path).parts) :]
+    while archive is not None:
+        name = "/".join(rest)
+        if name in archive.members:
+            return archive, name
+        outer = next((n for n in range(1, len(rest)) if "/".join(rest[:n]) in archive.members), None)
+        if outer is None:
+            break
+        archive, rest = archive.nested("/".join(rest[:outer])), rest[outer:]
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def file_of(path: Path) -> Path:
+    """The file that a path is, or leads into. OSError: there is none."""
+    for parent in (path, *path.parents):
+        try:
+            mode = parent.stat().st_mode
+        except NotADirectoryError:
+            continue
+        if parent != path and special_kind(mode):
+            break
+        return parent
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))

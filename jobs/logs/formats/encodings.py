@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, decompressed, first_bytes
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, MadeStream, decompressed, first_bytes
 
 UTF8_MARK: Final = codecs.BOM_UTF8
 _UTF16: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -15,47 +15,29 @@ _SEEN_BYTES: Final = 64  # of a text without a mark
 _STEP_BYTES: Final = 256 << 10
 
 
-class Utf8Stream:
-    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD. Unpacks what is packed twice."""
+def utf8(again: Callable[[], ByteStream]) -> ByteStream:
+    """A stream in UTF-8, without a byte order mark. Lone surrogates of UTF-16 become U+FFFD. Unpacks what is packed twice.
 
-    def __init__(self, again: Callable[[], ByteStream]) -> None:
-        """`again`: the bytes from their start, each time."""
-        self.damage = ""
-        self._again = again
-        self._stream = again()
-        self._made = self._text()
-        self._rest = b""
+    `again`: the bytes from their start, each time.
+    """
+    stream = again()
+    begin = first_bytes(stream, BEGIN_BYTES)
+    if (inner := decompressed(begin, again)) is not None:
+        stream, begin = inner, first_bytes(inner, BEGIN_BYTES)
+    return MadeStream(stream, _utf8(begin, stream))
 
-    def position(self) -> int:
-        """That of the source."""
-        return self._stream.position()
 
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        self._rest = self._rest or next(filter(None, self._made), b"")
-        data, self._rest = self._rest[:size], self._rest[size:]
-        if not data:
-            self.damage = self._stream.damage
-        return data
-
-    def close(self) -> None:
-        """Forgets what it needed to read on."""
-        self._made.close()
-
-    def _text(self) -> Generator[bytes, None, None]:
-        begin = first_bytes(self._stream, BEGIN_BYTES)
-        if (inner := decompressed(begin, self._again)) is not None:
-            self._stream, begin = inner, first_bytes(inner, BEGIN_BYTES)
-        encoding = utf16_of(begin)
-        if not encoding:
-            yield begin.removeprefix(UTF8_MARK)
-            while data := self._stream.read(_STEP_BYTES):
-                yield data
-            return
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
-        yield decoder.decode(begin).removeprefix(_MARK).encode()
-        while data := self._stream.read(_STEP_BYTES):
-            yield decoder.decode(data).encode()
+def _utf8(begin: bytes, stream: ByteStream) -> Iterator[bytes]:
+    encoding = utf16_of(begin)
+    if not encoding:
+        yield begin.removeprefix(UTF8_MARK)
+        while data := stream.read(_STEP_BYTES):
+            yield data
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    yield decoder.decode(begin).removeprefix(_MARK).encode()
+    while data := stream.read(_STEP_BYTES):
+        yield decoder.decode(data).encode()
 
 
 def utf16_of(begin: bytes) -> str:

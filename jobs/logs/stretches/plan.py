@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator_model.events import CLIENTS
 from jobs.common.stores import Place
 from jobs.logs.bytes import PlainBytes
+from jobs.logs.files import LogFile
 from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER
 from jobs.logs.record_judge import holds_records
@@ -27,104 +30,83 @@ _MOST_LOOK_BYTES: Final = 64 << 10
 _LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
 _BLOCKS: Final = 4  # a task reads a single log: so many blocks of it at a time
 _LOOKS: Final = 16  # blocks in a row that have no time
+_LONGEST_MS: Final = 1 << 40  # of a log: 34 years
 
 
-@dataclass(frozen=True)
-class SlicePlan:
+class SlicePlan(msgspec.Struct, frozen=True):
     """What to read for a slice: stretches, by log and in their order, and up to which time the other logs."""
 
     until_ms: int
     stretches: list[tuple[Stream, list[Stretch]]]
+    tasks: list[list[Stretch]]  # the same, by the task that reads them: about as many bytes as each other task
     lines: float  # of the stretches, about
-    task_bytes: int
-
-    def tasks(self) -> list[list[Stretch]]:
-        """The stretches that a task reads: about as many bytes as each other task."""
-        tasks, read = list[list[Stretch]](), 0
-        for _, stretches in self.stretches:
-            for stretch in stretches:
-                length = stretch.end - stretch.mark.offset
-                if not tasks or read + length // 2 > self.task_bytes:
-                    tasks.append([])
-                    read = 0
-                tasks[-1].append(stretch)
-                read += length
-        return tasks
 
 
-class Planner:
-    """Plans slices of about `lines` lines for `cores` tasks at a time."""
+def planned(streams: Sequence[Stream], settings: SlicerSettings, cores: int, lines: int, parts: Iterator[Place]) -> SlicePlan | None:
+    """The next slice, of about `lines` lines for `cores` tasks at a time; None if its logs had better be read in order.
 
-    def __init__(self, settings: SlicerSettings, cores: int) -> None:
-        self._settings = settings
-        self._least = settings.stretch_bytes
-        self._cores = cores
-
-    def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Place]) -> SlicePlan | None:
-        """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
-        ready = [stream for stream in streams if stream.has_more]
-        if any(stream.due_ms == NEVER for stream in ready):
-            return None
-        # Whether a log's first lines, or those behind a jump, bear true times is decided once the others have come there.
-        undecided = min((stream.due_ms for stream in ready if stream.waiting), default=FOREVER)
-        logs = [log for stream in ready if (log := self._log(stream)) is not None]
-        try:
-            planned = {id(log.stream) for log in logs}
-            in_order = sum(stream.signature.size - stream.bytes_read() for stream in ready if id(stream) not in planned)
-            left = sum(log.size - log.start.offset for log in logs)
-            if not logs or in_order * _ORDERLY_PART > left:
-                return None
-            until = min(undecided, _until(logs, _evenly(sum((log.size - log.start.offset) / log.bytes_a_line for log in logs), lines)))
-            ends = [log.end_at(until) for log in logs]
-            if any(end is None for end in ends):
-                return None
-            found = [(log, end) for log, end in zip(logs, ends, strict=True) if end is not None and end - log.start.offset >= self._least]
-            total = sum(end - log.start.offset for log, end in found)
-            if not found or in_order * total > self._settings.slice_bytes * left:
-                return None  # this process would have to hold more lines of the other logs than of a slice
-            tasks = self._tasks(total)
-            cut, before, size, lines_read = [], 0, ceil(total / tasks), 0.0
-            for log, end in found:
-                length = end - log.start.offset
-                cut.append((log.stream, log.cut(end, _places(before, length, size), parts, tasks)))
-                before += length
-                lines_read += length / log.bytes_a_line
-        finally:
-            for log in logs:
-                log.close()
-        return SlicePlan(until, cut, lines_read, size) if all(stretches for _, stretches in cut) else None
-
-    def _tasks(self, total: int) -> int:
-        """How many tasks read a slice: as few as use all cores, since each has the first heartbeat of every member as text."""
-        rounds = ceil(total / (self._cores * _MOST_TASK_BYTES))
-        return max(1, min(rounds * self._cores, total // self._least))
-
-    def _log(self, stream: Stream) -> _PlannedLog | None:
-        """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
-        mark = stream.reached
-        if stream.waiting or stream.file is None or stream.shared_by is not None:
-            return None
-        if stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
-            return None
-        if stream.signature.size - mark.offset < self._least or mark.inside_line or _is_unclear(mark):
-            return None
-        settings = self._settings
-        place = LogPlace(
-            stream.file.path,
-            stream.fingerprint,
-            stream.cluster,
-            stream.broker,
-            stream.origin,
-            stream.zone,
-            settings.tolerance_ms,
-            replace(settings.limits, block_bytes=_BLOCKS * settings.limits.block_bytes),
-            settings.unwrap,
-        )
-        source = stream.open()
-        if isinstance(source, PlainBytes) and source.length() - mark.offset >= self._least:
-            return _PlannedLog(stream, place, source, min(_MOST_LOOK_BYTES, self._least // _LOOKS_IN_STRETCH))
-        source.close()
+    `parts`: names of files for the rows.
+    """
+    least, ready = settings.stretch_bytes, [stream for stream in streams if stream.has_more]
+    if any(stream.due_ms == NEVER for stream in ready):
         return None
+    # Whether a log's first lines, or those behind a jump, bear true times is decided once the others have come there.
+    undecided = min((stream.due_ms for stream in ready if stream.waiting), default=FOREVER)
+    logs = [log for stream in ready if (log := _log(stream, settings)) is not None]
+    try:
+        in_stretches = {id(log.stream) for log in logs}
+        in_order = sum(stream.signature.size - stream.bytes_read() for stream in ready if id(stream) not in in_stretches)
+        left = sum(log.size - log.start.offset for log in logs)
+        if not logs or in_order * _ORDERLY_PART > left:
+            return None
+        until = min(undecided, _until(logs, _evenly(sum((log.size - log.start.offset) / log.bytes_a_line for log in logs), lines)))
+        ends = [log.end_at(until) for log in logs]
+        if any(end is None for end in ends):
+            return None
+        found = [(log, end) for log, end in zip(logs, ends, strict=True) if end is not None and end - log.start.offset >= least]
+        total = sum(end - log.start.offset for log, end in found)
+        if not found or in_order * total > settings.slice_bytes * left:
+            return None  # this process would have to hold more lines of the other logs than of a slice
+        tasks = _tasks(total, cores, least)
+        cut, before, size, lines_read = [], 0, ceil(total / tasks), 0.0
+        by_task: dict[int, list[Stretch]] = {}
+        for log, end in found:
+            length = end - log.start.offset
+            cut.append((log.stream, log.cut(end, _places(before, length, size), parts, tasks)))
+            for stretch in cut[-1][1]:
+                middle = (stretch.mark.offset + stretch.end) // 2 - log.start.offset
+                by_task.setdefault((before + middle) // size, []).append(stretch)
+            before += length
+            lines_read += length / log.bytes_a_line
+    finally:
+        for log in logs:
+            log.close()
+    return SlicePlan(until, cut, [*by_task.values()], lines_read) if all(stretches for _, stretches in cut) else None
+
+
+def _tasks(total: int, cores: int, least: int) -> int:
+    """How many tasks read a slice: as few as use all cores, since each has the first heartbeat of every member as text."""
+    rounds = ceil(total / (cores * _MOST_TASK_BYTES))
+    return max(1, min(rounds * cores, total // least))
+
+
+def _log(stream: Stream, settings: SlicerSettings) -> _PlannedLog | None:
+    """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
+    mark, least, limits = stream.reached, settings.stretch_bytes, settings.limits
+    if stream.waiting or stream.file is None or stream.shared_by is not None:
+        return None
+    if stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
+        return None
+    if stream.signature.size - mark.offset < least or mark.inside_line or _is_unclear(mark):
+        return None
+    settings = replace(settings, limits=replace(limits, block_bytes=_BLOCKS * limits.block_bytes))
+    file = LogFile(stream.cluster, stream.broker, stream.origin, stream.file.path)
+    place = LogPlace(file, stream.fingerprint, stream.zone, settings)
+    source = stream.open()
+    if isinstance(source, PlainBytes) and source.length() - mark.offset >= least:
+        return _PlannedLog(stream, place, source, min(_MOST_LOOK_BYTES, least // _LOOKS_IN_STRETCH))
+    source.close()
+    return None
 
 
 class _PlannedLog:
@@ -150,13 +132,6 @@ class _PlannedLog:
             return self.start.offset / self.start.line
         first = self._source.at(self.start.offset, self._look)
         return len(first) / max(1, first.count(b"\n"))
-
-    def last_ms(self) -> int | None:
-        """The time of one of the last lines."""
-        for offset in range(max(self.start.offset, self.size - self._look), self.start.offset, -self._look):
-            if (found := self._timed_from(offset)) is not None:
-                return found[1]
-        return None
 
     def end_at(self, until: int) -> int | None:
         """Where the first line later than `until` begins, about, if times go up; None if that cannot be told."""
@@ -221,7 +196,7 @@ class _PlannedLog:
             if not whole:
                 return None
             for line in whole.splitlines(keepends=True):
-                at = self._times.read(self._place.unwrap(line.rstrip(b"\r\n")), self.start.newest_ms)
+                at = self._times.read(self._place.settings.unwrap(line.rstrip(b"\r\n")), self.start.newest_ms)
                 if at is not None:
                     return start, at
                 start += len(line)
@@ -248,10 +223,9 @@ def _evenly(left: float, lines: int) -> int:
 def _until(logs: Sequence[_PlannedLog], lines: int) -> int:
     """The time up to which the logs have about so many lines."""
     low = min(log.stream.due_ms for log in logs)
-    high = max((last for log in logs if (last := log.last_ms()) is not None), default=low)
-    if _lines_until(logs, high) <= lines:
-        return FOREVER
-    return low + max(0, bisect_right(range(low, high), lines, key=lambda until: _lines_until(logs, until)) - 1)
+    times = range(low, low + _LONGEST_MS)
+    place = bisect_right(times, lines, key=lambda until: _lines_until(logs, until))
+    return FOREVER if place == len(times) else low + max(0, place - 1)
 
 
 def _lines_until(logs: Sequence[_PlannedLog], until: int) -> int:

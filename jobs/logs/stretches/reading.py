@@ -8,65 +8,56 @@ damage at that very place decides how reading goes on, and the log is read in or
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from jobs.common.stores import Place
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes
-from jobs.logs.envelopes import Unwrapper
 from jobs.logs.fetches.rows import Fetches, fetch_rows
+from jobs.logs.files import LogFile
 from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import LogEnd
-from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
-from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_groups
-from jobs.logs.stretches.shares import shared
-from jobs.logs.survey.sections import Part
+from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, shared, write_rows
+from jobs.logs.slices import SlicerSettings
+from jobs.logs.survey.block_times import Part
 from jobs.logs.times import NEVER, LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20
+_ROW_GROUP: Final = 1 << 30  # rows: a share has one
 _HELD_BYTES: Final = 256 << 20  # of texts, before they are written
 
 
-@dataclass(frozen=True)
-class LogPlace:
+class LogPlace(msgspec.Struct, frozen=True):
     """A plain log of one broker, and how its lines are read."""
 
-    path: Path
+    file: LogFile
     fingerprint: Fingerprint
-    cluster: str
-    broker: str
-    origin: str
     zone: str
-    tolerance_ms: int
-    limits: LineLimits
-    unwrap: Unwrapper
+    settings: SlicerSettings
 
     def open(self) -> LogBytes:
         """The log, if it lies there still."""
-        return self.fingerprint.opened(self.path) or LogBytes()
+        return self.fingerprint.opened(self.file.path) or LogBytes()
 
     def reader(self, mark: Mark, end: int | None = None) -> LogReader:
         """A reader from a mark on, which waits before what the log leaves open. `end`: the log ends here, bytes."""
-
-        def opened() -> LogBytes:
-            return self.open() if end is None else Part(self.open(), end)
-
-        judge = partial(BrokerJudge, unwrap=self.unwrap)
-        times = LocalTimes(self.zone)
-        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=self.tolerance_ms, limits=self.limits, may_step=True)
+        opened = self.open if end is None else lambda: Part(self.open(), end)
+        settings, times = self.settings, LocalTimes(self.zone)
+        judge = partial(BrokerJudge, unwrap=settings.unwrap)
+        tolerance_ms, limits = settings.tolerance_ms, settings.limits
+        return LogReader(opened, times, mark, judge=judge, final=False, tolerance_ms=tolerance_ms, limits=limits, may_step=True)
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(msgspec.Struct, frozen=True):
     """Whole lines of a log: those from `mark.offset` to `end`, bytes. Positions count from its first line."""
 
     log: LogPlace
@@ -76,14 +67,13 @@ class Stretch:
     shares: int  # of these rows
 
 
-@dataclass
-class StretchRead:
+class StretchRead(msgspec.Struct):
     """What was read of a stretch so far. `mark`: behind the last line of that."""
 
     mark: Mark
     lines: int = 0
     kept: int = 0  # of them, lines in its rows
-    seconds: list[int] = field(default_factory=list)  # as of LogReader.take_seconds
+    seconds: list[int] = []  # of LogReader
 
     def rows(self, stretch: Stretch) -> Iterator[pa.Table]:
         """The rows in their shares, so many lines at a time as memory has room for.
@@ -103,15 +93,16 @@ class StretchRead:
                 left -= lines
                 self.lines += lines
                 self.kept += len(kept) + kept.folded
-                whose = (pa.repeat(pa.scalar(name), len(kept)) for name in (log.cluster, log.broker, log.origin))
-                numbers = fetch_rows(fetches.of(reader), log.cluster, log.broker, log.origin, stretch.shares)
+                names = log.file.cluster, log.file.broker, log.file.origin
+                whose = (pa.repeat(pa.scalar(name), len(kept)) for name in names)
+                numbers = fetch_rows(fetches.of(reader), *names, stretch.shares)
                 for rows, own in zip(shared(kept, line_rows(kept, *whose), stretch.shares), numbers, strict=True):
                     yield pa.concat_tables([rows, pa.Table.from_pylist(own, schema=ARROW_SCHEMA)])
                 fetches = Fetches()
                 kept = KeptLines(beats=BeatNumbers(), fetches=fetches)
         finally:
             self.mark = reader.mark
-            self.seconds += reader.take_seconds()
+            self.seconds += reader.seconds
             reader.close()
 
 
@@ -123,7 +114,7 @@ def read_stretches(stretches: Sequence[Stretch]) -> list[StretchRead | None]:
 def read_stretch(stretch: Stretch) -> StretchRead | None:
     """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
     read = StretchRead(stretch.mark)
-    write_groups(read.rows(stretch), stretch.part)
+    write_rows(read.rows(stretch), stretch.part, _ROW_GROUP)
     return read if read.mark.offset == stretch.end else None
 
 
@@ -156,8 +147,7 @@ def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None
     return replace(base, line=0, first_line=0, **decisive)
 
 
-@dataclass(frozen=True)
-class LogRead:
+class LogRead(msgspec.Struct, frozen=True):
     """Successive stretches of a log, all of them read. `mark`: behind the last one. `start`: the lines before the first."""
 
     start: int
@@ -172,9 +162,7 @@ class LogRead:
     @property
     def seconds(self) -> Iterator[int]:
         """Seconds (UTC epoch) that have lines."""
-        for _, read in self.stretches:
-            for first, last in zip(read.seconds[::2], read.seconds[1::2], strict=True):
-                yield from range(first, last + 1)
+        return chain.from_iterable(read.seconds for _, read in self.stretches)
 
     def places(self) -> Iterator[tuple[int, Stretch, StretchRead]]:
         """Each stretch with the number of lines before it."""

@@ -1,13 +1,13 @@
-"""A log's lines in blocks of whole lines, and the times in them."""
+"""A log's lines in blocks of whole lines, the times in them, and the logs in a file that several were written into (section_search.py)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes
+from jobs.logs.bytes import LogBytes, ShownBytes
 
 WITNESSES: Final = 8  # lines before and after a place that must agree on the time there, so that no damaged time counts
 
@@ -65,3 +65,34 @@ def seconds_of(time: bytes) -> float | None:
         return datetime.fromisoformat(f"{time.decode()}+00:00").timestamp()
     except ValueError:
         return None
+
+
+class Section(NamedTuple):
+    """Where a log begins in its file."""
+
+    offset: int  # bytes, uncompressed
+    line: int  # lines before it
+
+
+WHOLE: Final = (Section(0, 0),)
+
+
+class Part(ShownBytes):
+    """The bytes of a file up to where a section ends."""
+
+    def __init__(self, log: LogBytes, end: int) -> None:
+        super().__init__(log)
+        self._left = end
+
+    def read(self, size: int) -> bytes:
+        """The next bytes of the section."""
+        data = self._log.read(min(size, self._left)) if self._left else b""
+        self._left -= len(data)
+        return data
+
+    def skip(self, size: int) -> bool:
+        """Moves on within the section."""
+        if size > self._left or not self._log.skip(size):
+            return False
+        self._left -= size
+        return True

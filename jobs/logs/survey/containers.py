@@ -165,20 +165,15 @@ class Containers:
             elif has_clients and (name, True) not in self._writers and is_of_client(line, kept=True):
                 self._writers.add((name, True))
 
-    def shares(self) -> list[Share]:
-        """The logs in the file, the rest last; none if it is one log, whoever wrote it."""
+    def shares(self) -> list[tuple[Share, bool]]:
+        """The logs in the file, each with whether it is one of clients, the rest last; none if it is one log, whoever wrote it."""
         if len(self._names) > _MOST:
             self._writers = {("", is_client) for _, is_client in self._writers}
         known = tuple(sorted({name for name, _ in self._writers} - {""}))
         if not self._writers or (len(self._writers) < 2 and len(self._names - {""}) < 2):
             return []
         of = {name: sorted(client for one, client in self._writers if one == name) for name in known}
-        shares = [Share(name, client if len(of[name]) > 1 else None, known) for name in known for client in of[name]]
+        shares = [(Share(name, client if len(of[name]) > 1 else None, known), client) for name in known for client in of[name]]
         has_brokers = any(not client for _, client in self._writers)
-        return [*shares, Share("", True, known), Share("", False, known)] if has_brokers else [*shares, Share("", None, known)]
-
-    def is_client(self, share: Share) -> bool:
-        """Whether a log in the file is one of clients."""
-        if share.clients is not None:
-            return share.clients
-        return (share.container, False) not in self._writers if share.container else True
+        rest = ((True, True), (False, False)) if has_brokers else ((None, True),)
+        return [*shares, *((Share("", clients, known), is_client) for clients, is_client in rest)]

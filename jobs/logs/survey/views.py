@@ -3,7 +3,9 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 * An export that lists the newest line first is read from its end, record by record. A record begins with a line that has a time.
 * A terminal that wraps lines breaks each line that is longer than its width, and a paste keeps the breaks. They are joined again: the whole
   line stands where its first piece did, and empty lines in the place of the others, so bytes and numbers of lines stay as they are.
-* Lines about groups that have no time get one (undated.py).
+* Words count without a time. A line about a group that has none gets a stamp, as if it had been copied with `docker logs --timestamps`:
+  that of the nearest line before it, else of the first that has one. Where no line has a time, the stamp is the number of the line
+  (coordinator_model/events.py).
 """
 
 from __future__ import annotations
@@ -11,16 +13,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final, NamedTuple
 
+from coordinator_model.events import TIMES_FROM_MS
+from jobs.common.text import many
+from jobs.common.times import EPOCH
+from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes, ShownBytes, anywhere
+from jobs.logs.clients.envelopes import client_line
+from jobs.logs.clients.judge import ClientJudge
+from jobs.logs.envelopes import unwrapped
+from jobs.logs.faults import NO_TIMESTAMP
+from jobs.logs.mark import Mark
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Share, SharedBytes
-from jobs.logs.survey.undated import MOST_BYTES, stamped, told_of
+from jobs.logs.times import EXACT, LENGTH, looks_like_time
 
 _BLOCK_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 16 << 20
-_WRAPPED_BYTES: Final = 16 << 20  # of a paste
+_PASTE_BYTES: Final = 16 << 20
 _NARROWEST: Final = 40  # characters of a terminal
 _WIDEST: Final = 1_000
 _UTF8_BYTES: Final = 4  # of a character, at most
@@ -28,6 +40,17 @@ _LEAST_PIECES: Final = 3
 _RECORD: Final = re.compile(rb"^[^\n]{0,200}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", re.MULTILINE)
 _WHOLE: Final = re.compile(rb"\([\w.$]+\)\s*\Z")
 _STACK_TRACE: Final = re.compile(rb"\s+at |\s*(?:Caused by: |Suppressed: |\.\.\. \d+ more|[\w.$]+(?:Exception|Error)\b|\Z)")
+
+_DATED: Final = re.compile(rb"\d{4}[-/.]\d\d[-/.]\d\d|Completed request:")
+"""What needs no closer look: it has a time, or one that is damaged. A request says nothing without its time."""
+_SIGNS: Final = re.compile(rb"roup|thrd:|eartbeat|oll (?:interval|timeout)|ejoin|ommit")
+_JUDGES: Final = tuple((judge(Mark()).untimed, bare) for judge, bare in ((BrokerJudge, unwrapped), (ClientJudge, client_line)))
+
+_WITHOUT_TIMES: Final = (
+    "these lines have no times (date, year and time of day), so they are explained in their order; when, how long and how often is unknown."
+    " `kubectl logs --timestamps`, `docker logs --timestamps` and `journalctl -o short-iso` have them; else write what you know before each"
+    " line: `sed 's/^/2026-01-31 /' FILE | rebalance explain -`"
+)
 
 
 class View(NamedTuple):
@@ -54,20 +77,27 @@ def viewed(log: LogBytes, view: View) -> LogBytes:
     elif view.width:
         log = _Seen(log, lambda own: _joined_lines(own, view.width))
     if view.undated:
-        log = _Seen(log, stamped)
+        log = _Seen(log, _stamped)
     return log if view.share is None else SharedBytes(log, view.share)
 
 
 def told_of_undated(log: LogBytes, *, alone: bool) -> str:
-    """What `told_of` tells of the lines of a log. Pieces of lines that a terminal wrapped need no time."""
+    """What people should know of lines some of which have no time, and get one. Empty: none needs one, or none gets one.
+
+    Pieces of lines that a terminal wrapped need no time. Lines stay without beside logs of unknown order, if no line has a time.
+    """
     wraps, lines = Wraps(), list[bytes]()
     for offset, block in blocks_of(log):
-        if offset > MOST_BYTES:
+        if offset > _PASTE_BYTES:
             return ""
         wraps.look_at(block)
         lines += block[1:-1].split(b"\n")
-    told = told_of(lines, alone=alone)
-    return told if told and not wraps.width()[0] else ""
+    undated = sum(map(is_undated, lines))
+    if not undated or wraps.width()[0]:
+        return ""
+    if any(map(_stamp, lines)):
+        return f"{many(undated, 'line')} about groups without a time: each counts at the time of the line before"
+    return _WITHOUT_TIMES if alone else ""
 
 
 class _Seen(ShownBytes):
@@ -145,11 +175,11 @@ class Wraps:
 
     def look_at(self, text: bytes) -> None:
         """Looks at a block of lines."""
-        if self._size <= _WRAPPED_BYTES:
+        if self._size <= _PASTE_BYTES:
             lines = text.split(b"\n")[1:-1]
             is_wide = max(map(len, lines), default=0) > _UTF8_BYTES * _WIDEST
-            self._size += _WRAPPED_BYTES + 1 if is_wide else len(text)
-            self._lines = self._lines + lines if self._size <= _WRAPPED_BYTES else []
+            self._size += _PASTE_BYTES + 1 if is_wide else len(text)
+            self._lines = self._lines + lines if self._size <= _PASTE_BYTES else []
 
     def width(self) -> tuple[int, bool]:
         """The width of the terminal, and whether that is sure; 0 if none wrapped the lines.
@@ -177,3 +207,31 @@ class Wraps:
         if full < _LEAST_PIECES or not whole:
             return 0, False
         return width, not stray and 2 * whole > len(long)
+
+
+def is_undated(line: bytes) -> bool:
+    """Whether a line is about a group and has no time."""
+    if _DATED.search(line) is not None or _SIGNS.search(line) is None:
+        return False
+    return any(judged(bare(line), "") == NO_TIMESTAMP for judged, bare in _JUDGES)
+
+
+def _stamped(log: LogBytes) -> Iterator[bytes]:
+    """The lines of a log, each about a group with a time."""
+    lines = [line for _, block in blocks_of(log) for line in block[1:-1].split(b"\n")]
+    stamps = [_stamp(line) for line in lines]
+    last = next(filter(None, stamps), b"")
+    for number, (line, own) in enumerate(zip(lines, stamps, strict=True), 1):
+        last = own or last
+        yield (b"" if own or not is_undated(line) else last or _numbered(number)) + line + b"\n"
+
+
+def _stamp(line: bytes) -> bytes:
+    """The time of a line, as text; empty if it has none."""
+    found = next((text for bare in (unwrapped, client_line) if looks_like_time(text := bare(line))), None)
+    return b"" if found is None else found[: LENGTH + (found[EXACT] == b"Z]")] + b" "
+
+
+def _numbered(number: int) -> bytes:
+    at = EPOCH + timedelta(milliseconds=min(number, TIMES_FROM_MS - 1))
+    return f"[{at.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z] ".encode()

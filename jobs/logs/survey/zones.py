@@ -21,7 +21,7 @@ from jobs.common.times import EPOCH, zone_named
 from jobs.logs.envelopes.instants import EXACT_TIME, stamp_of
 from jobs.logs.slices import UNCLEAR
 from jobs.logs.survey.block_times import TIME, lines_with
-from jobs.logs.survey.signs import JOINED
+from jobs.logs.survey.owners import JOINED
 from jobs.logs.times import NEVER, UTC, LocalTimes, utc_ms
 
 _QUARTER_MS: Final = 900_000
@@ -35,7 +35,9 @@ _TIMES_KEPT: Final = 8  # of an event
 _SAID_WITHIN: Final = 1_024  # bytes: a hostile line would take minutes
 _SAMPLED: Final = 500  # lines that have two times
 
+_JOINS: Final = (b"JOIN_GROUP",)
 _SIGNS: Final = (
+    *_JOINS,
     *(b"Stabilized group ", b"Assignment received from leader ", b"oined", b"LeaveGroup"),
     *(b"left the ", b"eaving ", b"leave group", b"given member-id", b"new member id ", b'"AAIA'),
 )
@@ -65,9 +67,8 @@ _END_BYTES: Final = 16 << 10
 class Moments:
     """When a log says that things happened of which other logs tell as well: epoch ms, `local` ones as if its zone were UTC."""
 
-    def __init__(self, joins: list[bytes], bare: Callable[[bytes], bytes], times: type[LocalTimes]) -> None:
-        """`joins`: requests to join in the block that is looked at, which somebody else finds. `bare`, `times`: of its kind of log."""
-        self._joins = joins
+    def __init__(self, bare: Callable[[bytes], bytes], times: type[LocalTimes]) -> None:
+        """`bare`, `times`: of its kind of log."""
         self.local: dict[bytes, list[int]] = {}
         self.exact: dict[bytes, list[int]] = {}
         self.span: tuple[int, int] | None = None  # of local times
@@ -85,10 +86,9 @@ class Moments:
                     self._compare(line, sign, count)
         for line in _dated_ends(text):
             self._read(line)
-        lines = [*([] if only_requests else lines_with(text, _SIGNS)), *self._joins]
-        self._joins.clear()
-        for line in lines if len(self.local) + len(self.exact) < _KEPT else ():
-            key = _event(line)
+        signs = () if len(self.local) + len(self.exact) >= _KEPT else _JOINS if only_requests else _SIGNS
+        for line in lines_with(text, signs):
+            key = _event(line) if signs is _SIGNS or JOINED.search(line) is not None else b""
             at, is_exact = self._read(line) if key else (None, False)
             if at is not None:
                 times = (self.exact if is_exact else self.local).setdefault(key, [])

@@ -7,7 +7,7 @@ batches lines come in, together their rows say the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,9 +25,8 @@ _READS: Final = EVENTS.field("reads").type
 _US: Final = 1_000  # in a millisecond
 
 
-def fetch_rows(rows: pa.Table) -> pa.Table:
+def fetch_rows(rows: pa.Table) -> Iterator[pa.Table]:
     """Rows of PARSED with such requests as rows of group_events: one for each connection of a log, and for each topic that is named."""
-    made: list[pa.Table] = []
     logs: dict[tuple[str, str, str], list[tuple[int, Fetched]]] = {}
     for row in rows.select(["cluster", "broker", "origin", "position", "repeated"]).to_pylist():
         fetched = decoded(row["repeated"])
@@ -35,8 +34,8 @@ def fetch_rows(rows: pa.Table) -> pa.Table:
         logs.setdefault((row["cluster"], row["broker"], row["origin"]), []).append((shift, fetched))
     for (cluster, broker, origin), pieces in sorted(logs.items()):
         log = {"cluster": cluster, "broker": broker, "origin": origin, "source": REQUEST_SOURCE}
-        made += [_connections(log, _Cells.of(pieces)), pa.Table.from_pylist(_topics(log, pieces), schema=EVENTS)]
-    return pa.concat_tables(made, promote_options="default") if made else EVENTS.empty_table()
+        yield _connections(log, _Cells.of(pieces))
+        yield pa.Table.from_pylist(_topics(log, pieces), schema=EVENTS)
 
 
 class _Cells(NamedTuple):

@@ -8,9 +8,9 @@ by itself. The batches of lines decide where rows begin, but rows of any batches
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -80,8 +80,7 @@ def heartbeat_runs(beats: pa.Table) -> pa.Table:
     return first
 
 
-@dataclass(frozen=True)
-class _Beats:
+class _Beats(msgspec.Struct, frozen=True):
     """All beats, those of a group together, of them those of a member, in order of time. Those of a run share a row."""
 
     member: npt.NDArray[np.int64]
@@ -109,7 +108,7 @@ class _Beats:
         # A beat with a late answer gets its own row: the tracker must know when its line was logged.
         held_up = np.where(made.is_held_up(), made.position, -1)
         order = np.lexsort((made.row, made.at, made.position, made.received, held_up, made.member, group[row]))
-        return cls(*(getattr(made, column.name)[order] for column in fields(cls)))
+        return cls(*(getattr(made, name)[order] for name in cls.__struct_fields__))
 
     def is_held_up(self) -> npt.NDArray[np.bool_]:
         """Whether the answer to each beat was late."""

@@ -7,14 +7,13 @@ of a shard is chosen by what Spark's hash makes of it. It holds the shard's numb
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from jobs.common.stores import Place
 from jobs.lakehouse.folder import Lakehouse, fixed_tasks, replay_advice
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ _FINISH: Final = ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1))
 Words = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """So many shards of each cluster on so many tasks."""
 
     shards: int
@@ -49,15 +47,15 @@ class Spread:
         return key % self.shards
 
 
-def spread_of(spark: SparkSession, lakehouse: Place, settings: Settings, tell: Callable[[str], None]) -> Spread:
+def spread_of(spark: SparkSession, house: Lakehouse, settings: Settings, tell: Callable[[str], None]) -> Spread:
     """The spread of a lakehouse for a query that is started next in this session. `tell` gets a line if there are more cores than tasks."""
     cores, asked = spark.sparkContext.defaultParallelism, spark.sparkContext.getConf().get(PARTITIONS)
     wanted = min(settings.shards, int(asked) if asked is not None else _TASKS_PER_CORE * cores)
-    tasks = fixed_tasks(Lakehouse(lakehouse), wanted)
+    tasks = fixed_tasks(house, wanted)
     spark.conf.set(PARTITIONS, tasks)
     if tasks < cores:
         more = "" if tasks < wanted else "with more `shards`, "
-        tell(f"track uses {tasks} of {cores} cores: {lakehouse} was made for {tasks} tasks; {more}{replay_advice(lakehouse)}")
+        tell(f"track uses {tasks} of {cores} cores: {house.folder} was made for {tasks} tasks; {more}{replay_advice(house.folder)}")
     return Spread(settings.shards, tasks)
 
 

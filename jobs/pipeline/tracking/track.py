@@ -28,7 +28,7 @@ from jobs.common.side_by_side import side_by_side
 from jobs.common.stores import Place, is_store
 from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import followers, opening, tables
-from jobs.lakehouse.folder import replay_advice
+from jobs.lakehouse.folder import Lakehouse, replay_advice
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
@@ -50,10 +50,9 @@ WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
 
 def start_track(
     spark: SparkSession,
-    *,
-    lakehouse: Place,
-    checkpoint: Place,
+    house: Lakehouse,
     settings: Settings,
+    *,
     events_from: Place | None = None,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
@@ -64,13 +63,14 @@ def start_track(
     `events_from`: the lakehouse that has the events, if it is another one. Then `incidents` stays empty: it needs the lines about brokers.
     `tell` gets a line if the query cannot use all cores.
     """
+    lakehouse, checkpoint = house.folder, house.track_checkpoint
     ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, names.TRACK)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, schema_of(names.GROUP_EVENTS))
     if not (checkpoint / "offsets").is_dir() and not followers.is_whole(opening.opened(source)):
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the events of {kept} do not lie in their first order any more (rebalance maintain): {replay_advice(kept)}")
-    spread = spread_of(spark, lakehouse, settings, tell)
+    spread = spread_of(spark, house, settings, tell)
     packets = read_packets(spark, source, spread, settings.track_files)
     finished = shards.follow(packets, spread, shards.tracker_settings(settings))
     incidents = IncidentTable(lakehouse) if events_from is None else None
@@ -78,7 +78,7 @@ def start_track(
         incidents.refresh()  # a process that was killed may have left this out
     write = _batch_writer(lakehouse, incidents, observer)
     look_ms = settings.interval_ms if is_store(lakehouse) else min(_LOOK_MS, settings.interval_ms)
-    return start_query("track", finished, write, checkpoint=checkpoint, interval_ms=look_ms, ending=ending)
+    return start_query("track", finished, write, checkpoint, look_ms, ending=ending)
 
 
 def read_packets(spark: SparkSession, table: Place, spread: Spread, files: int) -> DataFrame:

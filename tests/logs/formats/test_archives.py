@@ -13,7 +13,7 @@ import pytest
 from jobs.answers.evidence import LineTime, find_lines
 from jobs.logs.bytes import open_log, signature_of
 from jobs.logs.files import discover, left_out
-from jobs.logs.formats import archives, shelf
+from jobs.logs.formats import archives
 from jobs.logs.formats.archives import MOST_NESTED
 from jobs.logs.lines import numbered_lines
 from jobs.logs.mark import KeptLines
@@ -87,7 +87,7 @@ def test_a_run_over_an_archive_is_one_over_the_folder(tmp_path, name):
 
 def test_evidence_is_found_in_an_archive(tmp_path):
     (tmp_path / "logs.tar.gz").write_bytes(ARCHIVERS["logs.tar.gz"](FILES))
-    shelf._OPEN.clear()
+    archives._OPEN.clear()
     wanted = {7: LineTime(60), 3_000: LineTime(29_990)}
     places = find_lines("logs.tar.gz/broker-1/server.log", wanted, discover(tmp_path))
     assert places == {n: (tmp_path / "logs.tar.gz/broker-1/server.log", SERVER.split(b"\n")[n - 1]) for n in wanted}
@@ -311,7 +311,7 @@ def test_many_archives_in_an_archive_are_not_open_at_once(tmp_path, monkeypatch,
     assert [broker for _, broker, _ in found(tmp_path)] == [f"b{n}" for n in range(5)]
     for n in (0, 4, 1, 3, 0):
         assert dict(numbered_lines(tmp_path / f"x.zip/b{n}.tar.gz/server.log", [3_001])) == {3_001: b"%d" % n}
-    archive = shelf.archive_at(tmp_path / "x.zip")
+    archive = archives.archive_at(tmp_path / "x.zip")
     assert sum(nested is not None for nested in archive._nested.values()) == most
 
 
@@ -361,7 +361,7 @@ def test_a_thousand_members(tmp_path, monkeypatch):
     (tmp_path / "x.tar.gz").write_bytes(tar({f"b{n % 7}/server.log.{n}": b"%d\n" % n for n in range(1_000)}, "w:gz"))
     assert len(found(tmp_path)) == 1_000
     opened = []
-    monkeypatch.setattr(shelf, "opened_archive", lambda *args, real=archives.opened_archive: opened.append(args) or real(*args))
+    monkeypatch.setattr(archives, "opened_archive", lambda *args, real=archives.opened_archive: opened.append(args) or real(*args))
     for n in range(0, 1_000, 100):
         assert read(tmp_path / f"x.tar.gz/b{n % 7}/server.log.{n}")[1] == 1
     assert opened == []  # the archive was unpacked once

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.heartbeats.beat_numbers import WIDTH
-from jobs.logs.slice_rows import ARROW_SCHEMA
-from jobs.logs.stretches.shares import folded
+from jobs.logs.slice_rows import ARROW_SCHEMA, folded
 from tests.logs.log_makers import PROMPT, consumer_heartbeat, coordinator, fetch, heartbeat, request, write
 from tests.logs.spooling import run
 

@@ -97,7 +97,7 @@ def test_each_line_is_of_one_share_and_none_moves(tmp_path, prefixed):
     found = Containers()
     for _, block in blocks_of(open_log(tmp_path / "all.log")):
         found.look_at(block)
-    shares = found.shares()
+    shares = [share for share, _ in found.shares()]
     assert [(share.container, share.clients) for share in shares] == (
         [("kafka", None), ("pay-1", None), ("pay-2", None), ("", True), ("", False)] if prefixed else [("", True), ("", False)]
     )

@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.bytes import Fingerprint, open_log
-from jobs.logs.survey.block_times import blocks_of
-from jobs.logs.survey.ordered_times import blocks_within, ordered_times_of, ranges_of
-from jobs.logs.survey.section_search import SectionSearch
-from jobs.logs.survey.sections import WHOLE
+from jobs.logs.files import head_of
+from jobs.logs.survey.block_times import WHOLE, blocks_of
+from jobs.logs.survey.section_search import SectionSearch, blocks_within, ordered_times_of, ranges_of
 from jobs.logs.workers import Workers
 from tests.logs.any_log import logs
 from tests.logs.log_makers import coordinator, request, write
@@ -31,14 +30,13 @@ def in_order(path, zone="UTC"):
 
 def in_ranges(path, zone="UTC"):
     """The logs in a file, and whether each range was in order."""
-    log, search, ordered = open_log(path), SectionSearch(zone), []
-    for one in ranges_of(path, Fingerprint.of(log.head()), log, -1, RANGE, own_times=True):
+    search, ordered = SectionSearch(zone), []
+    for one in ranges_of(path, Fingerprint.of(head_of(path)), -1, RANGE, own_times=True):
         ordered.append(search.take_ordered(ordered_times_of(one)))
         if ordered[-1]:
             continue
         for offset, block in blocks_within(one):
             search.take(offset, block)
-    log.close()
     return search.end(), ordered
 
 

@@ -67,7 +67,7 @@ def test_states_lie_evenly_and_stay_where_they_are_in_the_next_run(spark, tmp_pa
         clock = line(None, second * 1_000, source="clock", kind=CLOCK, received_at=DAY, beats=[0, second])
         write(lake, clock, batch=batch, app=INGEST)
         checkpoint = lake / "_checkpoints" / "track"
-        finish(start_track(spark, lakehouse=lake, checkpoint=checkpoint, settings=Settings(shards=10)))
+        finish(start_track(spark, Lakehouse(lake), Settings(shards=10)))
         spark.conf.set(PARTITIONS, 7)  # as if the machine of the next run had other cores
         states = spark.read.format("statestore").load(str(checkpoint)).select("partition_id", "key.key").localCheckpoint()
         keys, counts = states.select("key"), states.groupBy("partition_id").count()
@@ -86,7 +86,7 @@ def _partitions(request):
 
 def told(spark, lakehouse, **settings) -> tuple[Spread, list[str]]:
     notes: list[str] = []
-    return spread_of(spark, lakehouse, Settings(**settings), notes.append), notes
+    return spread_of(spark, Lakehouse(lakehouse), Settings(**settings), notes.append), notes
 
 
 @pytest.mark.spark

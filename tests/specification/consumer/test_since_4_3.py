@@ -1,5 +1,7 @@
 """What Kafka 4.3 changed for consumer groups: first epochs, the assignment interval (KIP-1263), assignment epochs (KIP-1251)."""
 
+from functools import partial
+
 import pytest
 
 from coordinator_model.errors import Error
@@ -7,6 +9,7 @@ from coordinator_model.specification.consumer import records
 from coordinator_model.specification.consumer.config import GroupOverrides
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
 from coordinator_model.specification.consumer.effects import RecordsWritten
+from coordinator_model.specification.consumer.handlers.removal import forget_topics
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit
 from coordinator_model.specification.consumer.topics import Topic
 from tests.specification.consumer.small_consumer_groups import IMAGE, A, C, SmallGroup, beat, joining, new_coordinator, of_a
@@ -108,7 +111,7 @@ def test_partitions_of_a_static_member_that_was_away_when_4_2_wrote_it_have_epoc
 
 def test_topics_that_are_forgotten_are_all_that_the_call_tells():
     group = newer().after(joining("m"), ConsumerOffsetCommit("m", 2, "a", 0, 7))
-    outcome = group.coordinator.groups["g"].forget_topics([IMAGE.named("a")], 45_000)
+    outcome = group.coordinator.groups["g"].decide(partial(forget_topics, gone=[IMAGE.named("a")]), 45_001, Error.NONE)
     told = [record for effect in outcome.effects if isinstance(effect, RecordsWritten) for record in effect.records]
     assert [record.offset for record in told if isinstance(record, records.OffsetCommitted)] == [None]
     assert group.state.phase.value == "Empty"  # its session ended before

@@ -41,10 +41,8 @@ def compared(events: list[Event], settings: TrackerSettings = OF_4_2) -> tuple[d
     shard = Shard(settings)
     rows = shard.observe([*events, *ends])
     state = codec.decode_shard(shard.encode())
-    blobs = state.views | {
-        group_id: group.view for bucket in state.resting.values() for group_id, group in codec.unpack_groups(bucket.packed).items()
-    }
-    views = {group_id: codec.decode_view(blob) for group_id, blob in blobs.items()}
+    groups = [state.groups, *(codec.unpack_groups(bucket.packed) for bucket in state.resting.values())]
+    views = {group_id: codec.decode_view(group.view) for some in groups for group_id, group in some.items()}
     found = {group_id: view.consumer.prediction for group_id, view in views.items() if view.consumer is not None}
     return found, [row.values for row in rows if row.values.get("code") == "MODEL_DIVERGENCE"]
 

@@ -69,6 +69,11 @@ def two() -> Records:
     return story.at(13_005).has("b-1", 2, 2, OTHER)
 
 
+def test_the_first_epoch_of_a_group_may_be_known_without_the_records_of_its_first_member():
+    story = Records().at(0).epoch(2).write(kinds.TARGET_STORED, generation=2, state=kinds.TIMED)
+    assert [row[:2] for row in told(story.rows(), "rebalances", *WHAT)] == [(2, 2)]
+
+
 def test_records_alone_show_a_rebalance_from_its_first_to_its_last_moment():
     rows = two().rows()
     assert told(rows, "rebalances", *WHAT)[1] == (2, 2, 10_000, 13_005, True, "COMPLETED", "MEMBER_JOINED", "b-1")

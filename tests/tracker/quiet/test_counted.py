@@ -29,7 +29,7 @@ def test_a_group_that_is_calm_for_an_hour_is_not_unpacked_and_takes_no_more_room
         rows += shard.observe(*as_numbers(batch))
         shard = Shard.decode(shard.encode())
         if GROUP in stored(shard).calm:
-            views.append(stored(shard).views[GROUP])
+            views.append(stored(shard).groups[GROUP].view)
             sizes.append(len(stored(shard).calm[GROUP]))
     assert len(views) > HOUR_MS / 3_000 - 10
     assert len(set(views[30:])) == 1  # it was judged whether its first rebalance begins a burst
@@ -61,7 +61,7 @@ def test_numbers_are_counted_when_it_is_time_though_no_sign_comes_in_that_batch(
     for second, batch in enumerate(batches(story, 600_000, 1_000)):
         shard.observe(*as_numbers(batch))
         if second > 90:
-            views.add(stored(shard).views[GROUP])
+            views.add(stored(shard).groups[GROUP].view)
     assert len(views) == 1
 
 

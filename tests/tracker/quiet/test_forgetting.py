@@ -118,7 +118,7 @@ def test_groups_at_rest_go_on_as_if_they_had_not_rested():
     assert rows == observed(Shard(), stories, stored=False)[0]
     state = decode_shard(shard.encode())
     assert (shard.summary()[0], sum(bucket.groups for bucket in state.resting.values())) == (20, 20)
-    assert not any((state.views, state.brokers, state.horizons, state.idle, state.partitions, state.since))
+    assert not state.groups
     assert [row["generation"] for row in table(rows, "rebalances") if row["group_id"] == "console-0"] == [1, 2, 3, 4]
 
 
@@ -127,10 +127,10 @@ def test_groups_at_rest_are_not_unpacked_for_the_event_of_another():
     before = decode_shard(shard.encode()).resting
     shard.observe([*lived(Story("orders"), 30 * HOUR_MS, "a-1").events, clock(30 * HOUR_MS + 30_000)])
     state = decode_shard(shard.encode())
-    assert list(state.views) == ["orders"]
+    assert list(state.groups) == ["orders"]
     assert state.resting == before
     shard.observe([*Story("console-3").at(31 * HOUR_MS).id_issued("c-new").events, clock(31 * HOUR_MS)])
-    assert sorted(decode_shard(shard.encode()).views) == ["console-3"]  # of the other one a minute ago
+    assert sorted(decode_shard(shard.encode()).groups) == ["console-3"]  # of the other one a minute ago
 
 
 def test_groups_at_rest_are_forgotten_after_a_month():

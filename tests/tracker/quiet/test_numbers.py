@@ -57,9 +57,9 @@ def test_plain_heartbeats_wait_as_numbers(changed: dict[str, Any]) -> None:
 )
 def test_others_are_handled_with_those_that_wait(changed: dict[str, Any]) -> None:
     shard, event = calm_group(), heartbeat(**changed)
-    before = stored(shard).views
+    before = stored(shard).known(GROUP).view
     shard.observe(*as_numbers([event, *group().heard(34_000 + 2 * BATCH_MS)]))
-    assert stored(shard).views != before
+    assert stored(shard).known(GROUP).view != before
     assert not numbers(shard)
 
 
@@ -67,7 +67,7 @@ def test_members_that_are_heard_renew_their_sessions_while_their_group_is_calm()
     shard, views = Shard(), []
     for batch in batches(group(60_000), 42_000):  # their sessions last 21 s
         shard.observe(*as_numbers(batch))
-        views.append(stored(shard).views.get(GROUP))
+        views.append(stored(shard).known(GROUP).view)
         if stored(shard).calm:
             assert views[-1] == views[4]
     assert len(views) == 14

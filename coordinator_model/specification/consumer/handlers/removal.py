@@ -15,6 +15,7 @@ from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.epochs import bump, names_without
 from coordinator_model.specification.consumer.handlers.membership import known_static_member
+from coordinator_model.specification.consumer.handlers.offsets import offset_record
 from coordinator_model.specification.consumer.handlers.records_of import assignment_record, group_tombstones, removal_records, target_record
 from coordinator_model.specification.consumer.member import NO_PARTITIONS, STATIC_LEAVE_EPOCH, ConsumerGroupMember, all_in_epoch
 from coordinator_model.specification.consumer.migration import can_downgrade, downgraded
@@ -26,7 +27,7 @@ from coordinator_model.specification.consumer.records import (
     RegularExpressionTombstone,
 )
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
-from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer
+from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer, ConsumerOffsetCommit
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup
@@ -102,7 +103,7 @@ def delete_consumer_group(group: ConsumerGroupCore, request: DeleteGroup, operat
         raise no_consumer_group(group.group_id, exists=False)
     if group.state.members:
         raise RefusedRequestError(Error.NON_EMPTY_GROUP)
-    operation.records += offset_tombstones(group)
+    operation.records += _offset_tombstones(group)
     operation.records += group_tombstones([], group.state)
     return DeleteAnswer(Error.NONE)
 
@@ -121,9 +122,19 @@ def clean_up(group: ConsumerGroupCore) -> Operation:
     return operation
 
 
-def offset_tombstones(group: ConsumerGroupCore) -> list[LogRecord]:
+def _offset_tombstones(group: ConsumerGroupCore) -> list[LogRecord]:
     """`deleteAllOffsets`."""
     return [offset._replace(offset=None) for offset in _offsets(group)]
+
+
+def end_empty_group(group: ConsumerGroupCore) -> Operation:
+    """`maybeDeleteEmptyConsumerGroup`: give the name of an empty group to a classic one. Offsets stay."""
+    return Operation([] if group.state is None else group_tombstones([], group.state))
+
+
+def keep_offsets_of_classic(group: ConsumerGroupCore, request: ConsumerOffsetCommit | DeleteGroup) -> Operation:
+    """A classic group of this name has accepted a commit, or was deleted: keep the offset, or drop all."""
+    return Operation(_offset_tombstones(group) if isinstance(request, DeleteGroup) else [offset_record(group, request)])
 
 
 def forget_topics(group: ConsumerGroupCore, gone: Collection[Topic]) -> Operation:

@@ -8,7 +8,7 @@ explains a departure only if that follows soon.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import departures
@@ -17,9 +17,8 @@ from coordinator_model.tracker.lines import client_lines
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import ObservedMember
+from coordinator_model.view.members import EndedMembership
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import PollStall
 
 FOLLOWS_MS: Final = 10_000
 TOLD_MS: Final = 60_000
@@ -45,35 +44,34 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     log = f"{event.origin}\n"
     is_told = event.at_ms - view.stalls.get(name or log, -TOLD_MS) < TOLD_MS
     view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name or log: event.at_ms, log: event.at_ms}
-    told = ObservedMember(event.member_id, client_id=event.client_id)
-    if member is not None:
-        member.stalled_ms = event.at_ms
-        known = {**member.shared(), "instance_id": "", "client_id": member.client_id or event.client_id, "heartbeats": 2}
-        told = ObservedMember(**known)
-        told.seen_ms = told.beat_ms = max(member.heard_ms, member.tried_ms)
-        told.first_beat_ms = told.beat_ms - member.longest_gap_ms - FOLLOWS_MS if member.longest_gap_ms >= 0 else told.beat_ms
+    said: dict[str, Any] = {"connection": log + name, "at_ms": event.at_ms, "generation": view.epoch, "signs": [ref(event)]}
     if event.rebalance_timeout_ms >= 0:
-        told.rebalance_timeout_ms = event.rebalance_timeout_ms
-    told.connection = log + name
+        said["rebalance_timeout_ms"] = event.rebalance_timeout_ms
+    if member is None:
+        told = EndedMembership(event.member_id, client_id=event.client_id, **said)
+    else:
+        member.stalled_ms = event.at_ms
+        interval_ms = member.longest_gap_ms + FOLLOWS_MS if member.longest_gap_ms >= 0 else 0
+        told = member.as_observed(interval_ms, client_id=member.client_id or event.client_id, **said)
     told.says_it_stalled(event)
     if not is_told and not _was_removed(view, event):
-        stall = departures.stall_of(told, event.at_ms, view.epoch, [ref(event)])
-        if member is not None and stall.passed_ms >= 0:
-            told.instance_id = member.instance_id  # a static one keeps its place
-        departures.hold_back_stall(g, stall)
+        stalled = departures.stall_of(told)
+        if member is not None and stalled.passed_ms >= 0:
+            stalled.instance_id = member.instance_id  # a static one keeps its place
+        departures.hold_back_stall(g, stalled)
     if not is_told:
         return
-    held = [one.member.connection for one in g.view.poll_stalls if _is_about(event, one)]
+    held = [one.connection for one in g.view.poll_stalls if _is_about(event, one)]
     own = [one for one in held if one == told.connection or (not name and one.startswith(log))]
     if len(own) == 1:
         departures.polls_again(g, own[0], event)
 
 
-def _is_about(event: Event, stall: PollStall) -> bool:
+def _is_about(event: Event, stall: EndedMembership) -> bool:
     """Whether a line is about a stall that was told before: its limit had passed by then, it names the same excess, or none can be new."""
     since_ms, over_ms = event.at_ms - stall.at_ms, event.at_ms - event.received_ms
-    is_same = over_ms > since_ms or over_ms == stall.member.over_ms > 0
-    return since_ms >= AGAIN_MS and (is_same or since_ms < stall.member.rebalance_timeout_ms)
+    is_same = over_ms > since_ms or over_ms == stall.over_ms > 0
+    return since_ms >= AGAIN_MS and (is_same or since_ms < stall.rebalance_timeout_ms)
 
 
 def cause_of_leave(member: ConsumerMember | None, at_ms: int) -> str:

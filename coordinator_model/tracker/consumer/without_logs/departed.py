@@ -23,10 +23,10 @@ def explain(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Re
     member = next((one for one in reversed(view.gone) if one.member_id == member_id and one.gone_signs), None)
     if member is None or member.end_kind != END_KINDS[reasons.UNKNOWN]:
         return
-    episodes = [*view.ended, *([view.episode] if view.episode is not None else [])]
+    episodes = view.unfinished()
     for one in [one for episode in episodes for one in episode.rounds if (one.cause, one.member_id) == (reasons.UNKNOWN, member_id)]:
         one.cause = cause
-        one.signs.append(sign)
+        one.note(sign)
     for told in [
         told for episode in episodes for told in episode.revocations if (told.member_id, told.end) == (member_id, member.end_kind)
     ]:

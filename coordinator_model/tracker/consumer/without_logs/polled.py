@@ -116,13 +116,13 @@ def _change(
     for member in view.members.values():
         member.partitions = assigned.get(member.member_id, ())
         take_partitions(episode, member, member.partitions, at_ms)
-    episode.changed_ms = episode.last_ms = at_ms
+    episode.touch(at_ms)
 
 
 def _end(view: ConsumerView, episode: Episode, event: Event) -> None:
     only = episode.rounds[0]
     if ref(event) not in only.signs:
-        only.signs.append(ref(event))
+        only.note(ref(event))
     if episode.members_before >= 0 and episode.joined and (episode.from_empty or (len(episode.joined) == 1 and not episode.left)):
         only.cause = reasons.MEMBER_JOINED
         only.member_id = episode.joined[0] if len(episode.joined) == 1 else ""

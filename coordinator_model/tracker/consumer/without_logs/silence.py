@@ -101,7 +101,7 @@ def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: Consum
     if max(view.loaded_ms, g.view.moved_ms) >= heard_until_ms:
         return  # a new coordinator began their sessions anew
     for member in [one for one in view.members.values() if 0 <= one.heard_ms < heard_until_ms and not one.classic and one is not sender]:
-        view.changes = [one for one in view.changes if one.member_id != member.member_id]
+        view.settle(*view.changes_about(member.member_id))
         depart(g, view, Change(event.at_ms, reasons.UNKNOWN, member.member_id, ref(event), logged=False))
 
 

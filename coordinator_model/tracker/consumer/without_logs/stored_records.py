@@ -35,15 +35,15 @@ _JOINED_FROM: Final = 0  # the epoch before of a member that joined with this he
 
 def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Takes a record. What an earlier operation wrote without raising the epoch takes effect."""
-    for change in [one for one in view.changes if one.sign.source == kinds.OFFSETS_SOURCE and one.at_ms < event.at_ms]:
-        view.changes.remove(change)
-        members.take_effect(g, view, change)
-    _HANDLERS[event.kind](g, view, event)
+    earlier = [one for one in view.changes if one.sign.source == kinds.OFFSETS_SOURCE and one.at_ms < event.at_ms]
+    episodes.forget(g, view, earlier)
+    if event.kind in _HANDLERS:
+        _HANDLERS[event.kind](g, view, event)
 
 
 def _epoch(g: Emitter, view: ConsumerView, event: Event) -> None:
     if event.state == kinds.REMOVED:
-        view.changes = [one for one in view.changes if one.sign.source != kinds.OFFSETS_SOURCE]
+        view.settle(*(one for one in view.changes if one.sign.source == kinds.OFFSETS_SOURCE))
         if not view.members:  # else it becomes a classic group, and its members stay
             following.group_removed(g, view, event)
         return
@@ -70,7 +70,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> None:
     member = _returned(g, view, event) or view.members.get(event.member_id)
     topics = next((tuple(sorted(protocol.topics)) for protocol in event.protocols if protocol.topics is not None), ())
     assignor = next((protocol.name for protocol in event.protocols if protocol.name != PROTOCOL), "")
-    comer = next((one.comer for one in view.changes if one.member_id == event.member_id and one.comer is not None), None)
+    comer = next((one.comer for one in view.changes_about(event.member_id) if one.comer is not None), None)
     if member is None and comer is not None:
         member = comer  # a line shows the same
     elif member is None:
@@ -92,7 +92,7 @@ def _returned(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember | 
     gone = {change.member_id for change in view.changes if change.cause in members.END_KINDS}
     for member in view.members.values():
         if event.instance_id == member.instance_id != "" and (member.member_id != event.member_id or member.member_id in gone):
-            view.changes = [one for one in view.changes if one.member_id != member.member_id]
+            view.settle(*view.changes_about(member.member_id))
             members.rename(g, view, member, event.member_id, event.at_ms, ref(event))
             return member
     return None
@@ -100,12 +100,12 @@ def _returned(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember | 
 
 def _gone(g: Emitter, view: ConsumerView, event: Event) -> None:
     member = view.members.get(event.member_id)
-    told = next((one for one in view.changes if one.member_id == event.member_id and one.cause in _EXPLAINED), None)
+    told = next((one for one in view.changes_about(event.member_id) if one.cause in _EXPLAINED), None)
     if told is not None:
         told.at_ms, told.logged = event.at_ms, True  # a line of the same operation says why
     if member is None or told is not None:
         return
-    view.changes = [one for one in view.changes if one.member_id != event.member_id]
+    view.settle(*view.changes_about(event.member_id))
     is_stuck = 0 <= member.revoke_by_ms <= event.at_ms < member.revoke_by_ms + _TIMER_MS
     episodes.note(g, view, event, reasons.REBALANCE_TIMEOUT if is_stuck else reasons.UNKNOWN, event.member_id)
 
@@ -119,7 +119,7 @@ def _target(g: Emitter, view: ConsumerView, event: Event) -> None:
     if one is not None and one.computed_ms < 0:
         one.computed_ms = event.at_ms
         one.target_ms = event.at_ms if event.state == kinds.TIMED else -1
-        one.signs.append(ref(event))
+        one.note(ref(event))
 
 
 def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -146,7 +146,8 @@ def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
     if epoch == LEAVES_FOR_A_WHILE:
         ownership.left_for_a_while(view, member, at_ms)
     else:
-        member.epoch, member.epoch_ms, member.away_ms = epoch, at_ms, -1
+        member.reach(epoch, at_ms)
+        member.away_ms = -1
     if set(pending) != set(member.giving):
         member.revoke_by_ms = at_ms + member.rebalance_timeout_ms if pending and member.rebalance_timeout_ms >= 0 else -1
     if gave_up:
@@ -154,7 +155,7 @@ def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
     if episode is not None:
         ownership.free(view, episode, member, lost, at_ms)
         take_partitions(episode, member, assigned, at_ms)
-        episode.changed_ms = episode.last_ms = max(episode.last_ms, at_ms)
+        episode.touch(at_ms)
     if set(pending) - set(member.giving):
         ownership.told_to_revoke(view, member, pending, at_ms)
     member.partitions, member.giving, member.waits = assigned, pending, int(event.state == _UNRELEASED)
@@ -169,16 +170,11 @@ def _expression(g: Emitter, view: ConsumerView, event: Event) -> None:
         episodes.note(g, view, event, reasons.REGEX_RESOLVED, "")
 
 
-def _nothing(_: Emitter, __: ConsumerView, ___: Event) -> None:
-    """What is to be assigned shows when it is; the number of topics shows in the epoch."""
-
-
 _HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.EPOCH_STORED: _epoch,
-    kinds.TOPICS_STORED: _nothing,
     kinds.MEMBER_STORED: _member,
     kinds.TARGET_STORED: _target,
-    kinds.TARGET_MEMBER_STORED: _nothing,
     kinds.CURRENT_STORED: _assignment,
     kinds.EXPRESSION_STORED: _expression,
 }
+"""The others say nothing new: what is to be assigned shows when it is, the number of topics in the epoch."""

@@ -1,55 +1,58 @@
-// What is under the pointer, and what is said about it.
+// What a timeline shows: one lane for each client of a group with all its memberships, what is under the pointer, and what is said about it.
 import { printable } from "./dom.js";
 import { clock, count, duration, instant, many, shortMember } from "./format.js";
-import { GEOMETRY, headOf, lagOf, stateSpans } from "./timeline_draw.js";
 
-const NEAR = 6; // pixels
+const ENDS = { LEFT: "left", REPLACED: "left", GROUP_GONE: "gone", UNKNOWN: "gone" };
 
-/** {kind, row, lane}; null if there is nothing. */
-export function whatIsAt(timeline, x, y) {
-  const { size, data, box } = timeline;
-  const axis = timeline.axis;
-  const at = axis.at(x);
-  const near = NEAR / axis.scale;
-  const within = (from, to, room = near / 2) => at >= from - room && at <= to + room;
-  const nearest = (rows, time) => rows.filter((row) => Math.abs(time(row) - at) <= near * 1.4).sort((a, b) => Math.abs(time(a) - at) - Math.abs(time(b) - at))[0];
-  const head = headOf(data);
-  if (x >= size.left - NEAR && y < head) {
-    if (y < GEOMETRY.axis) return null;
-    if (y < GEOMETRY.findings) { const row = nearest(data.findings, (each) => each.occurred_at); return row ? { kind: "finding", row } : bandAt(data, at); }
-    if (y < GEOMETRY.states) { const row = stateSpans(data).find((each) => within(each.from, each.to, 0)); return row ? { kind: "state", row } : null; }
-    if (y >= GEOMETRY.head) { const row = lagOf(timeline).findLast((each) => each.at <= at); return row ? { kind: "lag", row } : null; }
-    const row = rebalanceAt(data, at, near);
-    return row ? { kind: "rebalance", row } : null;
+/** The look of the end of a membership (looks.js). */
+export const lookOfEnd = (kind) => ENDS[kind] ?? "removed";
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/**
+ * The lanes of a group by name, {name, there, spans, silences, blames, waits, beats} each: memberships of one client that follow each other
+ * share a lane; two that share most of their time are two processes. rebalances: with culprits; from, to: the time of the log.
+ */
+export function lanesOf(memberships, rebalances, from, to) {
+  const lanes = [];
+  const ofMember = new Map();
+  const began = (row) => row.joined_at ?? from;
+  const ended = (row) => row.ended_at ?? to;
+  const follows = (a, b) => 2 * (Math.min(ended(a), ended(b)) - began(b)) <= Math.min(ended(a) - began(a), ended(b) - began(b));
+  const named = Map.groupBy(memberships, (row) => (row.name === "-" ? printable(shortMember(row.member_id) || row.member_id, 60) : row.name));
+  for (const [name, rows] of [...named].sort(([a], [b]) => collator.compare(a, b))) {
+    const its = [];
+    for (const row of rows.toSorted((a, b) => began(a) - began(b))) {
+      let lane = its.find((each) => follows(each.spans.at(-1), row));
+      if (!lane) its.push(lane = { name, there: false, spans: [], silences: [], blames: [], waits: [], beats: [] });
+      lane.there ||= row.ended_at === null;
+      lane.spans.push(row);
+      ofMember.set(row.member_id, lane);
+    }
+    if (its.length > 1) for (const lane of its) lane.name += ` ${shortMember(lane.spans.at(-1).member_id)}`;
+    lanes.push(...its);
   }
-  const lane = data.lanes[Math.floor((y - head + box.scrollTop) / size.lane)];
-  if (y < head || !lane) return null;
-  if (x < size.left) return { kind: "lane", row: lane, lane };
-  const end = nearest(lane.spans.filter((row) => row.ended_at !== null), (row) => row.ended_at);
-  if (end) return { kind: "membership", row: end, lane };
-  const blame = nearest(lane.blames, (row) => row.started_at);
-  if (blame) return { kind: "rebalance", row: blame, lane };
-  const silence = lane.silences.find((row) => within(row.silent_from, row.silent_until, 0));
-  if (silence) return { kind: "silence", row: silence, lane };
-  const wait = lane.waits.find((row) => within(row.received_at, row.occurred_at, 1 / axis.scale));
-  if (wait) return { kind: "wait", row: wait, lane };
-  const row = lane.spans.find((each) => within(each.joined_at ?? -Infinity, each.ended_at ?? Infinity, near / 2));
-  if (row) return { kind: "membership", row, lane };
-  const behind = rebalanceAt(data, at, 0);
-  return behind ? { kind: "rebalance", row: behind, lane } : bandAt(data, at);
+  for (const row of rebalances) {
+    if (!row.startup && row.culprit_member_id) ofMember.get(row.culprit_member_id)?.blames.push(row);
+  }
+  return { lanes, ofMember };
 }
 
-function bandAt(data, at) {
-  const row = data.away.find((band) => at >= band.from && at <= band.to);
-  return row ? { kind: "away", row } : null;
+/** Puts rows into the lanes of their members. what: silences, waits (requests) or beats. */
+export function fillLanes({ lanes, ofMember }, what, rows) {
+  for (const lane of lanes) lane[what] = [];
+  for (const row of rows) ofMember.get(row.member_id)?.[what].push(row);
 }
 
-function rebalanceAt(data, at, room) {
-  const found = data.rebalances.filter((row) => at >= row.started_at - room && at <= row.ended_at + room);
-  return found.sort((a, b) => distance(a, at) - distance(b, at) || a.ended_at - a.started_at - (b.ended_at - b.started_at))[0];
+/** What is drawn at a place, {kind, row, lane}: of what lies on top, the nearest. null if there is nothing. places: of timeline_draw.js. */
+export function whatIsAt(places, x, y) {
+  const far = (each) => Math.max(each.x - x, x - each.x - each.width, 0);
+  const found = places.filter((each) => y >= each.y && y <= each.y + each.height && far(each) <= each.room);
+  const top = found.at(-1);
+  if (!top?.what) return null;
+  const beside = found.filter((each) => each.what?.kind === top.what.kind && each.y === top.y && each.room === top.room);
+  return beside.sort((a, b) => far(a) - far(b) || a.width - b.width)[0].what;
 }
-
-const distance = (row, at) => Math.max(row.started_at - at, at - row.ended_at, 0);
 
 /** Whether a rebalance has not ended when the log does. */
 export const isOpen = (row) => row.outcome === "OPEN";
