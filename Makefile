@@ -13,8 +13,8 @@ KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
 KAFKA_CLASSES := .jars-kafka/classes.txt
 SPARK := $(VENV) $(JARS)
-# Four processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
-# all of them first. tests/conftest.py says which tests stay together.
+# Four processes keep two cores busy where tests wait for brokers and consumers. Those that wait for nothing run beside them.
+# tests/conftest.py says which tests stay together.
 SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 
 # Programs that some tests start where they are installed.
@@ -44,16 +44,16 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 	@$(BIN)/rebalance demo-live $(ARGS)
 
 .PHONY: test
-test: test-fast $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run the tests, first those that end at once
-	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "(spark or slow) and not long"
+test: $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run the tests
+	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "not long"
 
 .PHONY: test-fast
-test-fast: $(VENV) ## run the tests that end at once and need no Java
+test-fast: $(VENV) ## run the tests that end at once and need no Java, three minutes
 	@$(BIN)/pytest -n 2 $(SIDE_BY_SIDE) -m "not spark and not slow and not long"
 
 .PHONY: test-long
 test-long: $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) ## before a release: thousands of cases of each property, and what `make test` leaves out
-	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -n 2 -m "long or hypothesis"
+	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -n 2 --dist worksteal -m "long or hypothesis"
 
 .PHONY: lint
 lint: $(VENV) ## run ruff and mypy

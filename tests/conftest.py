@@ -36,20 +36,11 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
-@cache
-def _marks(file: Path) -> tuple[bool, bool]:
-    """Whether a file marks some of its tests as needing Spark or slow, and whether it marks all."""
-    text = file.read_text(encoding="utf-8")
-    return "mark.spark" in text or "mark.slow" in text, bool(re.search(r"^pytestmark = .*mark\.(spark|slow)", text, re.MULTILINE))
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out files of which the targets of the Makefile want no test: else all processes of both would import all files."""
-    if not collection_path.match("test_*.py"):
+    """Leaves out files that `make test-fast` has no use for: they mark all of their tests, and importing them takes a while."""
+    if not collection_path.match("test_*.py") or not config.getoption("markexpr").startswith("not spark and not slow"):
         return None
-    some, whole = _marks(collection_path)
-    wanted = config.getoption("markexpr").removesuffix(" and not long")
-    return {"(spark or slow)": not some, "not spark and not slow": whole}.get(wanted) or None
+    return bool(re.search(r"^pytestmark = .*mark\.(spark|slow)", collection_path.read_text(encoding="utf-8"), re.MULTILINE)) or None
 
 
 @cache
@@ -70,17 +61,15 @@ def process_group(file: Path) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that share Spark come first, then those that wait for brokers most of the time, then other files with slow tests.
+    """Files that share something come first, then slow ones, those that wait for brokers before others, then those that end at once.
 
-    So what waits runs beside what computes, and no process of `make test` works alone at the end.
+    So what computes runs beside what waits, and no process of `make test` works alone at the end.
     """
-    marked = {item.path for item in items if item.get_closest_marker("spark") or item.get_closest_marker("slow")}
-    assert all(_marks(path)[0] for path in marked), "a file with slow tests has to say mark.slow"
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    slow = {item.path for item in items if item.get_closest_marker("spark") or item.get_closest_marker("slow")}
 
     def order(item: pytest.Item) -> tuple[bool, bool, bool]:
         alone = process_group(item.path) == str(item.path)
-        return alone, item.path.parent.name != "live", item.path not in slow
+        return alone, item.path not in slow, item.path.parent.name != "live"
 
     items.sort(key=order)
 
