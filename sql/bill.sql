@@ -3,9 +3,9 @@
 -- One row per payer, the most expensive first: how long the rebalances took that the payer caused, in all groups. `by` sets what a payer
 -- is: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a client, a member, a group, or a day
 -- (UTC). The payer is the culprit that `why` names; for COORDINATOR_MOVED it is the broker. `(no culprit)` stands for rebalances without
--- one. `unavailable_partition_ms` is the unowned partition time (sum), as in `worst`. `by_failures_ms` is the part that timeouts and late
--- joins caused, not members that joined or left on purpose. Start-ups are left out: the first rebalance of a group that was new or empty
--- is nobody's fault (`first-join` shows it), unless a failure had emptied the group.
+-- one. `unavailable_partition_ms` is the unowned partition time (sum), as in `worst`. `by_failures_ms` is the part that timeouts, late
+-- joins and lost coordinators caused, not members that joined or left on purpose. Start-ups are left out: the first rebalance of a group
+-- that was new or empty is nobody's fault (`first-join` shows it), unless a failure had emptied the group.
 --
 -- :by = application  who pays: application, client, member, group or day
 -- :cluster :group :since :until :limit = 20

@@ -3,7 +3,7 @@
 -- One row per client.id and host; the one whose rebalances took the most time comes first. Where a finding explains a rebalance, the
 -- culprit is the client that timed out or joined late while all waited for it, not the one that happened to join first. Rebalances for
 -- which `why` names nobody count for no client. `failures` counts the rebalances that the client did not cause on purpose: sessions and
--- polls that timed out, assignments and joins that came too late. `cause` took most of the time, as in `worst`. Start-ups are left out:
+-- polls that timed out, assignments and joins that came too late. `cause` took most of the time. Start-ups are left out:
 -- the first rebalance of a group that was new or empty is nobody's fault.
 --
 -- :cluster :group :since :until :limit = 20

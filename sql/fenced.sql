@@ -3,7 +3,8 @@
 -- One row per static name that changed hands, disputed names first. DISPUTED: the coordinator refused a client because another one held
 -- the name (errors 82 and 111), so two of them ran at once. A request without a member id may come from the client that holds the name.
 -- REJOINED: the same name came back with a new member id. Its process restarted, or its client had given up its id, as after a poll
--- timeout, or when it cannot reach its broker. `members` counts the member ids that used the name.
+-- timeout, or when it cannot reach its broker. STOPPED: the coordinator refused the name, and accepted no later request of it: librdkafka
+-- stops permanently then. `members` counts the member ids that used the name.
 --
 -- :cluster :group :since :until :limit = 20
 
@@ -36,6 +37,8 @@ SELECT
     WHEN count(*) FILTER (
       WHERE (n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED') AND (n.member_id <> '' OR n.kind = 'JOIN_GROUP')
     ) > 0 THEN 'DISPUTED'
+    WHEN max(CASE WHEN n.error_code IN (82, 111) THEN n.occurred_at END)
+      > max(CASE WHEN n.error_code = 0 OR n.kind = 'STATIC_MEMBER_REPLACED' THEN n.occurred_at END) THEN 'STOPPED'
     ELSE 'REJOINED'
   END AS verdict,
   count(*) FILTER (WHERE n.error_code IN (82, 111)) AS refused,

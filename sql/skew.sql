@@ -1,9 +1,9 @@
 -- Are the partitions spread evenly, and does every member have some?
 --
--- One row per group, by its last assignment, uneven ones first. IDLE: some members have no partition, because there are
--- more members than partitions or because they subscribe to other topics. SKEWED: the busiest member has at least twice
--- as many partitions as the least busy one, and at least three more. Needs kafka-request.log: the coordinator log does
--- not name partitions.
+-- One row per group, by its last assignment, uneven ones first. IDLE: some members have no partition, because there are more members than
+-- partitions or because they subscribe to other topics. SKEWED: the busiest member has at least twice as many partitions as the least busy
+-- one, and at least three more. Groups with members of the consumer protocol are left out: no SyncGroup has their partitions. Needs
+-- kafka-request.log: the coordinator log does not name partitions.
 --
 -- :cluster :group :since :until :limit = 20
 
@@ -29,11 +29,18 @@ newest AS (
   SELECT a.*, max(a.generation) OVER (PARTITION BY a.cluster, a.group_id) AS last_generation
   FROM assigned AS a
 ),
+epochs AS (
+  SELECT e.cluster, e.group_id, max(e.answer_generation) AS epoch
+  FROM group_events AS e
+  WHERE e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND in_scope(e.occurred_at)
+  GROUP BY e.cluster, e.group_id
+),
 named AS (
   SELECT n.cluster, n.group_id, n.generation, n.member_id, n.partitions, n.occurred_at, m.client_id
   FROM newest AS n
   LEFT JOIN arrivals AS m ON m.cluster = n.cluster AND m.group_id = n.group_id AND m.member_id = n.member_id
-  WHERE n.generation = n.last_generation
+  LEFT JOIN epochs AS x ON x.cluster = n.cluster AND x.group_id = n.group_id
+  WHERE n.generation = n.last_generation AND n.generation > coalesce(x.epoch, -1)
 ),
 summed AS (
   SELECT

@@ -16,6 +16,7 @@ WITH offers AS (
   FROM group_events AS e
   WHERE e.kind IN ('JOIN_GROUP', 'CONSUMER_GROUP_HEARTBEAT')
     AND e.error_code = 0
+    AND (e.kind = 'JOIN_GROUP' OR coalesce(e.generation, 0) >= 0)  -- else it leaves
     AND in_scope(e.received_at)
 ),
 joins AS (

@@ -2,8 +2,8 @@
 --
 -- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most first.
 -- `unavailable_partition_ms` is the unowned partition time (sum): how long each partition had no owner, added up. It needs a request log.
--- `cause` took most of the time, as in `why`. `errors` counts findings of severity ERROR. Start-ups are left out: the first rebalance of
--- a group that was new or empty is no problem, and `first-join` shows it.
+-- `cause` cost most of it; where that is not known, most of the time of rebalances. `errors` counts findings of severity ERROR. Start-ups
+-- are left out: the first rebalance of a group that was new or empty is no problem, and `first-join` shows it.
 --
 -- :cluster :since = 24h :until :limit = 10
 
@@ -18,7 +18,10 @@ WITH recent AS (
 by_cause AS (
   SELECT
     c.cluster, c.group_id, c.cause,
-    row_number() OVER (PARTITION BY c.cluster, c.group_id ORDER BY sum(c.total_ms) DESC, c.cause) AS place
+    row_number() OVER (
+      PARTITION BY c.cluster, c.group_id
+      ORDER BY sum(c.unavailable_partition_ms) DESC NULLS LAST, sum(c.total_ms) DESC NULLS LAST, c.cause
+    ) AS place
   FROM recent AS c
   GROUP BY c.cluster, c.group_id, c.cause
 ),

@@ -280,8 +280,9 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: d
     """Members were restarted one after the other: many rebalances with one purpose. `restarted`: their client ids by member id."""
     longest = _longest_restart_ms(burst)
     words = {"count": len(restarted), "longest": f" A restart took up to {seconds(longest)}." if longest >= 0 else ""}
-    # Member ids of the consumer protocol do not begin with the id of the client.
-    clients = {"clients": sorted(client or member for member, client in restarted.items())} if g.view.consumer_protocol else {}
+    # Member ids of the consumer protocol do not begin with the id of the client, also where a group has left that protocol since.
+    named = not g.view.consumer_protocol and all(member.startswith(client) for member, client in restarted.items())
+    clients = {} if named else {"clients": sorted(client or member for member, client in restarted.items())}
     _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)
 
 
@@ -307,7 +308,7 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
     shown = names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
     words = {
         "began": f"; {_enumerated(shown)} began {'all' if began == len(burst) else began} of them" if names else "",
-        "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
+        "common": ("mostly " if len(common) == 1 < len(causes) else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
         "how": (_UNDER_NEW_IDS if is_new else "") + _shares(shares),
         "remedy": _AGAINST_NEW_IDS if is_new else remedy,
     }

@@ -43,9 +43,10 @@ CALL_CLOSE: Final = "Call close() on planned stops, so that the member leaves at
 IF_RESTARTED: Final = "If it restarted, set session.timeout.ms above the time that a restart takes."
 RESTARTED: Final = "It was back {away} after its last heartbeat: if that was a restart, set session.timeout.ms above {least}."
 STATIC_STOP: Final = (
-    "A static member does not leave when it is closed. {restarted} To take it out permanently, let it leave with "
-    "CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or remove it with Admin.removeMembersFromConsumerGroup."
+    "A static member does not leave when it is closed. {restarted} To take it out permanently, {leave}remove it with Java's "
+    "Admin.removeMembersFromConsumerGroup."
 )
+LEAVE_OF_JAVA: Final = "let it leave with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or "
 BACK: Final = " It was back {back} later, under a new member id."
 NAMESAKE: Final = " A client with its name joined {back} later, under a new member id."
 NOT_BACK: Final = " It was not back within ten seconds."
@@ -56,7 +57,7 @@ POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "WARNING",
     "{departure}: the application did not call poll() within max.poll.interval.ms{limit}.",
-    "Shorten the work between two polls (lower max.poll.records, move slow calls off the polling thread), or raise "
+    "Shorten the work between two polls ({fewer}move slow calls off the polling thread), or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
 )
 POLL_TIMEOUT_OF_PAUSED: Final = Text(
@@ -191,7 +192,7 @@ SESSION_NEEDED: Final = (
     " To survive this, raise session.timeout.ms{current} above {least}: {client} was last heard {unheard} before its coordinator could be "
     "reached again."
 )
-SESSION_TOO_SHORT: Final = " {name}{limits} was too short to survive this; no line shows what would have been enough."
+SESSION_TOO_SHORT: Final = " Raise {name}{limits}: it was too short to survive this."
 AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave up its partitions."
 HELD_UP: Final = (
     "Broker {broker}, the group's coordinator, did not answer in time: it had just taken over partitions from another broker, had "
@@ -220,8 +221,8 @@ WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",
     "WARNING",
     "{departure}: the application did not call poll() for about {gap} (max.poll.interval.ms is {limit}).",
-    "Raise max.poll.interval.ms{current} above {least}, or shorten the work between two polls: move slow calls off the polling thread, or, "
-    "if the time grows with the number of records, set max.poll.records below {share} % of its present value.",
+    "Raise max.poll.interval.ms{current} above {least}, or shorten the work between two polls: move slow calls off the polling thread"
+    "{fewer}.",
 )
 """POLL_TIMEOUT, once later lines show for how long the client did not poll."""
 NOT_THE_COORDINATOR: Final = Text(
@@ -242,10 +243,29 @@ PAUSE_OR_STALL: Final = (
 )
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,
-    silences.STALLED: "Its heartbeats continued: only its poll loop stalled. Shorten its work between two polls (max.poll.records): the "
-    "group waits for it, up to max.poll.interval.ms{limit}.",
+    silences.STALLED: "Its heartbeats continued: only its poll loop stalled. Shorten its work between two polls{fewer}: the group "
+    "waits for it, up to max.poll.interval.ms{limit}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
+_RECORDS: Final = {
+    "": "max.poll.records",
+    "apache-kafka-java": "max.poll.records",
+    "kafka-python": "max_poll_records",
+    "aiokafka": "max_poll_records",
+}
+
+
+def is_java(software: str) -> bool:
+    """Whether a client may be Java's, by what it says of itself (KIP-511)."""
+    return not software or software.startswith("apache-kafka-java")
+
+
+def fewer_records(software: str, advice: str) -> str:
+    """`advice` with the setting of how many records a poll hands out; empty for a client that has none, such as librdkafka's."""
+    name = _RECORDS.get(software.partition(" ")[0])
+    return advice.format(name) if name else ""
+
+
 STILL_RAN: Final = "The client was still running after the group had removed it, and others may have had its partitions by then. "
 MISSED_A_REBALANCE: Final = (
     "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "

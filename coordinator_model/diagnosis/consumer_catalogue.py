@@ -29,7 +29,7 @@ REBALANCE_TIMEOUT: Final = Text(
 SLOW_TO_REVOKE: Final = {
     silences.PAUSED: PAUSE,
     silences.STALLED: "The application did not call poll() in that time, or its rebalance listener took that long: shorten the work "
-    "between two polls (lower max.poll.records, move slow calls off the polling thread), or raise max.poll.interval.ms{current}.",
+    "between two polls ({fewer}move slow calls off the polling thread), or raise max.poll.interval.ms{current}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
 TOPIC_MAY_BE_GONE: Final = (
@@ -79,8 +79,9 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     + _SESSION_SETTING
     + " Keep the heartbeat interval ({type}.heartbeat.interval.ms) at a third of it or less.",
 )
-_LEFT_SO: Final = "It was stopped, or its application did not call poll() within max.poll.interval.ms: both look the same for a static "
-"member. "
+_LEFT_SO: Final = (
+    "It was stopped, or its application did not call poll() within max.poll.interval.ms: both look the same for a static member. "
+)
 STATIC_MEMBER_AWAY: Final = Text(
     "STATIC_MEMBER_AWAY",
     "WARNING",
@@ -94,9 +95,8 @@ STATIC_MEMBER_GONE: Final = Text(
     "STATIC_MEMBER_AWAY",
     "WARNING",
     "The static member {instance_id} left temporarily (epoch -2), and its session ended after {away}, before it came back. {meanwhile}",
-    _LEFT_SO
-    + "To stop it permanently, close it with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java since 4.1). If its restart takes "
-    "that long, raise the session timeout above the time that a restart takes: " + _SESSION_SETTING,
+    _LEFT_SO + "To stop it permanently, let it leave: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no "
+    "group.instance.id. If its restart takes that long, raise the session timeout above {least}: " + _SESSION_SETTING,
 )
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = Text(

@@ -62,7 +62,8 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     """
     limit_ms = member.rebalance_timeout_ms
     why = silences.why(member.as_observed(member.longest_gap_ms), at_ms - limit_ms, at_ms)
-    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
+    fewer = catalogue.fewer_records(member.software, "lower {}, ")
+    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms), fewer=fewer)
 
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:

@@ -180,23 +180,23 @@ def _report(g: Emitter, incident: Incident) -> None:
 def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, EndedMembership] | None:
     """How long before its coordinator could be reached again a member was last heard that was lost, the longest, and which. None: unknown.
 
-    It could when another broker had read the group back; where none has, when the client is heard again, which shows in any case that it
-    lives: it is refused under its old id, or joins under a new one. Several that share a name cannot be told apart, and one that may
-    not join (GROUP_TOO_LARGE) asked before. Where one broker read the group back that it had before, and no line shows another one, that
-    may have heard them meanwhile.
+    It could when another broker had read the group back; else when the client is heard again: it is refused under its old id, or joins
+    under a new one. Joins of several that share a name cannot be told apart, and one that may not join (GROUP_TOO_LARGE) asked before.
+    Where one broker read the group back that it had before, and no line shows another one, that may have heard them meanwhile.
     """
     if not incident.to_broker and g.view.loaded_ms >= incident.began_ms - SPAN_MS:
         return None
     refused = not_admitted(g)
-    ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0 and old.client_id not in refused]
+    ended = [old for old in g.view.ended if old.member_id in lost and old.seen_ms >= 0]
     joins = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
     joins += [(old.client_id, old.came_ms()) for old in g.view.ended]
     found = []
     for old in ended:
-        back = [at_ms for at_ms in (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if at_ms > old.seen_ms]
-        if back and sum(one.client_id == old.client_id for one in ended) == 1:
-            reached = [incident.moved_ms] if incident.moved_ms > old.seen_ms else []
-            found.append((min([*back, *reached]) - old.seen_ms, old))
+        is_known = old.client_id not in refused and sum(one.client_id == old.client_id for one in ended) == 1
+        back = (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if is_known else ()
+        reached = [at_ms for at_ms in (incident.moved_ms, *back) if at_ms > old.seen_ms]
+        if reached:
+            found.append((min(reached) - old.seen_ms, old))
     return max((one for one in found if one[0] > one[1].session_timeout_ms >= 0), key=lambda one: one[0], default=None)
 
 
@@ -210,8 +210,8 @@ def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, Ende
         client = old.client_id or old.member_id
         limit = current(old.session_timeout_ms)
         return catalogue.SESSION_NEEDED.format(client=client, unheard=seconds(ms), least=above(ms), current=limit)
-    name = f"The group's {group_type}.session.timeout.ms" if group_type else "session.timeout.ms"
-    return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f" ({shown})" if limits else "")
+    name = f"the group's {group_type}.session.timeout.ms" if group_type else "session.timeout.ms"
+    return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f" (now {shown})" if limits else "")
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:

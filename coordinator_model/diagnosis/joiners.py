@@ -131,7 +131,8 @@ def _remedy(rebalance: Rebalance, members: Members, limit_ms: int) -> str:
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
     found = {silences.why(one, rebalance.started_ms, until[m]) if one is not None else silences.UNKNOWN for m, one in members.items()}
     why = found.pop() if len(found) == 1 else silences.UNKNOWN
-    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms))
+    fewer = min((catalogue.fewer_records(one.software, " ({})") for one in members.values() if one is not None), default="", key=len)
+    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms), fewer=fewer)
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

@@ -228,12 +228,12 @@ def _no_common_protocol(g: Emitter, event: Event) -> tuple[dict[str, str], dict[
 def _session_out_of_bounds(_: Emitter, event: Event) -> tuple[dict[str, str], dict[str, Any]]:
     session_ms = event.session_timeout_ms
     low, high = session_ms < DEFAULT_MIN_SESSION_MS, session_ms > DEFAULT_MAX_SESSION_MS
-    least = f"at least the broker's group.min.session.timeout.ms ({DEFAULT_MIN_SESSION_MS} unless changed)"
-    most = f"at most its group.max.session.timeout.ms ({DEFAULT_MAX_SESSION_MS} unless changed)"
+    least = f"at least the broker's group.min.session.timeout.ms ({seconds(DEFAULT_MIN_SESSION_MS)} unless changed)"
+    most = f"at most its group.max.session.timeout.ms ({seconds(DEFAULT_MAX_SESSION_MS)} unless changed)"
     details = {"default_min_ms": DEFAULT_MIN_SESSION_MS, "default_max_ms": DEFAULT_MAX_SESSION_MS}
     if session_ms < 0 or low == high:
-        return {"requested": f" ({session_ms})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}, details
-    return {"requested": f" ({session_ms})", "bounds": least if low else most.replace("its", "the broker's")}, details
+        return {"requested": f" ({seconds(session_ms)})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}, details
+    return {"requested": f" ({seconds(session_ms)})", "bounds": least if low else most.replace("its", "the broker's")}, details
 
 
 def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]]:

@@ -52,7 +52,8 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if old is not None and old.assigning:
             text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        stop = catalogue.STATIC_STOP.format(restarted=restarted) if silence.instance_id else catalogue.CALL_CLOSE
+        leave = catalogue.LEAVE_OF_JAVA if catalogue.is_java(silence.software) else ""
+        stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
@@ -100,6 +101,7 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
+        "fewer": catalogue.fewer_records(stalled.software, "lower {}, "),
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
     if why == silences.PAUSED:
@@ -111,7 +113,9 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
     if back is not None and limit_ms >= 0 and 0 <= passed_ms < back_ms:
         gap_ms = details["poll_gap_ms"] = limit_ms + back_ms - passed_ms
         text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
-        words |= {"gap": seconds(gap_ms), "least": above(gap_ms), "limit": seconds(limit_ms), "share": max(100 * limit_ms // gap_ms, 1)}
+        words |= {"gap": seconds(gap_ms), "least": above(gap_ms), "limit": seconds(limit_ms)}
+        below = f"set {{}} below {max(100 * limit_ms // gap_ms, 1)} % of its present value"
+        words["fewer"] = catalogue.fewer_records(stalled.software, f", or, if the time grows with the number of records, {below}")
     emit(g, text, at_ms, stalled.client(), signs, words, generation=stalled.generation, **details)
 
 
@@ -121,7 +125,7 @@ def sync_timeout(g: Emitter, member: EndedMembership, *, led: bool) -> None:
     remedy = catalogue.SYNC_TIMEOUT_OF_LEADER if led else catalogue.SYNC_TIMEOUT_OF_MEMBER
     words = {
         "role": "leader" if led else "member",
-        "then": "all members waited for it, then rejoined" if led else "it was removed, and the others rejoined",
+        "then": "the others waited for it, and rejoined without it" if led else "it was removed, and the others rejoined",
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "remedy": remedy.format(current=current(limit_ms)),
     }

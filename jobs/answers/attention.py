@@ -29,8 +29,8 @@ SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
 
 _BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code)
 _REFUSALS: Final = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
-_AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.FENCED_INSTANCE.code, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
-"""What clients are told, and how their heartbeats fare, while member ids are lost that they have given up."""
+_AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
+"""What clients are told, and how their heartbeats fare, while member ids are lost that they have given up, and what passes by itself."""
 _UNANSWERED: Final = client_catalogue.NO_HEARTBEAT_RESPONSE.code
 _STUCK: Final = consumer_catalogue.STUCK_RECONCILING.code
 _REMOVALS: Final = (
@@ -210,12 +210,17 @@ class AttentionEntry:
         def grave(row: Row) -> tuple[int, bool]:
             return row["details"].get("silent_ms") or 0, row in zombies
 
-        longest = {}  # refusal of each member, or of a client whose member is not known
-        for row in sorted(self.followed_by, key=grave):
-            longest[row["member_id"] if row["member_id"] in self.members else row["client_id"]] = row
+        members = self.members
+        followed = defaultdict(list)  # each refusal, by its member or by a client whose member is not known
+        for row in self.followed_by:
+            followed[row["member_id"] if row["member_id"] in members else row["client_id"]].append(row)
+        times = [(row["member_id"], row["occurred_at"]) for row in self.findings]
         cases: dict[tuple[bool, bool], list[Row]] = {}
         for row in (own, *(row for row in self.findings if row is not own)):
-            last = longest.get(row["member_id"]) or longest.get(row["client_id"]) or row
+            # What follows the next end of its session tells of that one: in the consumer protocol a client keeps its member id.
+            until = min((at for name, at in times if name == row["member_id"] and at > row["occurred_at"]), default=None)
+            later = followed[row["member_id"]] or followed[row["client_id"]]
+            last = max((one for one in later if until is None or one["occurred_at"] < until), key=grave, default=row)
             cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
         shown = [max(rows, key=grave) for rows in cases.values()]
         first, *rest = map(len, cases.values())

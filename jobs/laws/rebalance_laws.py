@@ -179,7 +179,7 @@ def one_departure(group: GroupRows) -> Breaches:
 
 
 def provisional_has_final(group: GroupRows) -> Breaches:
-    """A provisional row has its final one, or waits, or is open: then no later rebalance of the group has a final row."""
+    """A provisional row has its final one, or waits, or is open: then none that began after all that is known of it has a final row."""
     final = {rebalance_key(row) for row in group.rebalances}
     last = max((row["ended_at"] for row in group.rebalances), default=-1)
     told = [row for row in group.provisional if row["outcome"] in (OPEN, ENDED)]
@@ -187,7 +187,7 @@ def provisional_has_final(group: GroupRows) -> Breaches:
         if row["outcome"] not in (OPEN, ENDED) and rebalance_key(row) not in final and row["ended_at"] < last:
             yield row, f"it has no final row, but a later rebalance has one; it waited for {row['waits_for']}"
     newest = max(told, key=lambda row: (row["batch_id"], row["at_end"], row["started_at"], row["outcome"] == ENDED), default=None)
-    if newest is not None and newest["outcome"] == OPEN and any(row["started_at"] > newest["started_at"] for row in group.rebalances):
+    if newest is not None and newest["outcome"] == OPEN and any(row["started_at"] > newest["ended_at"] for row in group.rebalances):
         yield newest, "it is open, but a later rebalance has a final row"
 
 

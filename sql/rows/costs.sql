@@ -7,7 +7,10 @@ WITH own AS (
 ),
 causes AS (
     SELECT cluster, group_id, blamed AS cause,
-           row_number() OVER (PARTITION BY cluster, group_id ORDER BY sum(coalesce(rebalancing_ms, 0)) DESC, blamed) AS place
+           row_number() OVER (
+               PARTITION BY cluster, group_id
+               ORDER BY sum(unavailable_partition_ms) DESC NULLS LAST, sum(rebalancing_ms) DESC NULLS LAST, blamed
+           ) AS place
     FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, blamed
 ),
 sums AS (

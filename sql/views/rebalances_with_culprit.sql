@@ -3,7 +3,7 @@
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
 -- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame. `failed`: a client did not do in time
--- what it had to. `startup`: the first rebalance of a group that was new or empty, unless what had emptied it is to blame; `blamed` is
+-- what it had to, or the coordinator was lost. `startup`: the first rebalance of a group that was new or empty, unless what had emptied it is to blame; `blamed` is
 -- STARTUP then.
 -- `began_with`: what set off one that a finding explains: after a move that a member joined again, or that its session ran out.
 WITH innocent AS (
@@ -22,7 +22,8 @@ SELECT
   r.from_empty AND NOT coalesce(b.emptied, false) AS startup,
   CASE WHEN r.from_empty AND NOT coalesce(b.emptied, false) THEN 'STARTUP' ELSE coalesce(b.code, r.cause) END AS blamed,
   coalesce(b.code, r.cause) IN (
-    'SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING'
+    'SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING',
+    'COORDINATOR_MOVED'
   ) AS failed,
   coalesce(i.broker, b.from_broker) AS culprit_broker,
   CASE WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END AS culprit_client_id,

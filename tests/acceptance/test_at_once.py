@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import make_dataclass
 from pathlib import Path
 
 import pytest
@@ -58,9 +57,11 @@ def test_heartbeats_that_lie_apart_are_read(tmp_path, monkeypatch):
     """Many of them get a file of their own, which a task of Spark's would parse and write."""
     source = DATA / "faults" / "queued-heartbeats-both"
     at_once.process(source, tmp_path / "together", settings=SETTINGS, most_lines=1 << 30)
-    monkeypatch.setattr(
-        feeder, "SpoolSettings", make_dataclass("Apart", [("beats_apart", int, 1)], bases=(feeder.SpoolSettings,), frozen=True)
-    )
+
+    class Apart(feeder.SpoolSettings, frozen=True):
+        beats_apart: int = 1
+
+    monkeypatch.setattr(feeder, "SpoolSettings", Apart)
     at_once.process(source, tmp_path / "apart", settings=SETTINGS, most_lines=1 << 30)
     files = [len(DeltaTable(tmp_path / name / "group_events").file_uris()) for name in ("together", "apart")]
     assert files == [1, 2]

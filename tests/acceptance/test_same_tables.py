@@ -8,7 +8,6 @@ import gzip
 import json
 import random
 from collections import Counter
-from dataclasses import make_dataclass
 from pathlib import Path
 
 import pytest
@@ -97,11 +96,10 @@ def reference(plain, tmp_path_factory):
 
 @pytest.mark.parametrize(("slice_lines", "least"), [(2_400, 4), long(1_600, 6), long(800, 12)])
 def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch, slice_lines, least):
-    monkeypatch.setattr(
-        feeder,
-        "SpoolSettings",
-        make_dataclass("Small", [("limits", LineLimits, LineLimits(block_bytes=1 << 15))], bases=(SpoolSettings,), frozen=True),
-    )
+    class Small(SpoolSettings, frozen=True):
+        limits: LineLimits = LineLimits(block_bytes=1 << 15)
+
+    monkeypatch.setattr(feeder, "SpoolSettings", Small)
     sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=slice_lines)
     assert batches(sliced) >= least
     assert rows(sliced) == rows(reference)

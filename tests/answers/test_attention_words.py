@@ -61,14 +61,14 @@ def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said)
     ],
 )
 def test_a_row_says_what_to_do_first_and_which_value_to_set_and_no_reasons(advice, change):
-    assert words(99).of(AttentionEntry([found(21) | {"advice": advice}])).change == change
+    assert words(99).of(AttentionEntry([found(21) | {"advice": advice}]))["change"] == change
 
 
 def test_an_entry_lasts_from_the_start_of_its_first_rebalance_to_the_end_of_its_last():
     entry = AttentionEntry([found(21), found(31)], rebalanced=(at(11), at(33)))
     assert words(40).of(entry)["when"] == "2 times, 06:00:11 to 06:00:33"
-    assert words(40).of(AttentionEntry([found(21)])).when == "06:00:21"
-    assert words(99).of(AttentionEntry([found(21)], rebalanced=(at(21), at(24)))).when == "06:00:21 to 06:00:24, over"
+    assert words(40).of(AttentionEntry([found(21)]))["when"] == "06:00:21"
+    assert words(99).of(AttentionEntry([found(21)], rebalanced=(at(21), at(24))))["when"] == "06:00:21 to 06:00:24, over"
 
 
 @pytest.mark.parametrize(

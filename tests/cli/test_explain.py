@@ -19,7 +19,6 @@ import pytest
 from jobs.answers.report import read_report
 from jobs.cli import demo, entry
 from jobs.common import exit_codes
-from jobs.common.interrupts import removing_on_sigterm
 from jobs.lakehouse.folder import known_inputs
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
@@ -382,25 +381,6 @@ def test_a_large_input_goes_to_the_pipeline(capsys, monkeypatch, log):
         "stopped before the end of the input",
         "pasted.log is a log of broker-1, by its lines",  # seen before: the run looks at a file once
     ]
-
-
-def test_a_signal_that_ends_the_jvm_first_is_told_as_what_it_is(tmp_path, log):
-    """Whoever ends a group of processes ends both, and the JVM is often gone first."""
-    java = tmp_path / "java" / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text("#!/bin/sh\n[ $1 = -version ] && echo 'openjdk version \"17.0.15\"' >&2 && exit\nkill -TERM $COMMAND\nexit 143\n")
-    java.chmod(0o755)
-    code = "import sys; from jobs.pipeline import at_once; from jobs.cli import main; at_once.MOST_LINES = 3; sys.exit(main(sys.argv[1:]))"
-    command = ["sh", "-c", 'COMMAND=$$ exec "$0" -c "$@"', sys.executable, code, "explain", str(log)]
-    ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"JAVA_HOME": str(java.parents[1])}, check=False)
-    assert ended.returncode == exit_codes.ENDED_BY_SIGNAL + signal.SIGTERM
-    assert "rebalance: stopped before the end of the input" in lines_of_the_command(ended.stderr)
-
-
-def test_sigterm_removes_what_the_command_made_for_itself(tmp_path):
-    with pytest.raises(SystemExit) as ended, removing_on_sigterm(), tempfile.TemporaryDirectory(dir=tmp_path):
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert (ended.value.code, list(tmp_path.glob("tmp*"))) == (128 + signal.SIGTERM, [])
 
 
 def test_nothing_is_imported_that_only_a_run_needs(log):

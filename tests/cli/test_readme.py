@@ -8,8 +8,7 @@ import subprocess
 import pytest
 
 from coordinator_model.diagnosis.titles import TITLES
-from jobs.answers.incidents import departures
-from jobs.answers.incidents.outages import HELD_UP
+from jobs.answers.incidents import outages
 from jobs.cli import entry
 from jobs.common.places import PROJECT
 
@@ -50,5 +49,5 @@ def test_the_readme_shows_what_a_command_prints(capsys, monkeypatch, lake, comma
 
 def test_every_code_that_a_report_prints_first_is_explained():
     page = (PROJECT / "docs" / "findings.md").read_text(encoding="utf-8")
-    codes = {*TITLES, *departures._REMEDIES, HELD_UP}
+    codes = {*TITLES, *outages._REMEDIES, outages.HELD_UP}
     assert {code for code in codes if f"\n| {code} |" not in page} == set()

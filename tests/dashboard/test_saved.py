@@ -96,7 +96,7 @@ def test_a_page_holds_what_happened_to_whom_what_it_cost_and_what_to_do(page):
 
 def test_without_scripts_a_page_is_the_report_as_text(page):
     text = page.text
-    assert "What needs attention (1 error), 2026-11-21 UTC Broker incidents first" in text
+    assert "What needs attention (1 error), 2026-11-21 UTC Broker failures first" in text
     assert " 1. ERROR app-1 missed the session timeout SESSION_TIMEOUT payments 00:00:20" in text
     assert "Cost 1 rebalance, 3.0 s of rebalancing, 1 min 20 s of unowned partition time (sum) Advice Look at it." in text
     assert "00:00:20.000 2 SESSION_TIMEOUT app-1@10.0.0.7 d5592b52" in text

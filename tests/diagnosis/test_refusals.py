@@ -81,7 +81,7 @@ def test_what_a_group_refuses_stands_in_the_request_log_alone(error):
 
 def test_a_session_timeout_that_is_refused_is_named():
     told = finding(refused(Error.INVALID_SESSION_TIMEOUT, "x").seen(), "INVALID_SESSION_TIMEOUT")
-    assert "session.timeout.ms (1000) is outside" in told["message"]
+    assert "session.timeout.ms (1 s) is outside" in told["message"]
     limits = {"default_min_ms": 6_000, "default_max_ms": 1_800_000}
     assert json.loads(told["details"]) == {"protocols": ["range"], "session_timeout_ms": 1_000, **limits}
 

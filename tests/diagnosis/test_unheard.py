@@ -60,5 +60,5 @@ def test_where_no_client_is_heard_again_alone_under_its_name_that_is_not_known(e
             group.at(group.now).request(kinds.JOIN_GROUP, "", took=0, client_id=name, error_code=full, connection="x")
         group.live(90_000).comes("c").live(150_000)
     told = finding(group.live(78_000).seen(evidence), "COORDINATOR_MOVED")
-    assert told["advice"].endswith(" session.timeout.ms (10 s) was too short to survive this; no line shows what would have been enough.")
+    assert told["advice"].endswith(" Raise session.timeout.ms (now 10 s): it was too short to survive this.")
     assert json.loads(told["details"])["unheard_ms"] is None

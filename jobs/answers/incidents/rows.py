@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from operator import itemgetter
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
+from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.diagnosis.incidents import SLOW_MS
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of
@@ -25,6 +27,7 @@ from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
 
 EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
+_SETTING: Final = re.compile(r"(?:the group's )?((?:\w+\.)?session\.timeout\.ms)(?: \(now [^)]*\))?")
 
 
 def incidents(reader: QuestionReader) -> list[Row]:
@@ -91,10 +94,14 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
 
 def _advice(outage: Outage) -> str:
     """The advice of a finding; where lines show why the broker went away, with what to do about that."""
-    worst = max(outage.left or outage.findings, key=_longest_session, default={"advice": ""})
+    lost = [row for row in outage.findings if row["details"].get("members_lost")]
+    worst = max(lost or outage.findings, key=_longest_session, default={"advice": ""})
     advice = str(worst["advice"])
     if advice and len(outage.groups) > 1:
-        advice = advice.replace("session.timeout.ms", f"session.timeout.ms of {printable(worst['group_id'], 60)}", 1)
+        groups, limits = {row["group_id"] for row in lost}, {ms for row in lost for ms in row["details"].get("session_timeouts_ms") or ()}
+        now = " to ".join(seconds(ms) for ms in sorted({min(limits), max(limits)})) if limits else ""
+        whose = f"the {len(groups)} groups that lost members" if len(groups) > 1 else printable(worst["group_id"], 60)
+        advice = _SETTING.sub(rf"\1 of {whose}" + (f" (now {now})" if now else ""), advice, count=1)
     if outage.departure is None:
         return advice
     remedy = outage.departure.remedy(broker_name(outage.broker))

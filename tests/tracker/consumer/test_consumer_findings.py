@@ -71,7 +71,7 @@ def test_a_setting_is_that_of_its_type_of_group(group_type):
     story.at(62_600).request(kinds.OFFSET_COMMIT, "b-1", 5_000, generation=1, error_code=Error.COORDINATOR_NOT_AVAILABLE)
     rows = story.at(65_000).line(kinds.EXPIRED, "a-1").raised(2).at(66_000).joins("a-1", 3).rows()
     (advice,) = [text for code, text in told(rows, "findings", "code", "advice") if code == "COORDINATOR_MOVED"]
-    assert f"The group's {group_type}.session.timeout.ms was too short" in advice
+    assert f"Raise the group's {group_type}.session.timeout.ms: it was too short" in advice
 
 
 def test_who_is_silent_while_its_coordinator_is_held_up_did_not_nearly_lose_its_session():
