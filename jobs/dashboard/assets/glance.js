@@ -52,7 +52,7 @@ export async function draw(main) {
   const charts = h("div", { class: "grid2" },
     panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
     panel("Unowned partition time", `${leastOf(activity)}summed over all partitions`, chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-    panel("Clients that caused most", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
+    panel("Clients that caused the most rebalancing", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
     panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
     panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide"));
   const picture = attention.lanes.length || zoom ? overview(attention, period, groups) : null;
@@ -93,7 +93,7 @@ const stateBar = (rows) => h("ul", { class: "facts" }, rows.map((row) => h("li",
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },
-  "cause Main cause", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Clients that caused most", empty: "No client caused a rebalance in this time." });
+  "cause Main cause", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Clients that caused the most rebalancing", empty: "No client caused a rebalance in this time." });
 
 const WAVES = { ROLLING: "rolling restart", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
 

@@ -40,7 +40,7 @@ export const rowOf = (entry, tag, others = {}) => h(tag, { class: "row", ...othe
  * all: how many there are, of which the gravest are `entries`; own(entry): a button of the page.
  */
 export function incidents({ entries, all }, own = () => null) {
-  const listed = state.get("incidents") === "all" ? entries : entries.slice(0, FIRST);
+  const listed = state.get("incidents") === "all" ? entries : entries.filter((entry, place) => place < FIRST || entry.severity === "ERROR");
   const list = h("ol", { class: "incidents", id: "attention", style: { "--rows": listed.length + 1 } });
   const show = () => {
     const chosen = state.get("entry") || (spacious.matches ? listed[0].id : "");

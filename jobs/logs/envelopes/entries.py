@@ -63,7 +63,8 @@ _SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"W
 
 _SHORTEST: Final = 20  # characters of a line
 _BLANKS: Final = 3  # ... and of its blanks
-_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t]|(?<=\*))[ \t,\[]{0,32}"')  # where an object, a string or a member begins
+# Where an object, a string or a member begins, also behind the number of a line that grep writes.
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t]|(?<=\*)|(?<=\d[-:]))[ \t,\[]{0,32}"')
 _REST: Final = re.compile(r"[\s,\]}]*")  # behind a part of a document, or what an export left there
 _MOST_BYTES: Final = 16 << 20
 _QUOTED: Final = expression(rb'(?:(?<=[,;\t :-])|^)"([^"]*(?:""[^"]*)*)(?:"(?=[,;\t\r]|\Z)|\Z)')

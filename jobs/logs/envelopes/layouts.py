@@ -23,7 +23,7 @@ ANY_TIME_SIGN: Final = re.compile(rb"[:\d](?:(?<=:)\d\d:\d\d|(?<=\d)\d{9})")  # 
 OWN_HEADER: Final = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] "
 OWN_START: Final = OWN_HEADER + LEVEL + rb" (?![ \t]|\[[^\]\n]*\][ \t]+(?:\[|Completed request:))"  # a thread may stand there
 _OWN: Final = re.compile(OWN_START)
-_COLOURS: Final = re.compile(rb"(?:\x1b|\\u001[bB])\[[0-9;]*[mK]")  # also as JSON has it, where a string of it stands behind something
+_COLOURS: Final = re.compile(rb"\x1b\[[0-9;]*[mK]")
 _COLOUR: Final = rb"(?:" + _COLOURS.pattern + rb")*"
 _COLOURED_LOGGER: Final = rb"(?:\(" + _COLOUR + rb"[\w.$:]+" + _COLOUR + rb"\))?"
 _COLOURED_END: Final = re.compile(_COLOUR + rb"[ \t]?" + _COLOUR + _COLOURED_LOGGER + _COLOUR + rb"(?:[^\w\x1b]|\t\d{13})*\Z")

@@ -72,7 +72,7 @@ class Unwrapper:
 
     def _find(self, text: bytes, moment: Any, left: int) -> bytes | None:
         """The line in a text. A quote before its place is of JSON, of a field of CSV, or a word of the layout."""
-        if b"\x1b" in text or b"\\u001" in text:
+        if b"\x1b" in text:
             text = uncoloured(text)
         if not self.layouts and is_own(text):
             return text

@@ -82,6 +82,9 @@ QUOTES = "JSON in a text, quotes of the message escaped"
 @example(line=next(line for line in BROKERS if b"Coordinator 2]" in line), layout="JsonLayout, docker json-file", names=[QUOTES, "list"])
 @example(line=next(line for line in BROKERS if b"Coordinator 2]" in line), layout="%highlight", names=["jq .message", "bold"])
 @example(line=next(line for line in BROKERS if b"Starting up." in line), layout="%highlight", names=["jq .message", "grep -A"])
+@example(
+    line=next(line for line in BROKERS if b"Starting up." in line), layout="%highlight of level and logger", names=["Azure, ContainerLogV2"]
+)
 def test_a_brokers_line_in_anything(line, layout, names):
     assert of_broker(wrapped(LAYOUTS[layout](line), names)) == of_broker(line)
 
