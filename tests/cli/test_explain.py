@@ -19,6 +19,7 @@ import pytest
 from jobs.answers.report import read_report
 from jobs.cli import demo, entry
 from jobs.common import exit_codes
+from jobs.common.interrupts import removing_on_sigterm
 from jobs.lakehouse.folder import known_inputs
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
@@ -381,6 +382,12 @@ def test_a_large_input_goes_to_the_pipeline(capsys, monkeypatch, log):
         "stopped before the end of the input",
         "pasted.log is a log of broker-1, by its lines",  # seen before: the run looks at a file once
     ]
+
+
+def test_sigterm_removes_what_the_command_made_for_itself(tmp_path):
+    with pytest.raises(SystemExit) as ended, removing_on_sigterm(), tempfile.TemporaryDirectory(dir=tmp_path):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert (ended.value.code, list(tmp_path.glob("tmp*"))) == (128 + signal.SIGTERM, [])
 
 
 def test_nothing_is_imported_that_only_a_run_needs(log):
