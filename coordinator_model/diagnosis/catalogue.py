@@ -247,25 +247,6 @@ SLOW_TO_JOIN: Final = {
     "waits for it, up to max.poll.interval.ms{limit}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
-_RECORDS: Final = {
-    "": "max.poll.records",
-    "apache-kafka-java": "max.poll.records",
-    "kafka-python": "max_poll_records",
-    "aiokafka": "max_poll_records",
-}
-
-
-def is_java(software: str) -> bool:
-    """Whether a client may be Java's, by what it says of itself (KIP-511)."""
-    return not software or software.startswith("apache-kafka-java")
-
-
-def fewer_records(software: str, advice: str) -> str:
-    """`advice` with the setting of how many records a poll hands out; empty for a client that has none, such as librdkafka's."""
-    name = _RECORDS.get(software.partition(" ")[0])
-    return advice.format(name) if name else ""
-
-
 STILL_RAN: Final = "The client was still running after the group had removed it, and others may have had its partitions by then. "
 MISSED_A_REBALANCE: Final = (
     "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "

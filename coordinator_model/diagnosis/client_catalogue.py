@@ -19,6 +19,10 @@ class Settings(NamedTuple):
         "A client rejoins when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs)."
     )
 
+    def fewer_records(self, advice: str) -> str:
+        """`advice` with the setting of how many records a poll hands out; empty for a client that has none, such as librdkafka's."""
+        return advice.format(self.records) if self.records else ""
+
 
 _PYTHON: Final = Settings("session_timeout_ms", "max_poll_interval_ms", "max_poll_records")
 SETTINGS: Final = {
@@ -46,6 +50,17 @@ SETTINGS: Final = {
 }
 """By the library or the program; those of the Java client elsewhere. Sources: WorkerConfig and DistributedConfig of Connect,
 logstash-integration-kafka, and the configuration of each library."""
+
+
+def is_java(software: str) -> bool:
+    """Whether a client may be Java's, by what it says of itself (KIP-511)."""
+    return not software or software.startswith("apache-kafka-java")
+
+
+def settings_of(software: str) -> Settings:
+    """The settings of a client by what it says of itself. Most that say another name than these are librdkafka's."""
+    return SETTINGS[""] if is_java(software) else SETTINGS.get(software.partition(" ")[0], SETTINGS["librdkafka"])
+
 
 OF_PROGRAMS: Final = Settings(
     records="",

@@ -276,7 +276,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         **settings._asdict(),
         "program": one.settings,
         "thread": settings.thread.format(program=one.settings),
-        "records": f"lower {settings.records}, " if settings.records else "",
+        "records": settings.fewer_records("lower {}, "),
         "departure": removals.departure(is_static=bool(one.instance_id)),
         "limit": f" ({seconds(one.limit_ms)})" if one.limit_ms >= 0 else "",
         "of_poll": f"{settings.poll or 'its limit'}{f' ({seconds(one.limit_ms)})' if one.limit_ms >= 0 else ''}",

@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
+from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds
 from coordinator_model.diagnosis.refusals import removal
 from coordinator_model.errors import Error
@@ -62,7 +63,7 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     """
     limit_ms = member.rebalance_timeout_ms
     why = silences.why(member.as_observed(member.longest_gap_ms), at_ms - limit_ms, at_ms)
-    fewer = catalogue.fewer_records(member.software, "lower {}, ")
+    fewer = settings_of(member.software).fewer_records("lower {}, ")
     return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms), fewer=fewer)
 
 

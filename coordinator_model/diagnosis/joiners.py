@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue, silences
+from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS, not_admitted
 from coordinator_model.states import State
@@ -131,7 +132,7 @@ def _remedy(rebalance: Rebalance, members: Members, limit_ms: int) -> str:
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
     found = {silences.why(one, rebalance.started_ms, until[m]) if one is not None else silences.UNKNOWN for m, one in members.items()}
     why = found.pop() if len(found) == 1 else silences.UNKNOWN
-    fewer = min((catalogue.fewer_records(one.software, " ({})") for one in members.values() if one is not None), default="", key=len)
+    fewer = min((settings_of(one.software).fewer_records(" ({})") for one in members.values() if one is not None), default="", key=len)
     return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms), fewer=fewer)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, silences
+from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import above, current, emit, seconds
 from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
@@ -52,7 +53,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if old is not None and old.assigning:
             text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        leave = catalogue.LEAVE_OF_JAVA if catalogue.is_java(silence.software) else ""
+        leave = catalogue.LEAVE_OF_JAVA if client_catalogue.is_java(silence.software) else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else catalogue.CALL_CLOSE
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {
@@ -101,7 +102,7 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
-        "fewer": catalogue.fewer_records(stalled.software, "lower {}, "),
+        "fewer": settings_of(stalled.software).fewer_records("lower {}, "),
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
     if why == silences.PAUSED:
@@ -115,7 +116,7 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
         text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
         words |= {"gap": seconds(gap_ms), "least": above(gap_ms), "limit": seconds(limit_ms)}
         below = f"set {{}} below {max(100 * limit_ms // gap_ms, 1)} % of its present value"
-        words["fewer"] = catalogue.fewer_records(stalled.software, f", or, if the time grows with the number of records, {below}")
+        words["fewer"] = settings_of(stalled.software).fewer_records(f", or, if the time grows with the number of records, {below}")
     emit(g, text, at_ms, stalled.client(), signs, words, generation=stalled.generation, **details)
 
 
