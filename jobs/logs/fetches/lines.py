@@ -7,7 +7,7 @@ jobs/parsing/runs/fetch_runs.py makes rows of them. A line that has another shap
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import chain
 from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
@@ -66,10 +66,11 @@ class _Told(Struct, gc=False, rename="camel"):
     last_stable_offset: _Offset = NOT_TOLD  # where isolation.level is read_committed
     aborted_transactions: list[object] | None = None
 
-    @property
-    def in_transactions(self) -> bool:
-        """Whether it shows a transaction: one that is open (UnifiedLog.lastStableOffset), or one that was aborted."""
-        return NOT_TOLD < self.last_stable_offset < self.high_watermark or bool(self.aborted_transactions)
+    def end(self, position: int, asked_ms: int) -> tuple[int, int, bool, int, int]:
+        """The cells from the end of the log on. A transaction is open (UnifiedLog.lastStableOffset), or was aborted."""
+        end, stable = self.high_watermark, self.last_stable_offset
+        shows = NOT_TOLD < stable < end or bool(self.aborted_transactions)
+        return (end if self.error_code == 0 else OUT_OF_RANGE), position, shows, asked_ms, stable
 
 
 class _Response(Struct, gc=False, rename="camel"):
@@ -133,6 +134,7 @@ class _Named(Struct, gc=False, rename="camel"):
     topic_id: str = ""
 
 
+_NOT_ANSWERED: Final = _Told(0, 0, NOT_TOLD)
 _FETCH: Final = json.Decoder(_Line[_Request, _Response])
 """FetchRequest.json and FetchResponse.json of Kafka's clients, v4 to v18."""
 _LIST_OFFSETS: Final = json.Decoder(_Line[_ListRequest, _Topics[_Topic[_Listed]]])
@@ -175,7 +177,7 @@ class LogFetches:
         self.topics: dict[str, tuple[str, int, int]] = {}  # as of Fetched
         self.lines = Counter[str]()  # that were taken, by API
         self._connections: dict[str, dict[str, int]] = {FETCH: {}, LIST_OFFSETS: {}, WRITE_TXN_MARKERS: {}}  # by API
-        self._places: dict[str, dict[int, int]] = {}  # in `partitions`: by topic and number
+        self._places = defaultdict[str, dict[int, int]](dict)  # in `partitions`: by topic and number
 
     def take_fetch(self, request: bytes, position: int, at_ms: int) -> bool:
         """Takes a FETCH, as JSON, with the number of its line and its time. False: it tells nothing."""
@@ -183,27 +185,26 @@ class LogFetches:
         if told is None or told.request.replica_id != _CONSUMER or told.request.replica_state is not None:
             return False
         connection, asked_ms = self._connection(FETCH, told), at_ms - round(told.total_time_ms)
-        known, ends, cells = self._places, dict[int, tuple[int, int, int, int, int]](), list[int]()
-        nowhere, untold = ((end, position, False, asked_ms, NOT_TOLD) for end in (OUT_OF_RANGE, NOT_TOLD))
+        known, answered, cells = self._places, dict[int, _Told](), list[int]()
         for topic in told.response.responses:
-            places = known.setdefault(topic.topic_id or topic.topic, {})
+            places = known[topic.topic_id or topic.topic]
             for part in topic.partitions:
                 if part.error_code in _TELLING:
                     place = places.get(part.partition_index)
                     if place is None:
                         place = self._place(topic.topic_id or topic.topic, part.partition_index)
-                    told_of = (part.high_watermark, position, part.in_transactions, asked_ms, part.last_stable_offset)
-                    ends[place] = told_of if part.error_code == 0 else nowhere
+                    answered[place] = part
         for wanted in told.request.topics:
-            places = known.setdefault(wanted.topic_id or wanted.topic, {})
+            places = known[wanted.topic_id or wanted.topic]
             for asked in wanted.partitions:
                 place = places.get(asked.partition)
                 if place is None:
                     place = self._place(wanted.topic_id or wanted.topic, asked.partition)
-                cells += (connection, place, at_ms, asked.fetch_offset, *ends.pop(place, untold))
-        for place, end in ends.items():
-            if end[0] >= 0:
-                cells += (connection, place, at_ms, NOT_TOLD, *end)
+                end = answered.pop(place, _NOT_ANSWERED).end(position, asked_ms)
+                cells += (connection, place, at_ms, asked.fetch_offset, *end)
+        for place, part in answered.items():
+            if part.error_code == 0 <= part.high_watermark:
+                cells += (connection, place, at_ms, NOT_TOLD, *part.end(position, asked_ms))
         return self._take(FETCH, cells)
 
     def take_ends(self, request: bytes, position: int, at_ms: int) -> bool:
@@ -248,7 +249,7 @@ class LogFetches:
 
     def _place(self, topic: str, number: int) -> int:
         """Where a partition stands."""
-        places = self._places.setdefault(topic, {})
+        places = self._places[topic]
         if number not in places:
             places[number] = len(self.partitions)
             self.partitions.append(f"{topic}-{number}")
@@ -256,12 +257,11 @@ class LogFetches:
 
     def _connection(self, api: str, told: _Line[Any, Any]) -> int:
         """The number of the line's connection among those with requests of this API."""
-        numbers = self._connections[api]
-        if told.connection not in numbers:
-            numbers[told.connection] = len(self.senders)
+        number = self._connections[api].setdefault(told.connection, len(self.senders))
+        if number == len(self.senders):
             client, software = told.request_header.client_id or "", told.client_information
             self.senders.append(Sender(api, told.connection, client, f"{software.software_name} {software.software_version}"))
-        return numbers[told.connection]
+        return number
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.topics)

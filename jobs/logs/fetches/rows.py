@@ -34,7 +34,7 @@ class Fetches:
         if api == METADATA:
             own.learn(request, position, at_ms)
             return
-        take = {FETCH: own.take_fetch, LIST_OFFSETS: own.take_ends}.get(api, own.take_markers)
+        take = own.take_fetch if api == FETCH else own.take_ends if api == LIST_OFFSETS else own.take_markers
         is_taken = take(request, position, at_ms)
         self.count += is_taken
         if is_taken and api == FETCH and log not in self._headers:
