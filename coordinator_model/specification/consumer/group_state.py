@@ -29,14 +29,11 @@ from coordinator_model.specification.consumer.records import (
     ConsumerGroupMetadata,
     ConsumerGroupRecord,
     CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
-    MemberMetadataTombstone,
     MetadataHash,
-    PartitionMetadata,
     RegularExpression,
-    RegularExpressionTombstone,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
+    Tombstone,
 )
 from coordinator_model.specification.consumer.subscriptions import (
     SubscriptionCount,
@@ -140,8 +137,11 @@ class ConsumerGroupState:
     # Records.
 
     def replay(self, record: ConsumerGroupRecord) -> None:
-        """`GroupMetadataManager.replay`."""
-        _REPLAYS[type(record)](self, record)
+        """`GroupMetadataManager.replay`. A tombstone takes away what earlier records of its key said; one of the group ends this state."""
+        if not isinstance(record, Tombstone):
+            _REPLAYS[type(record)](self, record)
+        elif record.of in _REMOVALS:
+            _REMOVALS[record.of](self, record.key)
 
     def commit(self) -> None:
         """The records since the last commit are in the log."""
@@ -160,21 +160,15 @@ class ConsumerGroupState:
             setattr(self, name, value)
 
     def group_metadata(self, record: ConsumerGroupMetadata) -> None:
-        """The epoch and the hash. A tombstone ends the group; its owner forgets this state."""
-        if record.epoch is not None:
-            self.group_epoch = record.epoch
-            self.metadata_hash = record.metadata_hash
+        """The epoch and the hash."""
+        self.group_epoch, self.metadata_hash = record.epoch, record.metadata_hash
 
     def target_metadata(self, record: TargetAssignmentMetadata) -> None:
         """The target epoch."""
-        self.target_epoch = -1 if record.epoch is None else record.epoch
-        self.target_at_ms = None if record.at_ms == TIME_UNKNOWN else record.at_ms
+        self.target_epoch, self.target_at_ms = record.epoch, None if record.at_ms == TIME_UNKNOWN else record.at_ms
 
     def target_member(self, record: TargetAssignmentMember) -> None:
         """The share of a member, in the order of new hash maps (`Assignment.fromRecord`)."""
-        if record.partitions is None:
-            self.target.pop(record.member_id, None)
-            return
         topics: JavaHashMap[TopicId, tuple[int, ...]] = JavaHashMap()
         for topic_id, partitions in record.partitions:
             topics.put(topic_id, tuple(hash_set_of(partitions)))
@@ -185,11 +179,6 @@ class ConsumerGroupState:
         member = self.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
         self.update_member(member._replace(**record._asdict() | {"topics": tuple(hash_set_of(record.topics))}))
 
-    def member_gone(self, record: MemberMetadataTombstone) -> None:
-        """The member is removed, unless there is none."""
-        if record.member_id in self.members:
-            self.remove_member(record.member_id)
-
     def current_assignment(self, record: CurrentMemberAssignment) -> None:
         """How far a member is. Where the record has no assignment epochs, they are the member's (`Utils.assignmentFromTopicPartitions`)."""
         member = self.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
@@ -198,31 +187,28 @@ class ConsumerGroupState:
             epochs = all_in_epoch(max(record.epoch, 0), record.assigned, record.pending)
         self.update_member(member._replace(**record._asdict() | {"assignment_epochs": epochs}))
 
-    def nothing_owned(self, record: CurrentMemberAssignmentTombstone) -> None:
+    def nothing_owned(self, member_id: str) -> None:
         """The partitions of the member are free."""
-        member = self.members.get(record.member_id)
+        member = self.members.get(member_id)
         if member is not None:
             left = member._replace(epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned=NO_PARTITIONS, pending=NO_PARTITIONS)
             self.update_member(left._replace(assignment_epochs=NO_EPOCHS))
 
     def regular_expression(self, record: RegularExpression) -> None:
         """`updateResolvedRegularExpression`."""
-        self.expression_gone(record)
+        self.expression_gone(record.regex)
         topics = tuple(hash_set_of(record.topics))
         self.resolved.put(record.regex, ResolvedRegularExpression(topics, record.version, record.at_ms))
         for topic in topics:
             count_regex(self.names, topic, 1)
 
-    def expression_gone(self, record: RegularExpression | RegularExpressionTombstone) -> None:
+    def expression_gone(self, regex: str) -> None:
         """`removeResolvedRegularExpression`."""
-        old = self.resolved.get(record.regex)
+        old = self.resolved.get(regex)
         if old is not None:
-            self.resolved.remove(record.regex)
+            self.resolved.remove(regex)
             for topic in old.topics:
                 count_regex(self.names, topic, -1)
-
-    def partition_metadata(self, record: PartitionMetadata) -> None:
-        """Nothing is kept of it."""
 
     # Members.
 
@@ -243,7 +229,9 @@ class ConsumerGroupState:
 
     def remove_member(self, member_id: str) -> None:
         """`ConsumerGroup.removeMember`. Up to 4.3, an instance id that the member gave up before keeps pointing to it."""
-        old = self.members[member_id]
+        old = self.members.get(member_id)
+        if old is None:
+            return
         self.members.remove(member_id)
         self._count(old, None)
         self._release(old)
@@ -313,15 +301,18 @@ _REVERTED: Final = tuple(name for name in _STATE_FIELDS if name not in _NOT_REVE
 
 _REPLAYS: Final[dict[type, Callable[[ConsumerGroupState, Any], None]]] = {
     ConsumerGroupMetadata: ConsumerGroupState.group_metadata,
-    PartitionMetadata: ConsumerGroupState.partition_metadata,
     ConsumerGroupMemberMetadata: ConsumerGroupState.member_metadata,
-    MemberMetadataTombstone: ConsumerGroupState.member_gone,
     TargetAssignmentMetadata: ConsumerGroupState.target_metadata,
     TargetAssignmentMember: ConsumerGroupState.target_member,
     CurrentMemberAssignment: ConsumerGroupState.current_assignment,
-    CurrentMemberAssignmentTombstone: ConsumerGroupState.nothing_owned,
     RegularExpression: ConsumerGroupState.regular_expression,
-    RegularExpressionTombstone: ConsumerGroupState.expression_gone,
+}
+_REMOVALS: Final[dict[type, Callable[[ConsumerGroupState, str], Any]]] = {
+    ConsumerGroupMemberMetadata: ConsumerGroupState.remove_member,
+    TargetAssignmentMetadata: lambda state, _: state.target_metadata(TargetAssignmentMetadata(-1)),
+    TargetAssignmentMember: lambda state, member_id: state.target.pop(member_id, None),
+    CurrentMemberAssignment: ConsumerGroupState.nothing_owned,
+    RegularExpression: ConsumerGroupState.expression_gone,
 }
 
 
@@ -331,21 +322,12 @@ def replay_all(
     """The state of a group after its `records`; None: there is no group. Tombstones without a group are passed over."""
     for record in records:
         if state is None:
-            if is_tombstone(record):
+            if isinstance(record, Tombstone):
                 continue
             state = ConsumerGroupState.new(release)
         state.replay(record)
-        if isinstance(record, ConsumerGroupMetadata) and record.epoch is None:
+        if record == Tombstone(ConsumerGroupMetadata):
             state = None
     if state is not None:
         state.commit()
     return state
-
-
-def is_tombstone(record: ConsumerGroupRecord) -> bool:
-    """Whether the record takes away what earlier records of its key said."""
-    if isinstance(record, (ConsumerGroupMetadata, TargetAssignmentMetadata)):
-        return record.epoch is None
-    if isinstance(record, TargetAssignmentMember):
-        return record.partitions is None
-    return isinstance(record, (PartitionMetadata, MemberMetadataTombstone, CurrentMemberAssignmentTombstone, RegularExpressionTombstone))

@@ -21,14 +21,14 @@ TIME_UNKNOWN: Final = -1
 
 
 class ConsumerGroupMetadata(NamedTuple):
-    """ConsumerGroupMetadata: the group epoch moved. Without an epoch: a tombstone."""
+    """ConsumerGroupMetadata: the group epoch moved."""
 
-    epoch: int | None
+    epoch: int
     metadata_hash: MetadataHash = ()
 
 
 class PartitionMetadata(NamedTuple):
-    """ConsumerGroupPartitionMetadata: always a tombstone. Kafka up to 4.0 wrote values."""
+    """ConsumerGroupPartitionMetadata, of which there are only tombstones. Kafka up to 4.0 wrote values."""
 
 
 class ConsumerGroupMemberMetadata(NamedTuple):
@@ -47,25 +47,19 @@ class ConsumerGroupMemberMetadata(NamedTuple):
     classic: ClassicMetadata | None
 
 
-class MemberMetadataTombstone(NamedTuple):
-    """The member is gone."""
-
-    member_id: str
-
-
 class TargetAssignmentMetadata(NamedTuple):
-    """ConsumerGroupTargetAssignmentMetadata: the target was computed for this epoch. Without an epoch: a tombstone."""
+    """ConsumerGroupTargetAssignmentMetadata: the target was computed for this epoch."""
 
-    epoch: int | None
+    epoch: int
     at_ms: int | None = None
     """When it was computed, or TIME_UNKNOWN. None: the release does not say."""
 
 
 class TargetAssignmentMember(NamedTuple):
-    """ConsumerGroupTargetAssignmentMember: the share of a member. Without partitions: a tombstone."""
+    """ConsumerGroupTargetAssignmentMember: the share of a member."""
 
     member_id: str
-    partitions: OrderedPartitions | None
+    partitions: OrderedPartitions
 
 
 class CurrentMemberAssignment(NamedTuple):
@@ -81,12 +75,6 @@ class CurrentMemberAssignment(NamedTuple):
     """Since 4.3. None: not written."""
 
 
-class CurrentMemberAssignmentTombstone(NamedTuple):
-    """The member owns nothing any more."""
-
-    member_id: str
-
-
 class RegularExpression(NamedTuple):
     """ConsumerGroupRegularExpression: the topics whose names an expression matches, sorted."""
 
@@ -97,10 +85,12 @@ class RegularExpression(NamedTuple):
     at_ms: int
 
 
-class RegularExpressionTombstone(NamedTuple):
-    """No member uses the expression any more."""
+class Tombstone(NamedTuple):
+    """What the records of one type said of the group, a member or an expression is gone."""
 
-    regex: str
+    of: type
+    key: str = ""
+    """The member id or the expression; "": there is one of the group."""
 
 
 class OffsetCommitted(NamedTuple):
@@ -122,14 +112,11 @@ class ClassicGroupWritten(NamedTuple):
 
 ConsumerGroupRecord = (
     ConsumerGroupMetadata
-    | PartitionMetadata
     | ConsumerGroupMemberMetadata
-    | MemberMetadataTombstone
     | TargetAssignmentMetadata
     | TargetAssignmentMember
     | CurrentMemberAssignment
-    | CurrentMemberAssignmentTombstone
     | RegularExpression
-    | RegularExpressionTombstone
+    | Tombstone
 )
 LogRecord = ConsumerGroupRecord | OffsetCommitted | ClassicGroupWritten

@@ -43,13 +43,13 @@ def test_partitions_of_a_dropped_topic_are_gone_at_once_if_the_member_gave_them_
 
 def test_tombstones_without_a_group_make_none():
     tombstones = [
-        records.ConsumerGroupMetadata(None),
-        records.PartitionMetadata(),
-        records.MemberMetadataTombstone("m"),
-        records.TargetAssignmentMetadata(None),
-        records.TargetAssignmentMember("m", None),
-        records.CurrentMemberAssignmentTombstone("m"),
-        records.RegularExpressionTombstone("a*"),
+        records.Tombstone(records.ConsumerGroupMetadata),
+        records.Tombstone(records.PartitionMetadata),
+        records.Tombstone(records.ConsumerGroupMemberMetadata, "m"),
+        records.Tombstone(records.TargetAssignmentMetadata),
+        records.Tombstone(records.TargetAssignmentMember, "m"),
+        records.Tombstone(records.CurrentMemberAssignment, "m"),
+        records.Tombstone(records.RegularExpression, "a*"),
     ]
     assert replay_all(None, tombstones, KAFKA_4_2) is None
     state = replay_all(None, [records.ConsumerGroupMetadata(3), *tombstones[1:]], KAFKA_4_2)

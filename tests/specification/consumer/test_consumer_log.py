@@ -52,20 +52,26 @@ def loaded_member():
 
 
 def test_a_member_that_owns_nothing_any_more_frees_its_partitions_before_it_is_gone():
-    state = replay_all(loaded_member(), [records.CurrentMemberAssignmentTombstone("m")], KAFKA_4_2)
+    state = replay_all(loaded_member(), [records.Tombstone(records.CurrentMemberAssignment, "m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert (state.members["m"].epoch, state.members["m"].assigned, state.members["m"].pending) == (-1, {}, {})
 
 
 def test_a_member_that_is_gone_frees_its_partitions():
-    state = replay_all(loaded_member(), [records.MemberMetadataTombstone("m")], KAFKA_4_2)
+    state = replay_all(loaded_member(), [records.Tombstone(records.ConsumerGroupMemberMetadata, "m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert list(state.members) == []
 
 
 def test_tombstones_of_a_group_that_was_deleted_can_come_before_the_next_of_its_name():
     state = replay_all(
-        None, [records.MemberMetadataTombstone("m"), records.ConsumerGroupMetadata(None), records.ConsumerGroupMetadata(3)], KAFKA_4_2
+        None,
+        [
+            records.Tombstone(records.ConsumerGroupMemberMetadata, "m"),
+            records.Tombstone(records.ConsumerGroupMetadata),
+            records.ConsumerGroupMetadata(3),
+        ],
+        KAFKA_4_2,
     )
     assert state.group_epoch == 3
 

@@ -105,7 +105,7 @@ class ConsumerStory:
                 yield from self.record(record)
 
     def record(self, record):
-        if isinstance(record, TargetAssignmentMember) and record.partitions is not None:
+        if isinstance(record, TargetAssignmentMember):
             yield f"group: target of {record.member_id}: {self.named(dict(record.partitions))}"
         elif isinstance(record, CurrentMemberAssignment):
             line = f"group: {record.member_id} {record.state.value} in epoch {record.epoch}, has {self.named(record.assigned)}"

@@ -15,7 +15,7 @@ from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.epochs import bump, refresh_topics
 from coordinator_model.specification.consumer.handlers.membership import MemberChange
-from coordinator_model.specification.consumer.records import RegularExpression, RegularExpressionTombstone
+from coordinator_model.specification.consumer.records import RegularExpression, Tombstone
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.regular_expressions import InvalidExpressionError, matching_names, translated
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
@@ -43,7 +43,7 @@ def update_expression(group: ConsumerGroupCore, state: ConsumerGroupState, chang
     if old != new:
         changed = ExpressionChange.UNRESOLVED
         if old and state.regexes.get(old) == 1:
-            operation.records.append(RegularExpressionTombstone(old))
+            operation.records.append(Tombstone(RegularExpression, old))
         unknown = bool(new) and new not in state.regexes
         if unknown:
             _check(new)

@@ -11,13 +11,12 @@ from coordinator_model.specification.consumer.records import (
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
     LogRecord,
-    MemberMetadataTombstone,
     PartitionMetadata,
-    RegularExpressionTombstone,
+    RegularExpression,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
+    Tombstone,
 )
 
 
@@ -42,17 +41,18 @@ def target_record(epoch: int, computed_ms: int, release: KafkaVersion) -> Target
 
 def removal_records(member_id: str) -> list[LogRecord]:
     """`GroupMetadataManager.removeMember`: first what it owns, then its target, then the member."""
-    return [CurrentMemberAssignmentTombstone(member_id), TargetAssignmentMember(member_id, None), MemberMetadataTombstone(member_id)]
+    return [Tombstone(kind, member_id) for kind in (CurrentMemberAssignment, TargetAssignmentMember, ConsumerGroupMemberMetadata)]
 
 
 def group_tombstones(members: Sequence[str], state: ConsumerGroupState) -> list[LogRecord]:
     """`ConsumerGroup.createGroupTombstoneRecords`: the end of a group and of its members, which need not be in `state` yet."""
-    return [
-        *map(CurrentMemberAssignmentTombstone, members),
-        *(TargetAssignmentMember(member_id, None) for member_id in members),
-        TargetAssignmentMetadata(None),
-        *map(MemberMetadataTombstone, members),
-        *map(RegularExpressionTombstone, state.resolved),
-        PartitionMetadata(),
-        ConsumerGroupMetadata(None),
-    ]
+    keys = (
+        *((CurrentMemberAssignment, member_id) for member_id in members),
+        *((TargetAssignmentMember, member_id) for member_id in members),
+        (TargetAssignmentMetadata, ""),
+        *((ConsumerGroupMemberMetadata, member_id) for member_id in members),
+        *((RegularExpression, regex) for regex in state.resolved),
+        (PartitionMetadata, ""),
+        (ConsumerGroupMetadata, ""),
+    )
+    return [Tombstone(kind, key) for kind, key in keys]

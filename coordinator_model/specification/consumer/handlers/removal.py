@@ -24,7 +24,8 @@ from coordinator_model.specification.consumer.records import (
     ClassicGroupWritten,
     LogRecord,
     OffsetCommitted,
-    RegularExpressionTombstone,
+    RegularExpression,
+    Tombstone,
 )
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer, ConsumerOffsetCommit
@@ -88,7 +89,7 @@ def fence_members(
         operation.records += removal_records(member.member_id)
     users = Counter(member.regex for member in members if member.regex)
     unused = [regex for regex, count in users.items() if state.regexes.get(regex) == count]
-    operation.records += map(RegularExpressionTombstone, unused)
+    operation.records += [Tombstone(RegularExpression, regex) for regex in unused]
     topics = metadata_hash(names_without(state, members, unused), group.image)
     bump(group, operation, state.group_epoch + 1, topics, cause, members[0].member_id)
     if len(members) == len(state.members) and group.release.last_removal_moves_target:

@@ -17,15 +17,13 @@ from coordinator_model.specification.consumer.records import (
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    CurrentMemberAssignmentTombstone,
     LogRecord,
-    MemberMetadataTombstone,
     OffsetCommitted,
     PartitionMetadata,
     RegularExpression,
-    RegularExpressionTombstone,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
+    Tombstone,
 )
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer, OffsetFetchAnswer
 from coordinator_model.specification.consumer.topics import TopicId, TopicImage
@@ -179,39 +177,44 @@ def by_number(symbol: str) -> tuple[bool, int, str]:
     return not symbol.startswith("$m"), len(symbol), symbol
 
 
-def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:  # noqa: PLR0911 - one for each type
+_RECORDS: Final = {
+    ConsumerGroupMetadata: ("GroupMetadata", ""),
+    PartitionMetadata: ("ConsumerGroupPartitionMetadataKey", ""),
+    ConsumerGroupMemberMetadata: ("MemberMetadata", "member"),
+    TargetAssignmentMetadata: ("TargetAssignmentMetadata", ""),
+    TargetAssignmentMember: ("TargetAssignmentMember", "member"),
+    CurrentMemberAssignment: ("CurrentMemberAssignment", "member"),
+    RegularExpression: ("RegularExpression", "regex"),
+    OffsetCommitted: ("OffsetCommit", ""),
+    ClassicGroupWritten: ("ClassicGroupMetadata", ""),
+}
+"""What a trace calls a record, and whom it is about."""
+
+
+def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:
     """A record."""
     match record:
+        case Tombstone(of, key):
+            name, about = _RECORDS[of]
+            return {"rec": name, **({about: symbols.member(key)} if about else {}), **_TOMBSTONE}
         case ConsumerGroupMetadata(epoch):
-            return {"rec": "GroupMetadata", **(_TOMBSTONE if epoch is None else {"epoch": epoch, "hash_zero": not record.metadata_hash})}
-        case PartitionMetadata():
-            return {"rec": "ConsumerGroupPartitionMetadataKey", **_TOMBSTONE}
+            values: Json = {"epoch": epoch, "hash_zero": not record.metadata_hash}
         case ConsumerGroupMemberMetadata():
-            names = "member_id instance_id topics regex assignor rebalance_timeout_ms rack_id client_id classic"
-            return {"rec": "MemberMetadata", **told(record, names, symbols)}
-        case MemberMetadataTombstone(member_id):
-            return {"rec": "MemberMetadata", "member": symbols.member(member_id), **_TOMBSTONE}
+            values = told(record, "member_id instance_id topics regex assignor rebalance_timeout_ms rack_id client_id classic", symbols)
         case TargetAssignmentMetadata(epoch, at_ms):
-            when = {} if at_ms is None else {"at_ms": None if at_ms == TIME_UNKNOWN else at_ms}
-            return {"rec": "TargetAssignmentMetadata", **(_TOMBSTONE if epoch is None else {"epoch": epoch, **when})}
+            values = {"epoch": epoch, **({} if at_ms is None else {"at_ms": None if at_ms == TIME_UNKNOWN else at_ms})}
         case TargetAssignmentMember(member_id, partitions):
-            values = _TOMBSTONE if partitions is None else {"partitions": symbols.ordered(partitions)}
-            return {"rec": "TargetAssignmentMember", "member": symbols.member(member_id), **values}
+            values = {"member": symbols.member(member_id), "partitions": symbols.ordered(partitions)}
         case CurrentMemberAssignment():
-            current = told(record, "member_id epoch previous_epoch state assigned pending", symbols)
             epochs = {} if record.assignment_epochs is None else _epochs_json(record, symbols)
-            return {"rec": "CurrentMemberAssignment", **current, **epochs}
-        case CurrentMemberAssignmentTombstone(member_id):
-            return {"rec": "CurrentMemberAssignment", "member": symbols.member(member_id), **_TOMBSTONE}
+            values = told(record, "member_id epoch previous_epoch state assigned pending", symbols) | epochs
         case RegularExpression():
-            return {"rec": "RegularExpression", **told(record, "regex topics", symbols)}
-        case RegularExpressionTombstone(regex):
-            return {"rec": "RegularExpression", "regex": regex, **_TOMBSTONE}
+            values = told(record, "regex topics", symbols)
         case OffsetCommitted():
-            offset = _TOMBSTONE if record.offset is None else {"offset": record.offset}
-            return {"rec": "OffsetCommit", "topic": record.topic, "partition": record.partition, **offset}
+            values = told(record, "topic partition", symbols) | (_TOMBSTONE if record.offset is None else {"offset": record.offset})
         case ClassicGroupWritten(stored):
-            return {"rec": "ClassicGroupMetadata", **(_TOMBSTONE if stored is None else {"generation": stored.generation})}
+            values = _TOMBSTONE if stored is None else {"generation": stored.generation}
+    return {"rec": _RECORDS[type(record)][0], **values}
 
 
 def episode_json(episode: GroupEpisode, symbols: TraceSymbols) -> Json:
