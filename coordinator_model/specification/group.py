@@ -21,6 +21,7 @@ from coordinator_model.specification.effects import ExceptionThrown, Outcome
 from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import commit, delete, expiry, heartbeat, join, leave, rebalance, sessions, sync
 from coordinator_model.specification.hash_maps import MapOrder
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import (
     DeleteGroup,
     Heartbeat,
@@ -53,6 +54,8 @@ class ClassicGroup(GroupState):
         self.append_error = append_error
         try:
             _HANDLERS[type(request)](self, request, ticket)
+        except RefusedRequestError as refusal:
+            self.reply(ticket, error_answer(request, refusal.error))
         except ServerError as error:
             if not self.version.answers_exceptions:
                 self.effects.append(ExceptionThrown(self.now_ms, str(error)))

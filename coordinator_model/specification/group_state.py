@@ -21,6 +21,7 @@ from coordinator_model.specification.effects import (
 )
 from coordinator_model.specification.hash_maps import MapOrder, first_of_most
 from coordinator_model.specification.member import Member, StoredGroup
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import Answer, JoinAnswer, JoinedMember, Protocols, Reply, Ticket
 from coordinator_model.specification.timers import Timers
 from coordinator_model.specification.transitions import Trigger, next_state
@@ -137,6 +138,12 @@ class GroupState:
             elif current != member_id:
                 return Error.FENCED_INSTANCE_ID
         return Error.NONE if member_id in self.members else Error.UNKNOWN_MEMBER_ID
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Refuse what is sent to a Dead group, or not by a member."""
+        error = self.dead_error if self.state is State.DEAD else self.validate_member(member_id, instance_id)
+        if error is not Error.NONE:
+            raise RefusedRequestError(error)
 
     @property
     def dead_error(self) -> Error:

@@ -30,7 +30,6 @@ from coordinator_model.specification.consumer.handlers.removal import clean_up, 
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_model.specification.consumer.migration import check_upgrade, upgraded
 from coordinator_model.specification.consumer.records import ClassicGroupWritten, LogRecord
-from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
 from coordinator_model.specification.consumer.requests import (
     MEMBER_MAKES_ITS_ID,
     ConsumerGroupHeartbeat,
@@ -45,6 +44,7 @@ from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.hash_maps import hash_set
 from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.partition import coordinator_partition
+from coordinator_model.specification.refusals import RefusedRequestError, no_consumer_group
 from coordinator_model.specification.requests import DeleteGroup, Heartbeat, JoinGroup, LeaveGroup, OffsetCommit, Request, SyncGroup, Ticket
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State

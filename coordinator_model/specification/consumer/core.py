@@ -16,10 +16,10 @@ from coordinator_model.specification.consumer.effects import ConsumerGroupEffect
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, replay_all
 from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember
 from coordinator_model.specification.consumer.records import ClassicGroupWritten, ConsumerGroupRecord, LogRecord, OffsetCommitted
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.topics import TopicImage
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.hash_maps import TimelineHashMap
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.timers import JOIN, SESSION, SYNC, TimerKey, Timers
 
 REBALANCE: Final = "rebalance"

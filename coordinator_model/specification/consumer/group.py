@@ -31,7 +31,6 @@ from coordinator_model.specification.consumer.handlers.offsets import commit_off
 from coordinator_model.specification.consumer.handlers.removal import RETRY_MS, delete_consumer_group, end_of_timer
 from coordinator_model.specification.consumer.member import MemberState
 from coordinator_model.specification.consumer.records import LogRecord
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import (
     ConsumerGroupHeartbeat,
     ConsumerGroupHeartbeatAnswer,
@@ -40,6 +39,7 @@ from coordinator_model.specification.consumer.requests import (
     OffsetFetchAnswer,
 )
 from coordinator_model.specification.hash_maps import TimelineHashMap
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import (
     Answer,
     CommitAnswer,

@@ -38,13 +38,13 @@ from coordinator_model.specification.consumer.records import (
     LogRecord,
     TargetAssignmentMember,
 )
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.consumer.topics import TopicImage
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.handlers.sessions import restart_session
 from coordinator_model.specification.hash_maps import hash_set_of
 from coordinator_model.specification.member import Member
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.states import State
 
 

@@ -19,8 +19,8 @@ from coordinator_model.specification.consumer.member import (
     all_in_epoch,
     each_partition,
 )
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.topics import TopicId, TopicImage
+from coordinator_model.specification.refusals import RefusedRequestError
 
 _UNKNOWN_STATE = "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
 

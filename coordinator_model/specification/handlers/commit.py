@@ -9,33 +9,25 @@ from __future__ import annotations
 from coordinator_model.errors import Error
 from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import sessions
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import CommitAnswer, OffsetCommit, Ticket
 from coordinator_model.states import State
 
 
 def offset_commit(group: GroupState, request: OffsetCommit, ticket: Ticket) -> None:
     """Accept the commit of a member of this generation, or any commit while the group has no members."""
-    group.reply(ticket, CommitAnswer(_offset_commit(group, request)))
-
-
-def _offset_commit(group: GroupState, request: OffsetCommit) -> Error:  # noqa: PLR0911  the checks in Kafka's order
     version = group.version
-    if group.state is State.DEAD:
-        return group.dead_error
-    if request.generation < 0 and group.state is State.EMPTY:
-        return group.append_error_as_answered()  # the group only stores offsets
     completing = group.state is State.COMPLETING_REBALANCE
     if completing and version.commit_while_completing_refused_first:
-        return Error.REBALANCE_IN_PROGRESS
-    # A consumer that assigns its own partitions sends no member id. It is refused here, because the group has members.
-    error = group.validate_member(request.member_id, request.instance_id)
-    if error is not Error.NONE:
-        return error
-    if request.generation != group.generation:
-        return Error.ILLEGAL_GENERATION
-    if completing:
-        # Member and generation are valid, but the member may lose the partitions that it commits.
-        return Error.REBALANCE_IN_PROGRESS
-    if version.commit_restarts_session:
-        sessions.restart_session(group, group.members[request.member_id])
-    return group.append_error_as_answered()
+        raise RefusedRequestError(Error.REBALANCE_IN_PROGRESS)
+    if request.generation >= 0 or group.state is not State.EMPTY:  # else the group only stores offsets
+        # A consumer that assigns its own partitions sends no member id. It is refused here, because the group has members.
+        group.check_member(request.member_id, request.instance_id)
+        if request.generation != group.generation:
+            raise RefusedRequestError(Error.ILLEGAL_GENERATION)
+        if completing:
+            # Member and generation are valid, but the member may lose the partitions that it commits.
+            raise RefusedRequestError(Error.REBALANCE_IN_PROGRESS)
+        if version.commit_restarts_session:
+            sessions.restart_session(group, group.members[request.member_id])
+    group.reply(ticket, CommitAnswer(group.append_error_as_answered()))

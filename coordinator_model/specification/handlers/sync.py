@@ -8,17 +8,16 @@ from __future__ import annotations
 from coordinator_model.errors import Error
 from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import rebalance, sessions
-from coordinator_model.specification.requests import SyncAnswer, SyncGroup, Ticket
+from coordinator_model.specification.refusals import RefusedRequestError
+from coordinator_model.specification.requests import SyncGroup, Ticket
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
 
 def sync_group(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
     """Park the request until the leader's assignment is known. If it is, reply at once."""
-    error = _validate_sync_group(group, request)
-    if error is not Error.NONE:
-        group.reply(ticket, SyncAnswer(error))
-    elif group.state is State.STABLE:
+    _validate_sync_group(group, request)
+    if group.state is State.STABLE:
         member = group.members[request.member_id]
         rebalance.remove_pending_sync_member(group, request.member_id)
         group.reply(ticket, rebalance.sync_answer(group, member, Error.NONE))
@@ -28,22 +27,17 @@ def sync_group(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
         _park(group, request, ticket)
 
 
-def _validate_sync_group(group: GroupState, request: SyncGroup) -> Error:
+def _validate_sync_group(group: GroupState, request: SyncGroup) -> None:
     """`validateSyncGroup`."""
-    if group.state is State.DEAD:
-        return group.dead_error
-    error = group.validate_member(request.member_id, request.instance_id)
-    if error is not Error.NONE:
-        return error
+    group.check_member(request.member_id, request.instance_id)
     if request.generation != group.generation:
-        return Error.ILLEGAL_GENERATION
+        raise RefusedRequestError(Error.ILLEGAL_GENERATION)
     if group.version.protocol_type_on_the_wire and (
         request.protocol_type not in (None, group.protocol_type) or request.protocol not in (None, group.protocol)
     ):
-        return Error.INCONSISTENT_GROUP_PROTOCOL
+        raise RefusedRequestError(Error.INCONSISTENT_GROUP_PROTOCOL)
     if group.state is State.PREPARING_REBALANCE:
-        return Error.REBALANCE_IN_PROGRESS
-    return Error.NONE
+        raise RefusedRequestError(Error.REBALANCE_IN_PROGRESS)
 
 
 def _park(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:

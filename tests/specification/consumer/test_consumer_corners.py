@@ -9,10 +9,10 @@ from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, replay_all
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, MemberState
 from coordinator_model.specification.consumer.reconciliation import ReconciliationInput, reconcile
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
 from coordinator_model.specification.partition import coordinator_partition
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup, Heartbeat, HeartbeatAnswer
 from tests.specification.consumer.small_consumer_groups import IMAGE, KAFKA_4_2, A, B, C, SmallGroup, beat, joining, new_coordinator, of_a
 

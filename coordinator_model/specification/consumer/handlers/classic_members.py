@@ -31,8 +31,8 @@ from coordinator_model.specification.consumer.handlers.removal import fence_memb
 from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember, MemberState
 from coordinator_model.specification.consumer.migration import can_downgrade, classic_assignment, downgraded, partitions_by_id
 from coordinator_model.specification.consumer.records import ClassicGroupWritten
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.hash_maps import hash_set_of
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import (
     UNKNOWN_MEMBER_ID,
     Heartbeat,

@@ -16,10 +16,10 @@ from coordinator_model.specification.consumer.group_state import ConsumerGroupSt
 from coordinator_model.specification.consumer.handlers.epochs import bump, refresh_topics
 from coordinator_model.specification.consumer.handlers.membership import MemberChange
 from coordinator_model.specification.consumer.records import RegularExpression, Tombstone
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.regular_expressions import InvalidExpressionError, matching_names, translated
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.hash_maps import JavaHashMap, hash_set
+from coordinator_model.specification.refusals import RefusedRequestError
 
 LEAST_PAUSE_MS: Final = 10_000
 """Between two resolutions in a group (`REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`)."""

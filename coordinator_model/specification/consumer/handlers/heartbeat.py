@@ -23,9 +23,9 @@ from coordinator_model.specification.consumer.handlers.membership import (
 )
 from coordinator_model.specification.consumer.handlers.removal import leave_consumer_group
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, ConsumerGroupMember
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer
 from coordinator_model.specification.hash_maps import hash_set_of
+from coordinator_model.specification.refusals import RefusedRequestError
 
 
 def handle_consumer_heartbeat(

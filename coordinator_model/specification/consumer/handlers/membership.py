@@ -10,7 +10,7 @@ from coordinator_model.specification.consumer.group_state import ConsumerGroupSt
 from coordinator_model.specification.consumer.handlers.records_of import assignment_record, removal_records, subscription_record
 from coordinator_model.specification.consumer.member import STATIC_LEAVE_EPOCH, ConsumerGroupMember, Partitions
 from coordinator_model.specification.consumer.records import TargetAssignmentMember
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
+from coordinator_model.specification.refusals import RefusedRequestError
 
 
 class MemberChange(NamedTuple):

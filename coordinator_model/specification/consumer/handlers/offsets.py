@@ -9,8 +9,8 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.member import ConsumerGroupMember
 from coordinator_model.specification.consumer.records import OffsetCommitted
-from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.requests import KNOWS_EPOCHS, ConsumerOffsetCommit, OffsetFetch, OffsetFetchAnswer
+from coordinator_model.specification.refusals import RefusedRequestError
 from coordinator_model.specification.requests import CommitAnswer
 
 

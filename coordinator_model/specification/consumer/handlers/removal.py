@@ -27,10 +27,10 @@ from coordinator_model.specification.consumer.records import (
     RegularExpression,
     Tombstone,
 )
-from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer, ConsumerOffsetCommit
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.consumer.topics import Topic
+from coordinator_model.specification.refusals import RefusedRequestError, no_consumer_group
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup
 from coordinator_model.specification.timers import SESSION
 
