@@ -38,7 +38,7 @@ def consumer_divergence(g: Emitter, event: Event, answer: ConsumerGroupHeartbeat
 def _report(g: Emitter, event: Event, release: str, observed: dict[str, Any], predicted: dict[str, Any] | None) -> None:
     client = (event.member_id or event.answer_member_id, event.client_id, event.client_host)
     words = {"answer": _in_words(observed), "instead": "no answer at that time" if predicted is None else _in_words(predicted)}
-    details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
+    details: dict[str, Any] = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
     emit(g, catalogue.MODEL_DIVERGENCE, event.at_ms, client, [ref(event)], words, **details)
 
 
@@ -64,7 +64,8 @@ def not_the_coordinator(g: Emitter, suspect: Event, found: Event, again: Event) 
         brokers = {"broker": suspect.broker, "node": suspect.coordinator_id, "coordinator": found.coordinator_id}
         answers = {"observed": {"error": _error_name(suspect.error_code)}, "predicted": {"error": Error.NOT_COORDINATOR.name}}
         signs = map(ref, (found, suspect, again))
-        emit(g, catalogue.NOT_THE_COORDINATOR, suspect.at_ms, client, signs, {}, api=suspect.kind, **brokers, **answers)
+        details: dict[str, Any] = {"api": suspect.kind} | brokers | answers
+        emit(g, catalogue.NOT_THE_COORDINATOR, suspect.at_ms, client, signs, {}, **details)
 
 
 def _observed(event: Event) -> dict[str, Any]:

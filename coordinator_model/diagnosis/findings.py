@@ -19,12 +19,7 @@ NOBODY: Final = ("", "", "")
 FACTS_KEPT: Final = 4_096  # against repeats: all members of a large group may be refused at once, and ask again
 
 
-def emit(g: Emitter, text: Text, at_ms: int, client: Client, signs: Iterable[Ref], words: Values, /, **details: Any) -> None:
-    """Writes a finding; the arguments are those of `row`."""
-    g.emit(FINDINGS, **row(g, text, at_ms, client, signs, words, **details))
-
-
-def row(
+def emit(
     g: Emitter,
     text: Text,
     at_ms: int,
@@ -34,10 +29,10 @@ def row(
     /,
     generation: int | None = None,
     **details: Any,
-) -> dict[str, Any]:
-    """A row of `findings`. `words` and `details` fill the templates of `text`. `generation`: that of `at_ms`, if forgotten."""
+) -> None:
+    """Writes a finding. `words` and `details` fill the templates of `text`. `generation`: that of `at_ms`, if forgotten."""
     known = or_none(g.view.generation_at(at_ms) if generation is None else generation)
-    return values(text, at_ms, client, signs, {"type": g.view.group_type} | words, known, details)
+    g.emit(FINDINGS, **values(text, at_ms, client, signs, {"type": g.view.group_type} | words, known, details))
 
 
 def values(

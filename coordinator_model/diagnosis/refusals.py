@@ -74,12 +74,11 @@ def fenced_instance(g: Emitter, event: Event) -> None:
     if owner is not None:
         elsewhere = f" at {owner.client_host}" if owner.client_host not in ("", client[2]) else ""
         words["owner"] = f" ({owner.client_name() or owner.member_id}{elsewhere})"
-    details = {"instance_id": instance_id, "holder": owner.member_id if owner else None}
     holder = (owner.client_id, owner.client_host) if owner is not None and owner.client_id else None
     was_member = event.generation >= 0  # a request of one that never joined has no generation
     by_itself = not member_id and (was_member if holder is None else holder == client[1:])
     text = catalogue.FENCED_BY_ITSELF if by_itself else catalogue.FENCED_INSTANCE
-    emit(g, text, event.at_ms, client, [ref(event)], words, **details)
+    emit(g, text, event.at_ms, client, [ref(event)], words, instance_id=instance_id, holder=owner.member_id if owner else None)
 
 
 def _ended_on(g: Emitter, connection: str) -> EndedMembership | None:
