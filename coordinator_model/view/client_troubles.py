@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
-from msgspec.structs import replace
 
-from coordinator_model.view.rows import Ref
+from coordinator_model.view.rows import Record, Ref
 
 
-class Trouble(Struct, array_like=True):
+class Trouble(Record, Struct, array_like=True):
     """One trouble of one client, said once or several times in a row. It waits whether a broker speaks of the group."""
 
     code: str  # of its finding
@@ -33,10 +30,6 @@ class Trouble(Struct, array_like=True):
     ended_ms: int = -1  # when the coordinator answered again, or it joined
     called_ms: int = -1  # since when it had been told that the group rebalances, and had not joined
     place: str = ""  # the container, the host or the process, where its line names one
-
-    def changed(self, **fields: Any) -> Trouble:
-        """A copy with other values in some fields."""
-        return replace(self, **fields)
 
 
 class Rounds(Struct, array_like=True):

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
-from coordinator_model.view.rows import Ref, evidence_json, or_none, ref
+from coordinator_model.view.rows import Record, Ref, evidence_json, or_none, ref
 
 _SILENT: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT, reasons.SYNC_TIMEOUT})
 MISSED: Final = 2
@@ -36,7 +35,7 @@ def worked_until_ms(kind: str, gone_ms: int, heard_ms: int, rebalance_timeout_ms
     return heard_ms if kind in _SILENT else gone_ms
 
 
-class Membership(Struct):
+class Membership(Record, Struct):
     """What is known of a member, whatever protocol it speaks."""
 
     member_id: str
@@ -200,10 +199,6 @@ class EndedMembership(ObservedMember, Struct, array_like=True):
         """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""
         silent = self.kind in (reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT) and self.alive_ms >= 0
         return self.alive_ms if silent else self.at_ms
-
-    def changed(self, **fields: Any) -> EndedMembership:
-        """A copy with other values in some fields."""
-        return replace(self, **fields)
 
 
 _OF_THE_PRESENT: Final = frozenset({"protocols", "topics", "connections"})

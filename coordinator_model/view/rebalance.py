@@ -5,13 +5,10 @@ Times are epoch ms. -1 stands for an unknown number and "" for an unknown text.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from coordinator_model.states import State
-from coordinator_model.view.rows import Ref
+from coordinator_model.view.rows import Record, Ref
 
 
 class Moves(Struct, array_like=True):
@@ -54,7 +51,7 @@ class Aftermath(Struct, array_like=True):
     ended_ms: int = -1
 
 
-class RebalanceTrigger(Struct, array_like=True):
+class RebalanceTrigger(Record, Struct, array_like=True):
     """A reason for a rebalance: it starts one, unless one is already running."""
 
     at_ms: int
@@ -72,17 +69,13 @@ class RebalanceTrigger(Struct, array_like=True):
         told = {"cause": self.cause, "reason": self.reason, "member_id": self.member_id, "instance_id": self.instance_id}
         return {name: text or None for name, text in (told | {"client_id": self.client_id, "client_host": self.client_host}).items()}
 
-    def changed(self, **fields: Any) -> RebalanceTrigger:
-        """A copy with other values in some fields."""
-        return replace(self, **fields)
-
     def known_as(self, instance_id: str, client_id: str, client_host: str) -> RebalanceTrigger:
         """The same with what else is known of its client by now."""
         host = client_host or self.client_host
-        return replace(self, instance_id=instance_id or self.instance_id, client_id=client_id or self.client_id, client_host=host)
+        return self.changed(instance_id=instance_id or self.instance_id, client_id=client_id or self.client_id, client_host=host)
 
 
-class Rebalance(Struct, array_like=True):
+class Rebalance(Record, Struct, array_like=True):
     """One rebalance, from PreparingRebalance to its end. `exact`: the coordinator's own line gave the start, else the earliest sign did."""
 
     started_ms: int
@@ -134,7 +127,3 @@ class Rebalance(Struct, array_like=True):
     def note(self, *signs: Ref) -> None:
         """These lines show it, too."""
         self.evidence += signs
-
-    def changed(self, **fields: Any) -> Rebalance:
-        """A copy with other values in some fields."""
-        return replace(self, **fields)

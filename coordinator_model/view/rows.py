@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from coordinator_model.events import Event
 
@@ -18,6 +21,8 @@ FINDINGS: Final = "findings"
 
 MAX_EVIDENCE: Final = 16  # lines that one row names: enough to prove it, few enough to read
 
+_Record = TypeVar("_Record", bound="Record")
+
 
 class Row(NamedTuple):
     """One finished row. `values` has every column of the table except cluster and batch_id; times are epoch ms."""
@@ -26,6 +31,14 @@ class Row(NamedTuple):
     values: dict[str, Any]
     stopped: Mapping[str, int] = {}
     """Of `rebalances`, for what explains offsets: until when members that left had worked (`members.worked_until_ms`), by member id."""
+
+
+class Record(Struct):
+    """What is kept, and told with some values that only its row has."""
+
+    def changed(self: _Record, **fields: Any) -> _Record:  # noqa: PYI019 (Python 3.10 has no Self)
+        """A copy with other values in some fields."""
+        return replace(self, **fields)
 
 
 class Ref(NamedTuple):
