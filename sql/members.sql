@@ -9,22 +9,7 @@
 -- :until  those that began up to this time
 -- :limit = 100
 
-WITH came AS (
-  SELECT
-    e.cluster, e.group_id,
-    coalesce(nullif(e.answer_member_id, ''), e.member_id) AS member_id,
-    e.received_at
-  FROM group_events AS e
-  WHERE e.group_id <> ''
-    AND in_scope(e)
-    AND (
-      (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
-      OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
-      OR e.kind = 'MEMBER_ADDED'
-      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('JOINED', 'RETURNED'))
-    )
-),
-went AS (
+WITH went AS (
   SELECT s.cluster, s.group_id, s.member_id, s.ended_at FROM member_sessions AS s
   UNION ALL  -- the coordinator logs that a member joins before it refuses that
   SELECT e.cluster, e.group_id, coalesce(nullif(e.answer_member_id, ''), e.member_id), e.occurred_at FROM group_events AS e
@@ -39,11 +24,12 @@ went AS (
 ),
 there AS (
   SELECT c.cluster, c.group_id, c.member_id, min(c.received_at) AS joined_at
-  FROM came AS c
-  WHERE c.member_id <> '' AND NOT EXISTS (
-    SELECT 1 FROM went AS w
-    WHERE w.cluster = c.cluster AND w.group_id = c.group_id AND w.member_id = c.member_id AND w.ended_at >= c.received_at
-  )
+  FROM member_joins AS c
+  WHERE in_scope(c)
+    AND NOT EXISTS (
+      SELECT 1 FROM went AS w
+      WHERE w.cluster = c.cluster AND w.group_id = c.group_id AND w.member_id = c.member_id AND w.ended_at >= c.received_at
+    )
   GROUP BY c.cluster, c.group_id, c.member_id
 ),
 memberships AS (

@@ -14,20 +14,5 @@ SELECT
   max(a.session_timeout_ms) AS session_timeout_ms,
   max(a.rebalance_timeout_ms) AS rebalance_timeout_ms,
   min(a.received_at) AS came_at
-FROM (
-  SELECT
-    e.cluster, e.group_id, e.client_host, e.software, e.session_timeout_ms, e.rebalance_timeout_ms, e.received_at,
-    nullif(e.instance_id, '') AS instance_id,
-    nullif(e.client_id, '') AS client_id,
-    coalesce(nullif(e.answer_member_id, ''), e.member_id) AS member_id
-  FROM group_events AS e
-  WHERE e.group_id <> ''
-    AND (
-      (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
-      OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
-      OR e.kind = 'MEMBER_ADDED'
-      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('JOINED', 'RETURNED'))
-    )
-) AS a
-WHERE a.member_id <> ''
+FROM member_joins AS a
 GROUP BY a.cluster, a.group_id, a.member_id
