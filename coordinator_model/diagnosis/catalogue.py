@@ -30,13 +30,11 @@ SLOW_ASSIGNOR: Final = (
 WHY_NO_ASSIGNMENT: Final = "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long"
 WAITED_FOR_A_BROKER: Final = "A broker had just been lost or replaced, so its assignor may have waited for that broker"
 SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR)
-SESSION_TIMEOUT_OF_A_MEMBER: Final = Text(
-    "SESSION_TIMEOUT",
-    "WARNING",
-    "The coordinator removed a member: no heartbeat within the session timeout, as the thread of the line shows. The line does not name "
-    "the member.",
-    "Find out which process, or its network, stopped (crash, SIGKILL, long JVM or container pause, CPU limit): its own log has a gap, or "
-    "says that the group removed it. Raise session.timeout.ms above the longest pause to tolerate.",
+SESSION_TIMEOUT_OF_A_MEMBER: Final = SESSION_TIMEOUT._replace(
+    message="The coordinator removed a member: no heartbeat within the session timeout, as the thread of the line shows. The line does "
+    "not name the member.",
+    advice="Find out which process, or its network, stopped (crash, SIGKILL, long JVM or container pause, CPU limit): its own log has a "
+    "gap, or says that the group removed it. Raise session.timeout.ms above the longest pause to tolerate.",
 )
 """SESSION_TIMEOUT where a coordinator before 2.1 names no member."""
 CALL_CLOSE: Final = "Call close() on planned stops, so that the member leaves at once."
@@ -60,23 +58,19 @@ POLL_TIMEOUT: Final = Text(
     "Shorten the work between two polls ({fewer}move slow calls off the polling thread), or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
 )
-POLL_TIMEOUT_OF_PAUSED: Final = Text(
-    "POLL_TIMEOUT",
-    "WARNING",
-    "The client left the group: the application did not call poll() within max.poll.interval.ms{limit}. Its process, or its network, had "
-    "stopped: the coordinator had received nothing from it for {silence}.",
-    "{pause}",
+POLL_TIMEOUT_OF_PAUSED: Final = POLL_TIMEOUT._replace(
+    message="The client left the group: the application did not call poll() within max.poll.interval.ms{limit}. Its process, or its "
+    "network, had stopped: the coordinator had received nothing from it for {silence}.",
+    advice="{pause}",
 )
 UNLESS_PAUSED: Final = " If the whole process paused for that long, find out why instead (a JVM or container pause)."
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT", "WARNING", "The {role} joined, but sent no SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
 )
-SYNC_TIMEOUT_OF_OLD_ID: Final = Text(
-    "SYNC_TIMEOUT",
-    "WARNING",
-    "The static member sent no SyncGroup with this id within the rebalance timeout{limit}. It was back under another id by then, but the "
-    "coordinator still waited for this one: all members had to join again.",
-    "Find out what had delayed the member (a stalled poll loop, a paused process, a restart). It must join and sync within "
+SYNC_TIMEOUT_OF_OLD_ID: Final = SYNC_TIMEOUT._replace(
+    message="The static member sent no SyncGroup with this id within the rebalance timeout{limit}. It was back under another id by then, "
+    "but the coordinator still waited for this one: all members had to join again.",
+    advice="Find out what had delayed the member (a stalled poll loop, a paused process, a restart). It must join and sync within "
     "max.poll.interval.ms{current} after a rebalance begins.",
 )
 INCONSISTENT_PROTOCOL: Final = Text(
@@ -104,11 +98,10 @@ MEMBER_REFUSED: Final = GROUP_TOO_LARGE._replace(
     "filled the group, at group.max.size (GROUP_MAX_SIZE_REACHED). A refusal does not end the wait before the rebalance timeout.{outside}"
 )
 LEFT_OUTSIDE: Final = " Its client was left outside the group."
-GROUP_OVER_CAPACITY: Final = Text(
-    "GROUP_TOO_LARGE",
-    "ERROR",
-    "The coordinator loaded the group with more members than group.max.size allows: all members join again, and the last ones are refused.",
-    "Run no more consumers than group.max.size allows, or raise it to the same value on all brokers.",
+GROUP_OVER_CAPACITY: Final = GROUP_TOO_LARGE._replace(
+    message="The coordinator loaded the group with more members than group.max.size allows: all members join again, and the last ones are "
+    "refused.",
+    advice="Run no more consumers than group.max.size allows, or raise it to the same value on all brokers.",
 )
 """GROUP_TOO_LARGE of a group that a coordinator has loaded."""
 COORDINATOR_ERROR: Final = Text(
@@ -217,21 +210,18 @@ IDLE_MEMBERS: Final = Text(
     "Members without a partition sit idle. Run {partitions} members, or have at least {members} partitions if the work needs more.",
 )
 ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
-WITH_POLL_GAP: Final = Text(
-    "POLL_TIMEOUT",
-    "WARNING",
-    "{departure}: the application did not call poll() for about {gap} (max.poll.interval.ms is {limit}).",
-    "Raise max.poll.interval.ms{current} above {least}, or shorten the work between two polls: move slow calls off the polling thread"
-    "{fewer}.",
+WITH_POLL_GAP: Final = POLL_TIMEOUT._replace(
+    message="{departure}: the application did not call poll() for about {gap} (max.poll.interval.ms is {limit}).",
+    advice="Raise max.poll.interval.ms{current} above {least}, or shorten the work between two polls: move slow calls off the polling "
+    "thread{fewer}.",
 )
 """POLL_TIMEOUT, once later lines show for how long the client did not poll."""
-NOT_THE_COORDINATOR: Final = Text(
-    "MODEL_DIVERGENCE",
-    "ERROR",
-    "Broker {broker} (node {node}) answered {api} for the group, while FIND_COORDINATOR named node {coordinator} before and after: it "
-    "should have answered NOT_COORDINATOR.",
-    "Two brokers may both believe that they lead the group's partition of __consumer_offsets: compare its leader in the metadata of both, "
-    "and restart the one that is wrong. Members with different coordinators process the same partitions twice.",
+NOT_THE_COORDINATOR: Final = MODEL_DIVERGENCE._replace(
+    severity="ERROR",
+    message="Broker {broker} (node {node}) answered {api} for the group, while FIND_COORDINATOR named node {coordinator} before and "
+    "after: it should have answered NOT_COORDINATOR.",
+    advice="Two brokers may both believe that they lead the group's partition of __consumer_offsets: compare its leader in the metadata "
+    "of both, and restart the one that is wrong. Members with different coordinators process the same partitions twice.",
 )
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
 PAUSE: Final = (
@@ -269,12 +259,10 @@ SKEW_OF_OTHERS: Final = (
     "Check that all members subscribe to the same topics: most assignors spread each topic evenly over its subscribers. Assignor in use: "
     "{assignor}."
 )
-LATE_COMMIT: Final = Text(
-    "ZOMBIE_COMMIT",
-    "WARNING",
-    "The coordinator refused the member's commit with generation {sent_generation}: a rebalance had begun {generation}. The owner of "
-    "those partitions may process the same records again.",
-    "The member is still in the group: {how}. {act}",
+LATE_COMMIT: Final = ZOMBIE_COMMIT._replace(
+    message="The coordinator refused the member's commit with generation {sent_generation}: a rebalance had begun {generation}. The owner "
+    "of those partitions may process the same records again.",
+    advice="The member is still in the group: {how}. {act}",
 )
 RACED: Final = "its commit raced a rebalance"
 STALE_METADATA: Final = (

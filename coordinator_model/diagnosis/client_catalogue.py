@@ -80,67 +80,46 @@ NO_HEARTBEAT_RESPONSE: Final = Text(
     + _ASK_THE_BROKER
     + " Raise {session} above the longest pause to tolerate.",
 )
-POLL_TIMEOUT: Final = Text(
-    "POLL_TIMEOUT",
-    "WARNING",
-    "{departure}: the application did not call poll() within {of_poll}.",
-    "Shorten the work between two polls ({records}move slow calls off the polling thread), or raise {poll}{current} above the longest "
-    "processing time." + catalogue.UNLESS_PAUSED,
+POLL_TIMEOUT: Final = catalogue.POLL_TIMEOUT._replace(
+    message="{departure}: the application did not call poll() within {of_poll}.",
+    advice="Shorten the work between two polls ({records}move slow calls off the polling thread), or raise {poll}{current} above the "
+    "longest processing time." + catalogue.UNLESS_PAUSED,
 )
-POLL_TIMEOUT_OF_WORKER: Final = Text(
-    "POLL_TIMEOUT",
-    "WARNING",
-    "The Connect worker left the group: it took no part in it within its rebalance.timeout.ms.",
-    "Its line names what it did last: most often starting or stopping a connector, or reading the config topic. Shorten that, or raise "
-    "{poll}.",
+POLL_TIMEOUT_OF_WORKER: Final = catalogue.POLL_TIMEOUT._replace(
+    message="The Connect worker left the group: it took no part in it within its rebalance.timeout.ms.",
+    advice="Its line names what it did last: most often starting or stopping a connector, or reading the config topic. Shorten that, or "
+    "raise {poll}.",
 )
-POLL_TIMEOUT_OF_PROGRAM: Final = Text(
-    "POLL_TIMEOUT",
-    "WARNING",
-    "The client left the group: the {program} thread that takes part in it was stuck for longer than its limit{limit}.",
-    "{unstick} Restart the process if it does not come back, and raise {poll}{current} only if the work really takes that long.",
+POLL_TIMEOUT_OF_PROGRAM: Final = catalogue.POLL_TIMEOUT._replace(
+    message="The client left the group: the {program} thread that takes part in it was stuck for longer than its limit{limit}.",
+    advice="{unstick} Restart the process if it does not come back, and raise {poll}{current} only if the work really takes that long.",
 )
-UNKNOWN_MEMBER: Final = Text(
-    "UNKNOWN_MEMBER",
-    "WARNING",
-    "The client learned that it is no longer a member of the group{times}.",
-    "Its session had ended, somebody had removed it, or the coordinator did not know the group."
+UNKNOWN_MEMBER: Final = catalogue.UNKNOWN_MEMBER._replace(
+    message="The client learned that it is no longer a member of the group{times}.",
+    advice="Its session had ended, somebody had removed it, or the coordinator did not know the group."
     + _ASK_THE_BROKER
     + " The client rejoins by itself. If its process paused, raise {session} above the longest pause to tolerate.",
 )
-ILLEGAL_GENERATION: Final = Text(
-    "ILLEGAL_GENERATION",
-    "WARNING",
-    "The client learned that the group had rebalanced without it{times}.",
-    "It did not take part in time: its process paused, or its heartbeats did not arrive. It rejoins by itself." + _ASK_THE_BROKER,
+ILLEGAL_GENERATION: Final = catalogue.ILLEGAL_GENERATION._replace(
+    message="The client learned that the group had rebalanced without it{times}.",
+    advice="It did not take part in time: its process paused, or its heartbeats did not arrive. It rejoins by itself." + _ASK_THE_BROKER,
 )
-FENCED_INSTANCE: Final = Text(
-    "FENCED_INSTANCE",
-    "ERROR",
-    "Another member took the client's group.instance.id{instance}. The coordinator fenced the client, which stops consuming.",
-    catalogue.FENCED_INSTANCE.advice,
+FENCED_INSTANCE: Final = catalogue.FENCED_INSTANCE._replace(
+    message="Another member took the client's group.instance.id{instance}. The coordinator fenced the client, which stops consuming."
 )
-UNRELEASED_INSTANCE_ID: Final = Text(
-    "UNRELEASED_INSTANCE_ID",
-    "ERROR",
-    "Another member has the client's group.instance.id{instance}. The coordinator refused the client.",
-    consumer_catalogue.UNRELEASED_INSTANCE_ID.advice,
+UNRELEASED_INSTANCE_ID: Final = consumer_catalogue.UNRELEASED_INSTANCE_ID._replace(
+    message="Another member has the client's group.instance.id{instance}. The coordinator refused the client."
 )
 CLIENT_REFUSED: Final = Text(
     "CLIENT_REFUSED", "ERROR", "The coordinator refused the client, which gave up: {reason}", "Fix what the error names, then restart it."
 )
-FENCED_MEMBER_EPOCH: Final = Text(
-    "FENCED_MEMBER_EPOCH",
-    "WARNING",
-    "The coordinator refused a heartbeat of the client: it knows the member with another epoch{times}.",
-    consumer_catalogue.FENCED_MEMBER_EPOCH.advice,
+FENCED_MEMBER_EPOCH: Final = consumer_catalogue.FENCED_MEMBER_EPOCH._replace(
+    message="The coordinator refused a heartbeat of the client: it knows the member with another epoch{times}."
 )
-ZOMBIE_COMMIT: Final = Text(
-    "ZOMBIE_COMMIT",
-    "WARNING",
-    "The client could not commit offsets{times}: it was no longer a member of the group, or the group had rebalanced without it. Another "
-    "member may process the same records again.",
-    "The application kept working after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
+ZOMBIE_COMMIT: Final = catalogue.ZOMBIE_COMMIT._replace(
+    message="The client could not commit offsets{times}: it was no longer a member of the group, or the group had rebalanced without it. "
+    "Another member may process the same records again.",
+    advice="The application kept working after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
 )
 POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: shorten the work between two polls, or raise that setting. "
 COORDINATOR_AWAY: Final = (
@@ -163,25 +142,20 @@ NOT_REJOINED: Final = Text(
     "The client was told of a rebalance and did not rejoin {until}: {thread} stalled.",
     "{unstick} The others wait for it until its rebalance timeout, then continue without it.",
 )
-STUCK_RECONCILING: Final = Text(
-    "STUCK_RECONCILING",
-    "WARNING",
-    "The member took {waited} to reconcile its assignment.",
-    "A client gives up partitions and takes new ones when it polls, after it commits and calls its rebalance listener: look for slow work "
-    "between two polls, a slow listener, or unanswered commits. Others wait for the partitions that it gives up.",
+STUCK_RECONCILING: Final = consumer_catalogue.STUCK_RECONCILING._replace(
+    message="The member took {waited} to reconcile its assignment.",
+    advice="A client gives up partitions and takes new ones when it polls, after it commits and calls its rebalance listener: look for "
+    "slow work between two polls, a slow listener, or unanswered commits. Others wait for the partitions that it gives up.",
 )
-REBALANCE_STORM: Final = Text(
-    "REBALANCE_STORM",
-    "ERROR",
-    "{who} joined {rebalances} generations in {span}{failed}. No broker's log shows who began these rebalances.",
-    "{remedy}Find out who began them: the log of the group's coordinator names the client and the reason for each (docs/capture.md).",
+REBALANCE_STORM: Final = catalogue.REBALANCE_STORM._replace(
+    message="{who} joined {rebalances} generations in {span}{failed}. No broker's log shows who began these rebalances.",
+    advice="{remedy}Find out who began them: the log of the group's coordinator names the client and the reason for each "
+    "(docs/capture.md).",
 )
-MANY_ROUNDS: Final = Text(
-    "REBALANCE_STORM",
-    "WARNING",
-    REBALANCE_STORM.message,
-    "If members were restarted, started or stopped one after another at that time, that explains it. {remedy}Otherwise find out who began "
-    "them: the log of the group's coordinator names the client and the reason for each (docs/capture.md).",
+MANY_ROUNDS: Final = REBALANCE_STORM._replace(
+    severity="WARNING",
+    advice="If members were restarted, started or stopped one after another at that time, that explains it. {remedy}Otherwise find out "
+    "who began them: the log of the group's coordinator names the client and the reason for each (docs/capture.md).",
 )
 """Of generations that come no faster than a restart makes them, and of which the client got its assignment."""
 CONNECT_TASKS_WAIT: Final = Text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import silences
+from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.catalogue import PAUSE, PAUSE_OR_STALL, Text
 
 _SESSION_SETTING: Final = (
@@ -13,12 +13,9 @@ _SESSION_SETTING: Final = (
 )
 """`type`: consumer, share or streams."""
 
-SESSION_TIMEOUT: Final = Text(
-    "SESSION_TIMEOUT",
-    "WARNING",
-    "The coordinator removed the member: no heartbeat {silence}{limit}.{since}",
-    "Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop}"
-    "Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING,
+SESSION_TIMEOUT: Final = catalogue.SESSION_TIMEOUT._replace(
+    advice="Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop}"
+    "Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
@@ -71,13 +68,10 @@ CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
     "such a pause, raise the session timeout above {least}: " + _SESSION_SETTING
 )
 """Remedies of UNKNOWN_MEMBER, by the end of the membership."""
-HEARTBEAT_NEAR_MISS: Final = Text(
-    "HEARTBEAT_NEAR_MISS",
-    "WARNING",
-    "The member was silent for {silence}; {limit}.",
-    "Find out what stopped the process (JVM or container pause, CPU limit, network), or raise the session timeout well above {silence}: "
-    + _SESSION_SETTING
-    + " Keep the heartbeat interval ({type}.heartbeat.interval.ms) at a third of it or less.",
+HEARTBEAT_NEAR_MISS: Final = catalogue.HEARTBEAT_NEAR_MISS._replace(
+    message="The member was silent for {silence}; {limit}.",
+    advice="Find out what stopped the process (JVM or container pause, CPU limit, network), or raise the session timeout well above "
+    "{silence}: " + _SESSION_SETTING + " Keep the heartbeat interval ({type}.heartbeat.interval.ms) at a third of it or less.",
 )
 _LEFT_SO: Final = (
     "It was stopped, or its application did not call poll() within max.poll.interval.ms: both look the same for a static member. "
@@ -91,20 +85,16 @@ STATIC_MEMBER_AWAY: Final = Text(
     "leave permanently: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no group.instance.id. To limit such "
     "absences, lower the session timeout: " + _SESSION_SETTING,
 )
-STATIC_MEMBER_GONE: Final = Text(
-    "STATIC_MEMBER_AWAY",
-    "WARNING",
-    "The static member {instance_id} left temporarily (epoch -2), and its session ended after {away}, before it came back. {meanwhile}",
-    _LEFT_SO + "To stop it permanently, let it leave: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no "
+STATIC_MEMBER_GONE: Final = STATIC_MEMBER_AWAY._replace(
+    message="The static member {instance_id} left temporarily (epoch -2), and its session ended after {away}, before it came back. "
+    "{meanwhile}",
+    advice=_LEFT_SO + "To stop it permanently, let it leave: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no "
     "group.instance.id. If its restart takes that long, raise the session timeout above {least}: " + _SESSION_SETTING,
 )
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
-ZOMBIE_COMMIT: Final = Text(
-    "ZOMBIE_COMMIT",
-    "WARNING",
-    "The member tried to commit offsets{after} (epoch {sent_epoch}). The coordinator refused the commit, and the next owner may process "
-    "the same records again.",
-    "The application kept working after it had lost its partitions. {act} {remedy}",
+ZOMBIE_COMMIT: Final = catalogue.ZOMBIE_COMMIT._replace(
+    message="The member tried to commit offsets{after} (epoch {sent_epoch}). The coordinator refused the commit, and the next owner may "
+    "process the same records again."
 )
 STALE_COMMIT: Final = Text(
     "STALE_COMMIT",
@@ -132,18 +122,15 @@ INVALID_REGEX: Final = Text(
     "The brokers use RE2/J, which has no lookahead and no backreferences. Correct the expression, or subscribe with "
     "java.util.regex.Pattern, which the client resolves itself.",
 )
-CLASSIC_MEMBER_REFUSED: Final = Text(
-    "INCONSISTENT_PROTOCOL",
-    "ERROR",
-    "{who} cannot join: it uses the classic protocol, and the group uses the consumer protocol{error}.",
-    "Set group.protocol=consumer for this client. To move a group to the other protocol client by client, set "
+CLASSIC_MEMBER_REFUSED: Final = catalogue.INCONSISTENT_PROTOCOL._replace(
+    message="{who} cannot join: it uses the classic protocol, and the group uses the consumer protocol{error}.",
+    advice="Set group.protocol=consumer for this client. To move a group to the other protocol client by client, set "
     "group.consumer.migration.policy=bidirectional on the brokers.",
 )
-CONSUMER_PROTOCOL_REFUSED: Final = Text(
-    "INCONSISTENT_PROTOCOL",
-    "ERROR",
-    "The client cannot join: it uses the consumer protocol, which the broker does not support or has not enabled (UNSUPPORTED_VERSION).",
-    "Set group.protocol=classic for this client. Or enable the protocol on the brokers: set group.version to 1 or higher "
+CONSUMER_PROTOCOL_REFUSED: Final = catalogue.INCONSISTENT_PROTOCOL._replace(
+    message="The client cannot join: it uses the consumer protocol, which the broker does not support or has not enabled "
+    "(UNSUPPORTED_VERSION).",
+    advice="Set group.protocol=classic for this client. Or enable the protocol on the brokers: set group.version to 1 or higher "
     "(kafka-features.sh), and include consumer in group.coordinator.rebalance.protocols. Kafka 4.0 and later do both by default, 3.7 to "
     "3.9 do not.",
 )
@@ -153,22 +140,16 @@ UNSUPPORTED_ASSIGNOR: Final = Text(
     "The client cannot join: it asks for the assignor {assignor}, which the brokers do not have (UNSUPPORTED_ASSIGNOR).",
     "Set group.remote.assignor to one of the brokers' group.consumer.assignors (by default uniform or range), or leave it out.",
 )
-GROUP_TOO_LARGE: Final = Text(
-    "GROUP_TOO_LARGE",
-    "ERROR",
-    "The client cannot join: the group is full, at group.{type}.max.size{limit} (GROUP_MAX_SIZE_REACHED).",
-    "Run no more consumers than group.{type}.max.size allows, or raise it on the brokers.",
+GROUP_TOO_LARGE: Final = catalogue.GROUP_TOO_LARGE._replace(
+    message="The client cannot join: the group is full, at group.{type}.max.size{limit} (GROUP_MAX_SIZE_REACHED).",
+    advice="Run no more consumers than group.{type}.max.size allows, or raise it on the brokers.",
 )
-ROLLING_RESTART: Final = Text(
-    "ROLLING_RESTART",
-    "WARNING",
-    "{count} members restarted one after another: {rows} in {span}.",
-    "Give every consumer a group.instance.id: close() then leaves only temporarily (epoch -2), and a restart shorter than the session "
-    "timeout causes no rebalance.{longest} The session timeout is " + _SESSION_SETTING,
+ROLLING_RESTART: Final = catalogue.ROLLING_RESTART._replace(
+    message="{count} members restarted one after another: {rows} in {span}.",
+    advice="Give every consumer a group.instance.id: close() then leaves only temporarily (epoch -2), and a restart shorter than the "
+    "session timeout causes no rebalance.{longest} The session timeout is " + _SESSION_SETTING,
 )
-REBALANCE_STORM: Final = Text(
-    "REBALANCE_STORM",
-    "ERROR",
-    "The epoch of the group rose {epochs} times in {span}, in {rows}{began}: {common}{how}.",
-    "{remedy} Until then partitions keep moving, and nobody reads them each time.",
+REBALANCE_STORM: Final = catalogue.REBALANCE_STORM._replace(
+    message="The epoch of the group rose {epochs} times in {span}, in {rows}{began}: {common}{how}.",
+    advice="{remedy} Until then partitions keep moving, and nobody reads them each time.",
 )
