@@ -119,26 +119,20 @@ def past_of(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: R
     )
     others = [g.view.ended_membership(member_id) for member_id in rebalance.moves.left() if member_id != culprit.member_id]
     failed = [old for old in others if old is not None and old.kind in _FAILURES and old.at_ms > rebalance.started_ms]
-    return PastRebalance(
-        rebalance.started_ms,
-        culprit.cause,
-        culprit.member_id,
-        culprit.instance_id,
-        culprit.client_id,
-        culprit.client_host,
-        culprit.reason,
-        sign,
-        culprit.error_code,
-        rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else -1,
-        -1 if price.unavailable_ms is None else price.unavailable_ms,
-        -1 if price.moved is None else price.moved,
-        rebalance.from_state is State.EMPTY,
-        rebalance.old_generation,
-        rebalance.stopped.get(culprit.member_id, -1),
-        unheard_ms,
-        (rebalance.count_before, rebalance.count_after),
-        rebalance.started_ms,
-        max(failed, key=lambda old: old.at_ms).kind if failed and culprit.cause not in _FAILURES else "",
+    return PastRebalance.of(
+        culprit,
+        at_ms=rebalance.started_ms,
+        sign=sign,
+        total_ms=rebalance.ended_ms - rebalance.started_ms if rebalance.end_seen and rebalance.ended_ms >= 0 else -1,
+        unavailable_ms=-1 if price.unavailable_ms is None else price.unavailable_ms,
+        moved=-1 if price.moved is None else price.moved,
+        first=rebalance.from_state is State.EMPTY,
+        generation=rebalance.old_generation,
+        gone_ms=rebalance.stopped.get(culprit.member_id, -1),
+        unheard_ms=unheard_ms,
+        members=(rebalance.count_before, rebalance.count_after),
+        row_ms=rebalance.started_ms,
+        blamed=max(failed, key=lambda old: old.at_ms).kind if failed and culprit.cause not in _FAILURES else "",
     )
 
 

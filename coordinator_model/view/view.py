@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from coordinator_model.events import Event
 from coordinator_model.specification.config import MAX_INT
@@ -54,6 +55,11 @@ class PastRebalance(RebalanceTrigger, Struct, array_like=True):
     members: tuple[int, int] = (-1, -1)  # how many there were before it, and after it
     row_ms: int = -1  # when its row of `rebalances` begins: an epoch of the consumer protocol may share one with others
     blamed: str = ""  # how another member failed while all waited for it (sql/views/blamed_rebalances.sql); empty: none did
+
+    @classmethod
+    def of(cls, began: RebalanceTrigger, **others: Any) -> PastRebalance:
+        """What began it, and the rest."""
+        return cls(**asdict(began) | others)
 
 
 class Silence(Membership, Struct, array_like=True):

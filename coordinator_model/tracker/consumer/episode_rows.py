@@ -13,6 +13,7 @@ from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter, write_transition
 from coordinator_model.view.members import worked_until_ms
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED
+from coordinator_model.view.rebalance import RebalanceTrigger
 from coordinator_model.view.rows import REBALANCE_ROUNDS, REBALANCES, Ref, evidence_json, or_none
 from coordinator_model.view.view import PastRebalance
 
@@ -24,7 +25,7 @@ ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
 GROUP_LOADED: Final = "GROUP_LOADED"
 
-_OF_CLASSIC: Final = ("joined_at", "join_ms", "sync_ms", "reason", "leader_id", "assignment_ms", "first_fetch_ms", "first_fetch_member_id")
+_OF_CLASSIC: Final = ("joined_at", "join_ms", "sync_ms", "leader_id", "assignment_ms", "first_fetch_ms", "first_fetch_member_id")
 """Columns of `rebalances` that only a classic group has."""
 
 
@@ -42,7 +43,7 @@ def columns(g: Emitter, view: ConsumerView, episode: Episode) -> dict[str, Any]:
         ended_at=episode.ended_ms,
         total_ms=episode.ended_ms - first.at_ms if episode.end_seen and (start_seen or episode.polled) else None,
         outcome=ABANDONED if episode.cut_off else EMPTIED if episode.is_empty else COMPLETED,
-        **culprit_of(view, first),
+        **_culprit(view, first).columns(),
         **dict.fromkeys(_OF_CLASSIC),
         members_before=or_none(episode.members_before),
         members_after=or_none(episode.members_after),
@@ -94,22 +95,16 @@ def write_start(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     if not episode.start_written:
         taken_up(g, view, first.at_ms, first.signs)
         from_state = view.state if view.state not in ("", DEAD) else EMPTY if episode.from_empty else STABLE
-        _change_state(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, culprit_of(view, first))
+        _change_state(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, _culprit(view, first).columns())
     episode.start_written = True
 
 
-def culprit_of(view: ConsumerView, one: Round) -> dict[str, Any]:
+def _culprit(view: ConsumerView, one: Round) -> RebalanceTrigger:
     """The cause of a round, and the member that it is about."""
     cause = one.cause or reasons.UNKNOWN
-    member_id = one.member_id if cause != reasons.UNKNOWN else ""
-    member = members.known(view, member_id)
-    return {
-        "cause": cause,
-        "member_id": member_id or None,
-        "instance_id": (member.instance_id or None) if member is not None else None,
-        "client_id": (member.client_id or None) if member is not None else None,
-        "client_host": (member.client_host or None) if member is not None else None,
-    }
+    culprit = RebalanceTrigger(one.at_ms, cause, one.member_id if cause != reasons.UNKNOWN else "", sign=next(iter(one.signs), None))
+    member = members.known(view, culprit.member_id)
+    return culprit if member is None else culprit.known_as(member.instance_id, member.client_id, member.client_host)
 
 
 def _slowest(episode: Episode) -> str | None:
@@ -134,6 +129,8 @@ def _interval_wait_ms(episode: Episode) -> int:
 
 def _write_round(g: Emitter, view: ConsumerView, episode: Episode, one: Round) -> None:
     last = episode.rounds[-1]
+    culprit: dict[str, Any] = _culprit(view, one).columns()
+    del culprit["reason"]  # which only a classic group has
     g.emit(
         REBALANCE_ROUNDS,
         generation=last.epoch,
@@ -143,7 +140,7 @@ def _write_round(g: Emitter, view: ConsumerView, episode: Episode, one: Round) -
         computed_at=or_none(max(one.computed_ms, one.target_ms)),
         reconciled_at=or_none(one.reached_ms),
         superseded=one is not last,
-        **culprit_of(view, one),
+        **culprit,
         revocations=_revocations(episode, one) if view.heard or one.stored else None,
         evidence=evidence_json(one.signs),
     )
@@ -168,17 +165,13 @@ def _revocations(episode: Episode, one: Round) -> str:
 
 def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int) -> None:
     """Each round counts in the search for storms and rolling restarts, if a member is behind it. The cost counts with the last one."""
-    one, culprit = episode.rounds[number], culprit_of(view, episode.rounds[number])
-    if culprit["member_id"] is None or view.group_type:
+    one, culprit = episode.rounds[number], _culprit(view, episode.rounds[number])
+    if not culprit.member_id or view.group_type:
         return  # advice on storms and restarts is about consumers
     is_last = number + 1 == len(episode.rounds)
-    past = PastRebalance(
-        one.at_ms,
-        culprit["cause"],
-        culprit["member_id"],
-        client_id=culprit["client_id"] or culprit["member_id"],  # the coordinator's log names no client
-        client_host=culprit["client_host"] or "",
-        sign=one.signs[0],
+    past = PastRebalance.of(
+        culprit,
+        client_id=culprit.client_id or culprit.member_id,  # the coordinator's log names no client
         total_ms=(episode.ended_ms if is_last else episode.rounds[number + 1].at_ms) - one.at_ms,
         unavailable_ms=episode.unavailable_ms if is_last and episode.partitions >= 0 else -1,
         first=episode.from_empty and number == 0,
