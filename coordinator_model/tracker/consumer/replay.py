@@ -63,7 +63,6 @@ class Replayed:
     timed_out: bool = False  # the specification removed a member because it gave nothing up
     unsure: bool = False  # whether a target was computed with a request, which decides about later ones
     reloaded: bool = False  # a coordinator read the group back: what was said of the order of its members no longer holds
-    too_large: bool = False
     subscriptions: frozenset[frozenset[str]] = frozenset()  # of the members before the stretch
 
 
@@ -102,7 +101,7 @@ def replayed(group: ConsumerGroup, queue: Sequence[Event], unseen: Unseen, *, lo
             return done
         done.agreed += 1
         if shares > SHARES_AT_MOST:
-            done.differs, done.too_large = place, True
+            done.differs = place
             return done
     return done
 

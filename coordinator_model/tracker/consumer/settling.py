@@ -12,9 +12,9 @@ from coordinator_model.specification.consumer.codec import decode_consumer_group
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.core import REFRESH_NEVER_MS
 from coordinator_model.specification.consumer.group import ConsumerGroup
-from coordinator_model.specification.consumer.member import JOIN_EPOCH, NO_PARTITIONS, MemberState, in_order
+from coordinator_model.specification.consumer.handlers.records_of import subscription_record
+from coordinator_model.specification.consumer.member import JOIN_EPOCH, NO_PARTITIONS, ConsumerGroupMember, MemberState, in_order
 from coordinator_model.specification.consumer.records import (
-    ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
     LogRecord,
@@ -113,19 +113,9 @@ def _rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: Consu
     records: list[LogRecord] = [ConsumerGroupMetadata(view.epoch, metadata_hash(names, image))]
     for member in view.members.values():
         assigned = partitions_of(member.partitions or ()) or NO_PARTITIONS
+        said = ConsumerGroupMember(member.member_id, instance_id=member.instance_id or None, topics=member.topics or ())
         records += [
-            ConsumerGroupMemberMetadata(
-                member.member_id,
-                member.instance_id or None,
-                None,
-                "",
-                "",
-                tuple(sorted(member.topics or ())),
-                "",
-                member.rebalance_timeout_ms,
-                None,
-                None,
-            ),
+            subscription_record(said._replace(rebalance_timeout_ms=member.rebalance_timeout_ms)),
             TargetAssignmentMember(member.member_id, in_order(assigned)),
             CurrentMemberAssignment(member.member_id, view.epoch, view.epoch - 1, MemberState.STABLE, assigned, NO_PARTITIONS),
         ]
