@@ -29,7 +29,7 @@ def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bo
     if instance_id and reason not in reasons.CLIENT_LIBRARY_REASONS and cause == reasons.MEMBER_LEFT:
         cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
     sender = event if event.member_id == member_id else None
-    ended = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], sender, reason=reason)
+    ended = membership.remove(g, member_id, event.received_ms, reasons.end_of(cause), [ref(event)], sender, reason=reason)
     if ended is None:
         if event.source == REQUEST_SOURCE:
             departures.on_leave_request(g, member_id, by_admin=cause == reasons.ADMIN_REMOVED)

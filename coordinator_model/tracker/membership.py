@@ -15,14 +15,6 @@ from coordinator_model.view.view import View
 
 CONNECTIONS_KEPT: Final = 4
 LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it
-END_KINDS: Final = {
-    reasons.MEMBER_LEFT: reasons.LEFT,
-    reasons.ADMIN_REMOVED: reasons.ADMIN_REMOVED,
-    reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
-    reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
-    reasons.SYNC_TIMEOUT: reasons.SYNC_TIMEOUT,
-}
-"""How a membership ends, by the cause of the removal."""
 
 
 def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref]) -> ObservedMember:

@@ -28,6 +28,9 @@ TRIGGERS_KEPT: Final = 32
 UNCLAIMED_KEPT: Final = 4_096  # triggers without a rebalance yet: all members of a large group may depart at once
 ASSIGNED_WITHIN_MS: Final = 10_000
 """How long leaders take to compute an assignment, and a good deal more."""
+_REMOVALS: Final = frozenset(
+    {reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED, reasons.POLL_TIMEOUT, reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT}
+)
 
 
 def open_rebalance(
@@ -197,7 +200,7 @@ def _may_have_ended(running: Rebalance, at_ms: int) -> bool:
 
 def named_end(rebalance: Rebalance) -> str:
     """How the membership ended whose end began a rebalance, by the coordinator's reason; empty if something else began it."""
-    return membership.END_KINDS.get(rebalance.cause, "") if rebalance.exact else ""
+    return reasons.end_of(rebalance.cause) if rebalance.exact and rebalance.cause in _REMOVALS else ""
 
 
 def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:

@@ -81,6 +81,11 @@ _CLIENT_REASON: Final = "client reason: "
 _DURING: Final = re.compile(r"(?:[Ll]eader|Updating metadata for member) .+? (?:re-joining group )?during (Stable|CompletingRebalance)\b")
 
 
+def end_of(cause: str) -> str:
+    """How a membership ends, by the cause of its removal."""
+    return LEFT if cause == MEMBER_LEFT else cause
+
+
 def client_reason(text: str) -> str:
     """The client's reason inside a coordinator's reason; empty if the client gave none."""
     _, _, reason = text.partition(_CLIENT_REASON)

@@ -73,10 +73,10 @@ def explain_join(g: Emitter, view: ConsumerView, event: Event, member: ConsumerM
 
 def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:
     present = view.members.get(change.member_id)
-    if present is not None and change.cause in members.END_KINDS:
+    if present is not None and change.cause in members.DEPARTURES:
         _note_wait(episode, one, present, change.cause)
         ownership.free(view, episode, present, present.partitions or (), one.at_ms)
-        ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
+        ownership.revoked(view, present, one.at_ms, reasons.end_of(change.cause))
         episode.depart(change.member_id)
     members.take_effect(g, view, change)
 

@@ -119,7 +119,7 @@ def _interval_wait_ms(episode: Episode) -> int:
     """
     waited_ms, since_ms = 0, -1
     for one in episode.rounds:
-        if since_ms < 0 and one.cause not in members.END_KINDS:
+        if since_ms < 0 and one.cause not in members.DEPARTURES:
             since_ms = one.at_ms
         if one.target_ms >= 0:
             waited_ms += one.target_ms - since_ms if since_ms >= 0 else 0

@@ -80,7 +80,7 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
         end_if_reconciled(g, view, event.at_ms)
         return
     view.changes.append(change)
-    leaving = [one for one in view.changes if not one.logged and one.cause in members.END_KINDS]
+    leaving = [one for one in view.changes if not one.logged and one.cause in members.DEPARTURES]
     present = {*view.members, *(one.member_id for one in view.changes if one.comer is not None)}
     if view.complete and view.epoch >= 0 and present == {one.member_id for one in leaving}:
         seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
@@ -115,7 +115,7 @@ def departures(view: ConsumerView) -> list[Change]:
     """Departures that the coordinator logged, and no epoch after them."""
     if view.epoch < 0 or view.group_type:
         return []
-    return [one for one in view.changes if one.sign.source == COORDINATOR_SOURCE and one.cause in members.END_KINDS]
+    return [one for one in view.changes if one.sign.source == COORDINATOR_SOURCE and one.cause in members.DEPARTURES]
 
 
 def forget(g: Emitter, view: ConsumerView, changes: list[Change]) -> None:
@@ -131,7 +131,7 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     searches = [one for one in changes if one.cause == reasons.REGEX_RESOLVED]
     others = [one for one in changes if one not in searches]
     # A departure raises the epoch in any case, and so does a first member up to 4.2: what was found raises the next one.
-    is_apart = any(one.cause in members.END_KINDS or event.generation == 1 for one in others)
+    is_apart = any(one.cause in members.DEPARTURES or event.generation == 1 for one in others)
     changes = others if is_apart else searches or others
     one = round_of(view, event.generation)
     view.settle(*changes)
@@ -142,7 +142,7 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         one = round_of(view, event.generation)
     is_logged = event.state != kinds.TARGET_COMPUTED or not all(change.doubtful for change in changes)
     if one is None:
-        departed = len([change for change in changes if change.cause in members.END_KINDS])
+        departed = len([change for change in changes if change.cause in members.DEPARTURES])
         is_line = event.source == COORDINATOR_SOURCE
         missing = doubtful_epochs.skips_in_lines(g, view, event.generation, departed) if is_line else -1
         known = _skip(g, view, event.at_ms, changes) if missing >= 0 else None
@@ -254,7 +254,7 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
-    causing = [one for one in view.changes if one.logged and (one.cause in members.END_KINDS or _may_raise(one, event.at_ms))]
+    causing = [one for one in view.changes if one.logged and (one.cause in members.DEPARTURES or _may_raise(one, event.at_ms))]
     if view.epoch < 0 and not (causing and rules.is_first_epoch(g, view, event.generation)):
         forget_logged(g, view)  # the log begins late: its target is that of an epoch before them
     if event.generation > view.epoch and not view.group_type:
@@ -297,7 +297,7 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     if episode is None:
         return
     if not view.members:
-        if view.heard and episode.rounds[-1].cause in members.END_KINDS:
+        if view.heard and episode.rounds[-1].cause in members.DEPARTURES:
             lost_lines.note_reconciled(view)
         if view.complete:
             end(view, at_ms, end_seen=True)

@@ -165,7 +165,7 @@ def _counts_at_once(view: ConsumerView, member: ConsumerMember, before: str | No
     """
     if before is None or member.regex == before:
         return False
-    gone = {change.member_id for change in view.changes if change.cause in members.END_KINDS} | {member.member_id}
+    gone = {change.member_id for change in view.changes if change.cause in members.DEPARTURES} | {member.member_id}
     return not member.regex or any(other.regex == member.regex for name, other in view.members.items() if name not in gone)
 
 
@@ -177,7 +177,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
         view.epoch = event.answer_generation  # it may be a member that joins again, which raises no epoch
     if joins and event.answer_generation <= view.epoch:
         episodes.forget_logged(g, view, member_id)  # its join raised no epoch
-    leaving = {change.member_id for change in view.changes if change.cause in members.END_KINDS}
+    leaving = {change.member_id for change in view.changes if change.cause in members.DEPARTURES}
     member = episodes.member_of(view, member_id) if not joins or member_id not in leaving else None  # else it comes anew
     if joins and event.instance_id:
         same = (one for one in view.members.values() if one.instance_id == event.instance_id and one.member_id not in leaving)
@@ -232,7 +232,7 @@ def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, ep
     That is resolved first. Up to Kafka 4.2 the first member always raises it, and the answer to the join shows that.
     """
     lags = rules.since_4_3(g, view)
-    gone = {one.member_id for one in view.gone} | {one.member_id for one in view.changes if one.cause in members.END_KINDS}
+    gone = {one.member_id for one in view.gone} | {one.member_id for one in view.changes if one.cause in members.DEPARTURES}
     is_new = view.complete or member.member_id in gone  # else it may be a member that joins again
     if 0 <= epoch <= view.epoch and not (lags and is_new):
         return False
@@ -248,7 +248,7 @@ def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
         member.tried_ms = event.received_ms
     if event.error_code != Error.UNKNOWN_MEMBER_ID or member is None or event.instance_id not in ("", member.instance_id):
         return  # an instance id that nobody has is refused so, too
-    if any(change.member_id == member.member_id and change.cause in members.END_KINDS for change in view.changes):
+    if any(change.member_id == member.member_id and change.cause in members.DEPARTURES for change in view.changes):
         return  # it has left, or was refused before
     change = Change(event.at_ms, silence.cause_of(member, event.received_ms), member.member_id, ref(event), logged=False)
     if view.episode is not None and any(not one.cause and one.at_ms > member.heard_ms for one in view.episode.rounds):

@@ -12,14 +12,10 @@ from coordinator_model.view.consumer_view import Change, ConsumerMember, Consume
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, ref
 
-END_KINDS: Final = {
-    reasons.MEMBER_LEFT: reasons.LEFT,
-    reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
-    reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
-    reasons.REBALANCE_TIMEOUT: reasons.REBALANCE_TIMEOUT,
-    reasons.UNKNOWN: reasons.UNKNOWN,
-}
-"""How a membership ends, by what raised the epoch."""
+DEPARTURES: Final = frozenset(
+    {reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT, reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT, reasons.UNKNOWN}
+)
+"""What raises the epoch as a membership ends."""
 HEARTBEAT_INTERVAL_MS: Final = 5_000
 """group.consumer.heartbeat.interval.ms, unless the broker or the group has another one."""
 
@@ -59,7 +55,7 @@ def take_effect(g: Emitter, view: ConsumerView, change: Change) -> None:
     """A member comes, or goes."""
     if change.comer is not None:
         view.admit(change.comer, joins=bool(change.cause))
-    member = view.take_out(change.member_id, change.at_ms, END_KINDS[change.cause]) if change.cause in END_KINDS else None
+    member = view.take_out(change.member_id, change.at_ms, reasons.end_of(change.cause)) if change.cause in DEPARTURES else None
     if member is None:
         return
     if change.cause == reasons.UNKNOWN and change.sign.source == kinds.OFFSETS_SOURCE:

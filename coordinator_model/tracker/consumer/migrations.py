@@ -102,7 +102,7 @@ def _from_classic(classic: View) -> ConsumerView:
 
 def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
     """The departures of all members of the consumer protocol that were left. Of one that no line tells, silence may."""
-    noted = [one for one in consumer.changes if one.cause in members.END_KINDS and one.member_id in consumer.members]
+    noted = [one for one in consumer.changes if one.cause in members.DEPARTURES and one.member_id in consumer.members]
     named = {one.member_id for one in noted}
     untold = [
         Change(

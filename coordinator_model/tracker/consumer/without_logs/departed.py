@@ -10,7 +10,7 @@ from __future__ import annotations
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.tracker.consumer import members
-from coordinator_model.tracker.consumer.members import END_KINDS, HEARTBEAT_INTERVAL_MS
+from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.tracker.consumer.without_logs import silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
@@ -21,7 +21,7 @@ from coordinator_model.view.rows import Ref
 def explain(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Ref) -> None:
     """A line shows why a member departed, of which records show only that it did."""
     member = next((one for one in reversed(view.gone) if one.member_id == member_id and one.gone_signs), None)
-    if member is None or member.end_kind != END_KINDS[reasons.UNKNOWN]:
+    if member is None or member.end_kind != reasons.UNKNOWN:
         return
     episodes = view.unfinished()
     for one in [one for episode in episodes for one in episode.rounds if (one.cause, one.member_id) == (reasons.UNKNOWN, member_id)]:
@@ -30,8 +30,8 @@ def explain(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Re
     for told in [
         told for episode in episodes for told in episode.revocations if (told.member_id, told.end) == (member_id, member.end_kind)
     ]:
-        told.end = END_KINDS[cause]
-    member.end_kind = END_KINDS[cause]
+        told.end = reasons.end_of(cause)
+    member.end_kind = reasons.end_of(cause)
     member.gone_signs.append(sign)
     consumer_findings.removed(g, view, member, Change(member.gone_ms, cause, member_id, sign, logged=True))
 

@@ -28,7 +28,7 @@ from coordinator_model.view.rows import ref
 _UNRELEASED: Final = "UNRELEASED_PARTITIONS"
 _GUESSED: Final = frozenset({"", reasons.SUBSCRIPTION_CHANGED, reasons.REGEX_RESOLVED})
 """Causes that lines name only because an epoch follows them."""
-_EXPLAINED: Final = frozenset(members.END_KINDS) - {reasons.UNKNOWN}
+_EXPLAINED: Final = members.DEPARTURES - {reasons.UNKNOWN}
 _TIMER_MS: Final = 1_000  # within which a timer that is due removes a member
 _JOINED_FROM: Final = 0  # the epoch before of a member that joined with this heartbeat
 
@@ -89,7 +89,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> None:
 
 def _returned(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember | None:
     """The static member that comes back, mostly under a new id: its old one was removed just before, without raising the epoch."""
-    gone = {change.member_id for change in view.changes if change.cause in members.END_KINDS}
+    gone = {change.member_id for change in view.changes if change.cause in members.DEPARTURES}
     for member in view.members.values():
         if event.instance_id == member.instance_id != "" and (member.member_id != event.member_id or member.member_id in gone):
             view.settle(*view.changes_about(member.member_id))
