@@ -79,10 +79,6 @@ conformance: $(VENV) ## compare recorded steps and rebalances with Kafka's own a
 	@$(BIN)/python -m scripts.truth.traces
 	@$(BIN)/python -m scripts.truth.second_opinion $(RECORDINGS)
 
-.PHONY: score
-score: $(VENV) ## compare causes, culprits and findings with what was done to the recorded consumers (RECORDINGS="DIR ...")
-	@$(BIN)/python -m scripts.truth.score $(RECORDINGS)
-
 .PHONY: coverage
 coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its own tests, without the random ones
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh

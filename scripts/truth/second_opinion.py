@@ -11,6 +11,7 @@ It makes the tables of each recording (default: the bundled ones) with each kind
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import re
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from scripts.truth.recordings import EVIDENCE, REQUEST_LOG, Recording, cluster, from_arguments, open_text, tables, track
+from scripts.truth.recordings import EVIDENCE, REQUEST_LOG, Recording, cluster, open_text, read_all, tables, track
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, or a line's JSON."""
@@ -255,7 +256,12 @@ def print_opinions(recording: Recording, rows: Mapping[str, list[Row]]) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints the opinions; returns the exit code."""
-    recordings = from_arguments(argv, "second_opinion", __doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recordings", nargs="*", type=Path, help="folders of recordings (default: the bundled ones)")
+    try:
+        recordings = read_all(parser.parse_args(argv).recordings)
+    except ValueError as error:
+        parser.error(str(error))
     with tempfile.TemporaryDirectory(prefix="opinion-") as name:
         lakehouse = track(recordings, Path(name))
         agree = [

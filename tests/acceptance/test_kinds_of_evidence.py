@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections import Counter
 from functools import cache
-from typing import Any, NamedTuple
 
 import pytest
 
 from jobs.answers.check import check
 from jobs.answers.report import Scope, read_report
 from jobs.laws.laws import breaches
-from scripts.truth import recordings, score, second_opinion, truth
+from scripts.truth import recordings, second_opinion
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
 from tests.acceptance.sharper import as_sharp
 from tests.dashboard.saved_page import page_of, told
 from tests.effort import long
+from tests.made_once import DATA
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +33,50 @@ CASES = [
     *((OF_BOTH_PROTOCOLS, ALL) if evidence == ALL else long(OF_BOTH_PROTOCOLS, evidence) for evidence in EVIDENCE),
 ]
 """Recordings, each with some evidence."""
+
+COMES_BACK = {"UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "FENCED_INSTANCE", "ZOMBIE_COMMIT"}
+LABELS = {
+    "LEADER_DIED_IN_SYNC": {"SESSION_TIMEOUT"},
+    "FENCED": {"FENCED_INSTANCE"},
+    "ZOMBIE": COMES_BACK,
+    "ZOMBIE_COMMIT": COMES_BACK,
+    "STORM": {"REBALANCE_STORM"},
+    "GROUP_MAX_SIZE": {"GROUP_TOO_LARGE"},
+    "COORDINATOR_FAILOVER": {"COORDINATOR_MOVED"},
+    "PARTITIONS_ADDED": {"METADATA_CHANGED"},
+    "SUBSCRIPTION_CHANGE": {"SUBSCRIPTION_CHANGED"},
+    "ENFORCED": {"MEMBER_REJOINED"},
+    **{code: {code} for code in ("SESSION_TIMEOUT", "POLL_TIMEOUT", "SLOW_JOINER", "SYNC_TIMEOUT", "ROLLING_RESTART")},
+    **{code: {code} for code in ("INCONSISTENT_PROTOCOL", "INVALID_SESSION_TIMEOUT")},
+}
+"""Codes of findings and causes, one of which each label of truth.jsonl asks for."""
+OF_GROUPS = {"STORM", "ROLLING_RESTART", "FENCED", "COORDINATOR_FAILOVER"}
+"""Labels of a group: what is told may name any member."""
+BY_CLIENTS_ALONE = ("telemetry-static", "findings", ("POLL_TIMEOUT", "oyKFMC/EQtW5cjwO2dIp0g"))
+
+
+def actions(name):
+    """What was done to the consumers of a recording, in truth.jsonl."""
+    return [json.loads(line) for line in (DATA / "recordings" / name / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def truth(name):
+    """What the tables have to tell of a recording (docs/truth.md): group, table, row."""
+    lines = map(json.loads, (DATA / "told" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    return [(told["group"], table, tuple(row)) for told in lines for table in COLUMNS for row in told.get(table, ())]
+
+
+COLUMNS = {
+    "rebalances": ("generation", "cause", "member_id"),
+    "rebalance_rounds": ("epoch", "cause", "client_id"),
+    "findings": ("code", "member_id", "client_id"),
+}
+
+
+def told_by(rows):
+    """The same of these rows of the tables. Of findings: the member, else the client."""
+    told = [(row["group_id"], table, [row[name] for name in columns]) for table, columns in COLUMNS.items() for row in rows[table]]
+    return [(group, table, (*row[:-2], row[-2] or row[-1]) if table == "findings" else tuple(row)) for group, table, row in told]
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +120,10 @@ def test_a_page_names_cause_and_culprit_of_all_that_was_done_and_that_the_tables
     shown = [(row["code"], row["group_id"], row["client_id"]) for row in report.findings]
     shown += [(row["blamed"], row["group_id"], row["culprit_client_id"]) for row in report.rebalances]
     checked = set()
-    for row in recording.truth:
-        labels = truth.labels(row)
-        codes = {code for label in labels for code in (*truth.FINDING_CODES.get(label, ()), truth.REBALANCE_CAUSES.get(label))}
-        client = "" if truth.OF_GROUPS & set(labels) else row["client_id"] or ""
+    for row in actions(name):
+        labels = row["expect"].split("|")
+        codes = {code for label in labels for code in LABELS.get(label, ())}
+        client = "" if OF_GROUPS & set(labels) else row["client_id"] or ""
         for code, group, culprit in shown:
             if code in codes and group == row["group"] and client in ("", culprit):
                 assert any(code in text and group in text and client in text for text in texts), (code, group, client)
@@ -131,96 +174,37 @@ def test_a_second_reading_misses_a_row(tables):
 
 @pytest.mark.parametrize(("name", "evidence"), CASES)
 def test_causes_culprits_findings_and_rounds_are_what_was_done(tables, name, evidence):
-    recording, rows = RECORDINGS[name], tables(name, evidence)
-    card = score.compare(recording, evidence, rows)
-    assert card.faults(evidence) == []
-    assert card.rebalances == len(recording.classic) > 40
-    assert name == SMALL or card.rounds["epochs"] == card.rounds["rounds"] == 15
+    """What less evidence says is compared with what more evidence says below; here, that it says enough, and blames nobody else."""
+    rows = tables(name, evidence)
+    true, found = (
+        {(group, row[0]): row[1:] for group, table, row in told if table == "rebalances"} for told in (truth(name), told_by(rows))
+    )
+    assert len(true) == len(found) > 40
+    # Many are without a coordinator at once: requests alone may show another of them first.
+    assert all(who in (None, true[key][1]) or cause == "COORDINATOR_MOVED" for key, (cause, who) in found.items())
+    right = sum(found[key][0] == true[key][0] for key in found)
+    if evidence in (BOTH, ALL):
+        lacking, false = Counter(truth(name)), Counter(told_by(rows))
+        assert false <= lacking
+        assert lacking - false <= Counter({BY_CLIENTS_ALONE: evidence == BOTH})
+    elif evidence == REQUEST_LOG:
+        assert right >= 0.95 * len(true)
+    else:
+        assert "UNKNOWN" not in {cause for cause, _ in found.values()}
 
 
-class Damage(NamedTuple):
-    """Something wrong in the tables, and what the score says of it."""
-
-    table: str
-    change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
-    fault: str
-    evidence: str = BOTH
-    recording: str = SMALL
-
-
-def without(column, value):
-    """Leaves the first row with it out."""
-    return lambda rows: [row for row in rows if row is not first(rows, column, value)]
-
-
-def instead(column, value, **other):
-    """Has other values in the first row with it."""
-    return lambda rows: [{**row, **other} if row is first(rows, column, value) else row for row in rows]
-
-
-def besides(column, value, **other):
-    """Has the first row with it twice, the second time with other values."""
-    return lambda rows: [*rows, {**first(rows, column, value), **other}]
-
-
-def first(rows, column, value):
-    return next(row for row in rows if row[column] == value)
-
-
-OF_THE_OTHER = (ALL, OF_BOTH_PROTOCOLS)
-CONTROL = "hotel-index"  # the healthy group
-DAMAGES = {
-    "a rebalance is left out": Damage("rebalances", without("cause", "MEMBER_LEFT"), "causes: 1 of"),
-    "a rebalance is invented": Damage("rebalances", besides("cause", "MEMBER_LEFT", generation=99), "causes: 1 of"),
-    "a cause is wrong": Damage("rebalances", instead("cause", "POLL_TIMEOUT", cause="MEMBER_JOINED"), "causes: 1 of"),
-    "a cause is what the log alone says": Damage("rebalances", instead("cause", "POLL_TIMEOUT", cause="MEMBER_LEFT"), "causes: 1 of"),
-    "a culprit is wrong": Damage("rebalances", instead("cause", "SESSION_TIMEOUT", member_id="x"), "culprits: 1 of"),
-    "a cause is unknown": Damage(
-        "rebalances", instead("cause", "SESSION_TIMEOUT", cause="UNKNOWN"), "causes: 0 wrong, 1 unknown", COORDINATOR_LOG
-    ),
-    "many causes are unknown": Damage(
-        "rebalances", lambda rows: [{**row, "cause": "UNKNOWN"} for row in rows], "causes: only 0 of", REQUEST_LOG
-    ),
-    "a finding is left out": Damage("findings", without("code", "POLL_TIMEOUT"), "labels: 1 of"),
-    "a finding is there twice": Damage("findings", besides("code", "POLL_TIMEOUT"), "findings: 1 false"),
-    "a finding comes before it was done": Damage("findings", besides("code", "POLL_TIMEOUT", occurred_at=0), "findings: 1 false"),
-    "a finding is about another client": Damage(
-        "findings", besides("code", "SESSION_TIMEOUT", member_id=None, client_id="x"), "findings: 1 false"
-    ),
-    "a finding is about a healthy group": Damage("findings", besides("code", "SESSION_TIMEOUT", group_id=CONTROL), "healthy groups: 1"),
-    "a restart is told twice": Damage("findings", besides("code", "ROLLING_RESTART"), "rolling restarts", COORDINATOR_LOG),
-    "a restart is a storm": Damage("findings", besides("code", "ROLLING_RESTART", code="REBALANCE_STORM"), "storms", COORDINATOR_LOG),
-    "the specification answers otherwise": Damage(
-        "findings", besides("code", "ROLLING_RESTART", code="MODEL_DIVERGENCE"), "the specification", REQUEST_LOG
-    ),
-    "nobody joins": Damage("rebalances", lambda rows: [{**row, "joined": [], "member_id": None} for row in rows], "labels: "),
-    "a round is left out": Damage("rebalance_rounds", without("cause", "MEMBER_LEFT"), "telemetry", *OF_THE_OTHER),
-    "a round has another cause": Damage(
-        "rebalance_rounds", instead("cause", "SESSION_TIMEOUT", cause="MEMBER_LEFT"), "telemetry", *OF_THE_OTHER
-    ),
-    "the cause of a round is unknown": Damage(
-        "rebalance_rounds", instead("cause", "SESSION_TIMEOUT", cause="UNKNOWN"), "rounds: 1 of", *OF_THE_OTHER
-    ),
-    "no group dies": Damage("group_transitions", lambda _: [], "labels: ", *OF_THE_OTHER),
-    "no static member comes back": Damage("member_sessions", lambda _: [], "labels: "),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_the_score_names_what_is_wrong(tables, damage, capsys):
-    recording = RECORDINGS[damage.recording]
-    rows = tables(damage.recording, damage.evidence)
-    card = score.compare(recording, damage.evidence, rows | {damage.table: damage.change(rows[damage.table])})
-    assert damage.fault in "\n".join(card.faults(damage.evidence))
-    assert not score.print_scorecards(recording.name, {damage.evidence: card})
-    assert f"FAULT {damage.fault}" in capsys.readouterr().out
-
-
-def test_a_label_without_a_meaning_is_named(tables):
-    recording = RECORDINGS[SMALL]
-    new = replace(recording, truth=(*recording.truth, {**recording.truth[-1], "expect": "SOMETHING_NEW"}))
-    card = score.compare(new, BOTH, tables(SMALL, BOTH))
-    assert "label SOMETHING_NEW has no meaning here" in "\n".join(map(str, card.issues))
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_done_and_asks_for_a_finding_or_a_cause_has_it(name):
+    """Of groups of the classic protocol, where the label leaves no choice. A static member may be replaced before a request is refused."""
+    told = {(group, row[-2], row[-1]) for group, table, row in truth(name) if table != "rebalance_rounds"}
+    asked = [row for row in actions(name) if row["group"] and row.get("protocol") != "consumer" and LABELS.get(row["expect"])]
+    assert len(asked) > 10
+    for row in asked:
+        names = {row["client_id"], row["instance_id"], row["member_id"]} - {None}
+        if row["expect"] == "ZOMBIE" and row["instance_id"]:
+            continue
+        rows = [who for group, code, who in told if group == row["group"] and code in LABELS[row["expect"]]]
+        assert any(row["expect"] in OF_GROUPS or not names or (who or "").startswith(tuple(names)) for who in rows), row
 
 
 @pytest.mark.parametrize("name", NAMES)

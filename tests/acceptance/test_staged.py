@@ -80,7 +80,7 @@ def tracked(tmp_path_factory):
         folder = tmp_path_factory.mktemp("staged")
         for release in RELEASES:
             modes = [mode for mode in MODES if is_usual(release, mode) == usual]
-            recordings.stage([Recording(STAGED / release, "UTC", (), (), {})], folder / "input", modes)
+            recordings.stage([Recording(STAGED / release, "UTC")], folder / "input", modes)
         for name, wrap in CLIENTS.items() if usual else ():
             stage_clients(folder / "input" / name, wrap)
         assert at_once.process(folder / "input", folder / "lake", settings=Settings(shards=8), most_lines=1 << 30)
