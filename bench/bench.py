@@ -10,7 +10,6 @@ a few lines, and does not count in lines/s. Processor time is that of the whole 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -53,11 +52,8 @@ def python(*words: str | Path) -> list[str]:
 
 
 def made(folder: Path, size: str, lines: int, seed: int) -> Path:
-    """An input; one that the same code has made before is used again."""
+    """An input."""
     source = folder / f"input-{size}-{lines}-{seed}"
-    done, code = source.with_suffix(".complete"), fingerprint()
-    if done.exists() and done.read_text(encoding="ascii") == code:
-        return source
     shutil.rmtree(source, ignore_errors=True)
     if size == "recording":
         repeat(RECORDING, source, lines)
@@ -65,14 +61,7 @@ def made(folder: Path, size: str, lines: int, seed: int) -> Path:
         command = python("-m", "jobs.cli", "generate", source, "--size", size, "--lines", str(lines), "--seed", str(seed))
         subprocess.run(command, cwd=PROJECT, check=True)
     os.sync()  # who reads first would else wait while the input is still written to disk
-    done.write_text(code, encoding="ascii")
     return source
-
-
-def fingerprint() -> str:
-    """Of the code that makes inputs."""
-    files = [*(PROJECT / "jobs" / "generate").glob("*.py"), PROJECT / "bench" / "repeat_recording.py"]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
 def count(source: Path) -> int:
@@ -165,7 +154,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="of each contender")
     parser.add_argument("--quick", action="store_true", help="one run over 100,000 lines")
     parser.add_argument("--only", action="append", metavar="NAME", choices=CONTENDERS, help=f"repeatable: {'; '.join(CONTENDERS)}")
-    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
+    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="to work in")
     parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench.json]")
     options = parser.parse_args(argv)
     if options.quick:

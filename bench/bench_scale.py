@@ -126,7 +126,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cores", default="1,2,4,8,16,32,64")
-    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
+    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="to work in")
     parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench-scale.json]")
     return parser.parse_args()
 

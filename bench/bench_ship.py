@@ -33,7 +33,7 @@ def main() -> None:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=400_000, help="of each backlog")
-    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
+    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="to work in")
     wanted = parser.parse_args()
     wanted.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rebalance-bench-") as name, LocalBroker(Path(name) / "broker") as broker:

@@ -1,6 +1,6 @@
 """Kills the processes of a running pipeline again and again, and compares its tables with those of an undisturbed run over the same topic.
 
-    python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER] [--store] [--victims driver JVM ...]
+    python -m scripts.chaos [--kills 50] [--seed 1] [--keep FOLDER] [--store]
 
 The bundled recordings are written as logs with present times, each line when it is due: two clusters, five brokers, a shipper beside each.
 The shippers write to one topic of a real broker, which `rebalance run --kafka` reads. Meanwhile processes are killed with SIGKILL at
@@ -50,6 +50,7 @@ from tests.lab.store_proxy import StoreProxy
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"
+NAMES: Final = ("kafka-4.2.0", "kafka-3.9.1")
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 3
 DRIVER: Final = "driver"
@@ -78,10 +79,10 @@ LinePlace = tuple[str, str, str, int]
 """Cluster, broker, origin and position."""
 
 
-def recorded(recordings: Sequence[str], folder: Path) -> list[LogLine]:
+def recorded(folder: Path) -> list[LogLine]:
     """All lines of the recordings in the order of their times."""
     lines: list[LogLine] = []
-    for name in recordings:
+    for name in NAMES:
         own: list[LogLine] = []
         for log in sorted((RECORDINGS / name).glob("broker-*/*.log.gz")):
             target = folder / name / log.parent.name / log.name.removesuffix(".gz")
@@ -98,10 +99,9 @@ def recorded(recordings: Sequence[str], folder: Path) -> list[LogLine]:
 class LogWriter(threading.Thread):
     """Writes recorded lines as logs with present times."""
 
-    def __init__(self, lines: Sequence[LogLine], seconds: float) -> None:
+    def __init__(self, lines: Sequence[LogLine]) -> None:
         super().__init__(daemon=True)
-        self._lines = [line for line in lines if line[0] <= seconds]
-        self.count = len(self._lines)
+        self._lines = lines
         for path in {path for _, path, _ in self._lines}:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
@@ -125,19 +125,17 @@ class LogWriter(threading.Thread):
 class ChaosRun:
     """The processes of the pipeline, and how often each kind of them was killed."""
 
-    def __init__(
-        self, folder: Path, recordings: Sequence[str], seed: int, victims: Sequence[str], store: tuple[LocalStore, StoreProxy] | None
-    ) -> None:
+    def __init__(self, folder: Path, seed: int, store: tuple[LocalStore, StoreProxy] | None) -> None:
         """`store`: where the lakehouse lies, and the proxy through which all processes use it."""
         self.random = random.Random(seed)  # noqa: S311 - decides what is killed, and when
         self._store, self._proxy = store or (None, None)
         self._store_is_back = 0.0
         self.lakehouse: Place = StorePath(BUCKET, "chaos") if store is not None else folder / "chaos"
-        self.victims = victims or (VICTIMS_ON_STORE if store is not None else VICTIMS)
+        self.victims = VICTIMS_ON_STORE if store is not None else VICTIMS
         self._still: list[tuple[object, psutil.Process, list[psutil.Process]]] = []  # runs that stand still: lease, driver, its processes
         self.kills: Counter[str] = Counter()
         self.broker = LocalBroker(folder / "kafka", port=free_port())
-        self.sources = [(name, path.name) for name in recordings for path in sorted((RECORDINGS / name).glob("broker-*"))]
+        self.sources = [(name, path.name) for name in NAMES for path in sorted((RECORDINGS / name).glob("broker-*"))]
         self._folder = folder
         self._due: list[str] = []  # kinds of processes that this round has not killed yet
         self._wanted = {f"shipper-{cluster}-{broker}": self._ship(cluster, broker) for cluster, broker in self.sources}
@@ -336,26 +334,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1, help="decides what is killed, and when")
-    parser.add_argument("--seconds", type=float, default=900.0, help="length of the recordings to play, at most")
-    parser.add_argument("--recordings", nargs="+", default=["kafka-4.2.0", "kafka-3.9.1"], help="names of bundled recordings")
     parser.add_argument("--store", action="store_true", help="let the lakehouse lie in an object store that is slow and fails")
-    every = sorted({*VICTIMS, *VICTIMS_ON_STORE})
-    parser.add_argument("--victims", nargs="+", choices=every, default=(), help="kinds of processes to kill; default: all")
     parser.add_argument("--keep", type=Path, help="folder to work in, kept at the end; default: a temporary one")
     options = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-chaos-")))
-        lines = recorded(options.recordings, folder / "logs")
-        seconds = min(options.seconds, lines[-1][0])
-        writer = LogWriter(lines, seconds)
+        lines = recorded(folder / "logs")
+        seconds = lines[-1][0]
+        writer = LogWriter(lines)
         store = None
         if options.store:
             local = stack.enter_context(LocalStore(folder / "store"))
             proxy = stack.enter_context(StoreProxy(local.endpoint, fail_every=_FAIL_EVERY))
             os.environ.update(local.environment(proxy.endpoint))  # of this process and those that it starts
             store = local, proxy
-        chaos = ChaosRun(folder, options.recordings, options.seed, options.victims, store)
-        print(f"{writer.count:,} lines of {len(chaos.sources)} brokers in {seconds:.0f} s, {options.kills} kills, seed {options.seed}")
+        chaos = ChaosRun(folder, options.seed, store)
+        print(f"{len(lines):,} lines of {len(chaos.sources)} brokers in {seconds:.0f} s, {options.kills} kills, seed {options.seed}")
         stack.callback(chaos.stop)
         chaos.start()
         writer.start()
