@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
@@ -23,37 +23,22 @@ from schemas import names
 from schemas.tables import arrow_schema_of, schema_of
 
 COMMIT_MS: Final = 30_000
+KEEP: Final = timedelta(days=30)
+TIDY_COMMITS: Final = 120  # about an hour of commits
+LOG_CHECKPOINT_COMMITS: Final = 100
+READER_HOURS: Final = 1  # for which a reader may use the files of its version
+BUFFERED_ROWS: Final = 10_000  # while the table cannot be written: half a day
 
 _TARGET_BYTES: Final = 4 << 20  # of a file: tidying does not rewrite larger ones
 _COLOURS: Final = re.compile(r"\x1b\[[\d;]*m|↳")
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=True)
 
 
-@dataclass(frozen=True)
-class HealthTableSettings:
-    """How much the table keeps, and how often it is tidied."""
-
-    keep: timedelta = timedelta(days=30)
-    tidy_commits: int = 120  # about an hour of commits
-    log_checkpoint_commits: int = 100
-    reader_hours: int = 1  # for which a reader may use the files of its version
-    buffered_rows: int = 10_000  # while the table cannot be written: half a day
-
-    def table_properties(self) -> dict[str, str]:
-        """Properties of the Delta table."""
-        return {
-            "delta.checkpointInterval": str(self.log_checkpoint_commits),
-            "delta.logRetentionDuration": "interval 1 days",  # no reader follows this table commit by commit
-            "delta.deletedFileRetentionDuration": f"interval {self.reader_hours} hours",
-        }
-
-
 class HealthTable:
     """The table of one lakehouse. Times are epoch ms. `problem`: why the last attempt to write it failed, in one line."""
 
-    def __init__(self, lakehouse: Place, settings: HealthTableSettings = HealthTableSettings()) -> None:
+    def __init__(self, lakehouse: Place) -> None:
         self._lakehouse = lakehouse
-        self._settings = settings
         self._rows: list[BatchHealth] = []
         self._tried_ms: int | None = None
         self.problem: str | None = None
@@ -62,7 +47,7 @@ class HealthTable:
     def add(self, row: BatchHealth) -> None:
         """Keeps a row for the next commit."""
         self._rows.append(row)
-        del self._rows[: -self._settings.buffered_rows]
+        del self._rows[:-BUFFERED_ROWS]
 
     def flush(self, now_ms: int, *, at_once: bool = False) -> None:
         """Writes the rows, if it is time or `at_once`. After a failure, notes it and keeps the rows for the next time."""
@@ -74,16 +59,20 @@ class HealthTable:
         if not self._rows:
             return
         try:
-            path = tables.ensure_table(
-                self._lakehouse, names.PIPELINE_HEALTH, schema_of(names.PIPELINE_HEALTH), self._settings.table_properties()
+            properties = {
+                "delta.checkpointInterval": str(LOG_CHECKPOINT_COMMITS),
+                "delta.logRetentionDuration": "interval 1 days",  # no reader follows this table commit by commit
+                "delta.deletedFileRetentionDuration": f"interval {READER_HOURS} hours",
+            }
+            table = opening.opened(
+                tables.ensure_table(self._lakehouse, names.PIPELINE_HEALTH, schema_of(names.PIPELINE_HEALTH), properties)
             )
-            table = opening.opened(path)
-            turn = table.version() // self._settings.tidy_commits
+            turn = table.version() // TIDY_COMMITS
             rows = list(self._rows)  # another thread may add some meanwhile
             write_deltalake(table, to_arrow(rows), mode="append", post_commithook_properties=_HOOKS)
             del self._rows[: len(rows)]
             table.update_incremental()
-            if table.version() // self._settings.tidy_commits != turn:
+            if table.version() // TIDY_COMMITS != turn:
                 self._tidy(table, now_ms)
         except Exception as error:  # noqa: BLE001 - the pipeline does not need this table
             self.problem = _in_one_line(error)
@@ -93,10 +82,10 @@ class HealthTable:
 
     def _tidy(self, table: DeltaTable, now_ms: int) -> None:
         """Deletes rows that are too old, merges small files, and removes files that no reader needs."""
-        oldest = datetime.fromtimestamp(now_ms / 1_000, tz=timezone.utc) - self._settings.keep
+        oldest = datetime.fromtimestamp(now_ms / 1_000, tz=timezone.utc) - KEEP
         table.delete(f"occurred_at < '{oldest.isoformat(timespec='milliseconds')}'")
         table.optimize.compact(target_size=_TARGET_BYTES, post_commithook_properties=_HOOKS)
-        table.vacuum(retention_hours=self._settings.reader_hours, dry_run=False, enforce_retention_duration=False)
+        table.vacuum(retention_hours=READER_HOURS, dry_run=False, enforce_retention_duration=False)
 
 
 def _in_one_line(error: Exception) -> str:

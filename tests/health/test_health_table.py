@@ -17,9 +17,9 @@ from jobs.cli import entry
 from jobs.cli import health as health_command
 from jobs.common.errors import LakehouseError
 from jobs.common.settings import Settings
-from jobs.health import reading, status
+from jobs.health import health_table, reading, status
 from jobs.health.batch_health import BatchCounts, BatchHealth, Memory, batch_health, measured
-from jobs.health.health_table import COMMIT_MS, HealthTable, HealthTableSettings
+from jobs.health.health_table import COMMIT_MS, HealthTable
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import Tally
 from jobs.health.verdict import Limits
@@ -91,20 +91,25 @@ def test_rows_that_cannot_be_written_are_kept_for_the_next_time(tmp_path):
     assert table.problem is None
 
 
-def test_rows_that_cannot_be_written_for_long_do_not_fill_the_memory(tmp_path):
-    table = HealthTable(tmp_path, HealthTableSettings(buffered_rows=100))
+def test_rows_that_cannot_be_written_for_long_do_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(health_table, "BUFFERED_ROWS", 100)
+    table = HealthTable(tmp_path)
     for number in range(105):
         table.add(replace(ROW, batch_id=number))
     table.flush(NOW, at_once=True)
     assert {row.batch_id for row in rows(tmp_path)} == set(range(5, 105))
 
 
-OFTEN = HealthTableSettings(tidy_commits=10, log_checkpoint_commits=8, reader_hours=0)
-"""Tidied without waiting for readers: with the settings of a real run these tests would take an hour."""
+@pytest.fixture
+def often(monkeypatch):
+    """Tables are tidied without waiting for readers: as in a real run these tests would take an hour."""
+    for name, value in {"TIDY_COMMITS": 10, "LOG_CHECKPOINT_COMMITS": 8, "READER_HOURS": 0}.items():
+        monkeypatch.setattr(health_table, name, value)
 
 
+@pytest.mark.usefixtures("often")
 def test_old_rows_go_and_many_files_become_few(tmp_path):
-    table = HealthTable(tmp_path, OFTEN)
+    table = HealthTable(tmp_path)
     for number in range(10):
         table.add(replace(ROW, batch_id=number, occurred_at=NOW - (31 * DAY if number % 2 else 29 * DAY)))
         table.flush(NOW, at_once=True)
@@ -113,9 +118,10 @@ def test_old_rows_go_and_many_files_become_few(tmp_path):
     assert len(DeltaTable(str(tmp_path / "pipeline_health")).file_uris()) == 1
 
 
+@pytest.mark.usefixtures("often")
 def test_what_no_reader_needs_any_more_leaves_the_disk(tmp_path):
     """What a tidying replaced is gone from the disk, and days later the log of then is, up to its checkpoint."""
-    table = HealthTable(tmp_path, OFTEN)
+    table = HealthTable(tmp_path)
     log = tmp_path / "pipeline_health" / "_delta_log"
 
     def write(numbers):
