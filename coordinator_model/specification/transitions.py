@@ -6,7 +6,7 @@ that is not in a state's row cannot happen there: it raises `IllegalTransitionEr
 There are two kinds of causes. Reasons to rebalance lead to PreparingRebalance; none is in the row of that state, because the
 group is already rebalancing. The other causes end a join phase, a sync phase or a group. The handlers decide which cause occurs.
 
-scripts/docs/state_diagram.py makes docs/state-diagram.md of this table.
+scripts/docs/pages.py makes docs/state-diagram.md of this table.
 
 Releases before 0.10.1 have no Empty: a new group is Stable, and a group whose last member goes is Dead (`LAST_MEMBER_GONE`).
 Nothing else in the table depends on the release.
