@@ -20,28 +20,22 @@ from jobs.logs.slice_files import SliceFiles
 from schemas.names import GROUP_EVENTS
 
 
-class Backlog:
-    """The input that waits for the queries of one lakehouse."""
+def rows_behind(house: Lakehouse, sources: Iterable[Mapping[str, Any]]) -> int | None:
+    """Rows that wait behind the end offsets of a micro-batch; None if no source has such offsets."""
+    waiting = [behind for source in sources if (behind := _behind(house, source)) is not None]
+    return sum(waiting) if waiting else None
 
-    def __init__(self, house: Lakehouse) -> None:
-        self._slices = SliceFiles(house.spool)
-        self._events = house.folder / GROUP_EVENTS
 
-    def rows(self, sources: Iterable[Mapping[str, Any]]) -> int | None:
-        """Rows that wait behind the end offsets of a micro-batch; None if no source has such offsets."""
-        waiting = [behind for source in sources if (behind := self._behind(source)) is not None]
-        return sum(waiting) if waiting else None
-
-    def _behind(self, source: Mapping[str, Any]) -> int | None:
-        end = source.get("endOffset")
-        if not isinstance(end, Mapping):
-            return None
-        if "slice" in end:
-            return slice_rows(self._slices, int(end["slice"]))
-        if set(end) <= set(WRITERS):
-            with opening.kept(self._events).current() as table:
-                return sum(new.rows for new in files_after(table, dict(end)))
-        return topic_records(end, source.get("latestOffset"))
+def _behind(house: Lakehouse, source: Mapping[str, Any]) -> int | None:
+    end = source.get("endOffset")
+    if not isinstance(end, Mapping):
+        return None
+    if "slice" in end:
+        return slice_rows(SliceFiles(house.spool), int(end["slice"]))
+    if set(end) <= set(WRITERS):
+        with opening.kept(house.folder / GROUP_EVENTS).current() as table:
+            return sum(new.rows for new in files_after(table, dict(end)))
+    return topic_records(end, source.get("latestOffset"))
 
 
 def topic_records(end: Mapping[str, Any], latest: object) -> int | None:

@@ -25,7 +25,7 @@ from jobs.health import status
 from jobs.health.batch_health import Memory, batch_health, measured
 from jobs.health.group_tally import GroupTally
 from jobs.health.health_table import HealthTable
-from jobs.health.lag import Backlog
+from jobs.health.lag import rows_behind
 from jobs.health.metrics import families
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import TRACK, Tally
@@ -71,7 +71,6 @@ class Watch(Collector):
         self._once = once
         self._warn = warn
         self._table = HealthTable(house.folder)
-        self._backlog = Backlog(house)
         self._queries: dict[str, _QueryState] = {}
         self._unread_bytes: Callable[[], int | None] = lambda: None
         self.away: Callable[[], str | None] = lambda: None
@@ -166,7 +165,7 @@ class Watch(Collector):
         for progress in finished_progress(query, state.batch_id):
             state.batch_id = progress["batchId"]
             state.sources = progress["sources"]
-            state.lag_events = self._backlog.rows(state.sources)
+            state.lag_events = rows_behind(self._house, state.sources)
             counts = self.tally.batch_counts(name, state.batch_id)
             state.waiting_since_ms = None
             if not progress["numInputRows"]:
@@ -188,7 +187,7 @@ class Watch(Collector):
         self._memory = measured(self._jvm)
         for state in self._queries.values():
             if state.sources:
-                state.lag_events = self._backlog.rows(state.sources)
+                state.lag_events = rows_behind(self._house, state.sources)
 
     def _write_status(self, state: str, reason: str | None) -> None:
         self._status_ms = _now_ms()

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.health.lag import Backlog, slice_rows, topic_records
+from jobs.health.lag import rows_behind, slice_rows, topic_records
 from jobs.lakehouse import opening
 from jobs.lakehouse.added_files import LAST
 from jobs.lakehouse.delta_files import data_files, rewrite
@@ -48,15 +48,15 @@ def test_records_of_a_topic_wait_from_where_each_partition_is():
 
 
 def test_a_source_is_told_by_its_offsets(lake):
-    backlog = Backlog(Lakehouse(lake))
+    house = Lakehouse(lake)
     of_slices = {"endOffset": {"slice": 1}, "latestOffset": None}
     of_events = {"endOffset": {INGEST: [1, LAST]}, "latestOffset": None}
     of_topic = {"endOffset": {"logs": {"0": 1}}, "latestOffset": {"logs": {"0": 6}}}
-    assert backlog.rows([of_slices]) == 16
-    assert backlog.rows([of_events]) == 10
-    assert backlog.rows([{**of_events, "endOffset": {INGEST: [2, LAST]}}]) == 8
+    assert rows_behind(house, [of_slices]) == 16
+    assert rows_behind(house, [of_events]) == 10
+    assert rows_behind(house, [{**of_events, "endOffset": {INGEST: [2, LAST]}}]) == 8
     write(lake, *(line(position=number) for number in range(9)), batch=5, app=INGEST)
-    assert backlog.rows([of_events]) == 19
-    assert backlog.rows([of_topic]) == 5
-    assert backlog.rows([of_topic, of_slices]) == 21
-    assert backlog.rows([{"endOffset": None}, {"endOffset": {"rate": 1}, "latestOffset": 3}]) is None
+    assert rows_behind(house, [of_events]) == 19
+    assert rows_behind(house, [of_topic]) == 5
+    assert rows_behind(house, [of_topic, of_slices]) == 21
+    assert rows_behind(house, [{"endOffset": None}, {"endOffset": {"rate": 1}, "latestOffset": 3}]) is None
