@@ -13,17 +13,6 @@ from jobs.sentences.language import Template
 from jobs.sentences.pages import sentences
 
 _STATIC_MEMBER_ADDED: Final = "STATIC_MEMBER_ADDED"
-_REASONS: Final = {
-    Trigger.NEW_MEMBER: "Adding new member {member} with group instance id ",
-    Trigger.LEADER_REJOIN: "Leader ",
-    Trigger.MEMBER_METADATA_CHANGED: "Updating metadata for member ",
-    Trigger.STATIC_REPLACED_DURING_COMPLETING: "Updating metadata for static member ",
-    Trigger.STATIC_PROTOCOL_CHANGE: "Group's selectedProtocol ",
-    Trigger.SYNC_EXPIRED: "Removing {members} ",
-    Trigger.SESSION_EXPIRED: "removing member {member} on heartbeat expiration",
-    Trigger.ASSIGNMENT_APPEND_FAILED: "Error ",
-}
-"""How the reasons begin."""
 _OPTIONAL: Final = ("MemberMetadata(", "Adding new member")
 """In sentences about members that may have no instance id. Scala prints an Option there."""
 
@@ -39,8 +28,8 @@ class Words:
                 self._sentences.setdefault(_key(template.kind, static="instance" in template.groups), template)
         if not self._is_java:
             del self._sentences[e.MEMBER_ADDED]  # of members that bring their ids it tells at DEBUG
-        begins = _REASONS | {Trigger.LEAVE: "explicit `LeaveGroup`" if self._is_java else "Removing member "}
-        self.reasons = {trigger: next(one for one in REASONS if one.text.startswith(begin)) for trigger, begin in begins.items()}
+        given = (one for one in reversed(REASONS) if one.kind in Trigger.__members__ and (not one.versions or self._is_written(one)))
+        self.reasons = {Trigger[one.kind]: one for one in given}
 
     def _is_written(self, template: Template) -> bool:
         """Whether the release logs a sentence, and at INFO: a DEBUG would stand behind its name."""
