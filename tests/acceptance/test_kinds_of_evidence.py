@@ -13,7 +13,7 @@ from jobs.answers.report import Scope, read_report
 from jobs.laws.laws import breaches
 from scripts.truth import recordings, second_opinion
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
-from tests.acceptance.sharper import as_sharp
+from tests.acceptance.sharper import SHARPER, as_sharp
 from tests.dashboard.saved_page import page_of, told
 from tests.effort import long
 from tests.made_once import DATA
@@ -183,6 +183,8 @@ def test_causes_culprits_findings_and_rounds_are_what_was_done(tables, name, evi
     # Many are without a coordinator at once: requests alone may show another of them first.
     assert all(who in (None, true[key][1]) or cause == "COORDINATOR_MOVED" for key, (cause, who) in found.items())
     right = sum(found[key][0] == true[key][0] for key in found)
+    findings = [Counter((group, row[0]) for group, table, row in told if table == "findings") for told in (truth(name), told_by(rows))]
+    assert {key for key, count in findings[1].items() if count > findings[0][key] and key[1] not in SHARPER} == set()
     if evidence in (BOTH, ALL):
         lacking, false = Counter(truth(name)), Counter(told_by(rows))
         assert false <= lacking
@@ -191,6 +193,16 @@ def test_causes_culprits_findings_and_rounds_are_what_was_done(tables, name, evi
         assert right >= 0.95 * len(true)
     else:
         assert "UNKNOWN" not in {cause for cause, _ in found.values()}
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("rebalances", "cause"), ("rebalances", "member_id"), ("findings", "code"), ("findings", None)]
+)
+def test_a_row_that_is_wrong_or_there_twice_is_not_what_was_done(tables, table, column):
+    rows = tables(SMALL, BOTH)
+    own = rows[table] if column else [*rows[table], rows[table][0]]
+    damaged = [{**row, column: "x"} if column and row is own[-1] else row for row in own]
+    assert Counter(told_by(rows)) == Counter(truth(SMALL)) != Counter(told_by(rows | {table: damaged}))
 
 
 @pytest.mark.parametrize("name", NAMES)
