@@ -189,10 +189,9 @@ MODEL_DIVERGENCE: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " To survive this, raise session.timeout.ms{current} above {least}: {client} was last heard {unheard} before its coordinator could be "
-    "reached again."
+    " To survive this, raise {setting} above {least}: {client} was last heard {unheard} before its coordinator could be reached again."
 )
-SESSION_TOO_SHORT: Final = " Raise {name}{limits}: it was too short to survive this."
+SESSION_TOO_SHORT: Final = " Raise {setting}: it was too short to survive this."
 AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave up its partitions."
 HELD_UP: Final = (
     "Broker {broker}, the group's coordinator, did not answer in time: it had just taken over partitions from another broker, had "

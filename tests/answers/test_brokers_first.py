@@ -66,14 +66,28 @@ def test_the_severity_of_what_a_broker_did_follows_from_what_it_cost(told, rows,
     assert [entry["severity"] for entry in entries] == [severity]
 
 
-def test_the_advice_is_that_of_the_group_that_was_without_its_coordinator_longest(told):
-    def advised(ms):
-        return {"advice": f"session.timeout.ms had to be above {ms}."}
+def missed(at, group, limit, unheard=None, setting="session.timeout.ms"):
+    """A group that moved and lost a member to that."""
+    return moved(at, group, session_timeouts_ms=limit, unheard_ms=unheard, unheard_client=unheard and f"{group}-1", setting=setting)
 
-    short = moved(100, "a", session_timeouts_ms=[10_000], unheard_ms=10_500) | advised(10_500)
-    undecided = moved(101, "b", session_timeouts_ms=[11_000], unheard_ms=None) | {"advice": "not known"}
-    (entry,), _ = told(short, moved(100, "c", session_timeouts_ms=[6_000], unheard_ms=12_000) | advised(12_000), undecided)
-    assert entry["advice"] == ["session.timeout.ms of c had to be above 12000."]
+
+@pytest.mark.parametrize(
+    ("rows", "advice"),
+    [
+        (
+            [missed(100, "a", [10_000], 10_500), missed(100, "c", [6_000], 12_000), missed(101, "b", [11_000])],
+            "To survive this, raise session.timeout.ms of the 3 groups that lost members (now 6 s to 11 s) above 12 s: c-1 was",
+        ),
+        (
+            [moved(100, "a"), missed(101, "b", [], setting="share.session.timeout.ms")],
+            "Raise share.session.timeout.ms of b: it was too short",
+        ),
+        ([moved(100, "a"), moved(101, "b")], ""),
+    ],
+)
+def test_the_advice_is_for_all_groups_that_lost_members_and_for_the_longest_silence(told, rows, advice):
+    (entry,), _ = told(*rows)
+    assert entry["advice"][0].startswith(f"{AFTER_A_MOVE} {advice}".strip())
 
 
 @pytest.mark.parametrize(
@@ -85,12 +99,11 @@ def test_the_advice_is_that_of_the_group_that_was_without_its_coordinator_longes
     ],
 )
 def test_what_to_do_about_a_broker_follows_from_how_it_went_away(told, lines, remedy):
-    rest = "session.timeout.ms was too short for this: 8000; no line shows what it needed."
     there = line("a", source="coordinator", broker="broker-1", coordinator_id=1)
-    (entry,), _ = told(moved(100, "a") | {"advice": f"{AFTER_A_MOVE} {rest}"}, there, *lines)
+    (entry,), _ = told(missed(100, "a", [8_000]), there, *lines)
     (advice,) = entry["advice"]
     assert advice.startswith(remedy)
-    assert advice.endswith(f" {rest}")
+    assert advice.endswith(" Raise session.timeout.ms of a (now 8 s): it was too short to survive this.")
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from operator import itemgetter
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
-from coordinator_model.diagnosis.findings import seconds
-from coordinator_model.diagnosis.incidents import SLOW_MS
+from coordinator_model.diagnosis.incidents import SLOW_MS, session_advice
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of
 from jobs.answers.incidents.outages import HELD_UP, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages
@@ -27,7 +25,6 @@ from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
 
 EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
-_SETTING: Final = re.compile(r"(?:the group's )?((?:\w+\.)?session\.timeout\.ms)(?: \(now [^)]*\))?")
 
 
 def incidents(reader: QuestionReader) -> list[Row]:
@@ -93,25 +90,18 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
 
 
 def _advice(outage: Outage) -> str:
-    """The advice of a finding; where lines show why the broker went away, with what to do about that."""
-    lost = [row for row in outage.findings if row["details"].get("members_lost")]
-    worst = max(lost or outage.findings, key=_longest_session, default={"advice": ""})
-    advice = str(worst["advice"])
-    if advice and len(outage.groups) > 1:
-        groups, limits = {row["group_id"] for row in lost}, {ms for row in lost for ms in row["details"].get("session_timeouts_ms") or ()}
-        now = " to ".join(seconds(ms) for ms in sorted({min(limits), max(limits)})) if limits else ""
-        whose = f"the {len(groups)} groups that lost members" if len(groups) > 1 else printable(worst["group_id"], 60)
-        advice = _SETTING.sub(rf"\1 of {whose}" + (f" (now {now})" if now else ""), advice, count=1)
-    if outage.departure is None:
-        return advice
-    remedy = outage.departure.remedy(broker_name(outage.broker))
-    return f"{remedy} {advice.removeprefix(AFTER_A_MOVE).removeprefix(WHEN_HELD_UP).strip()}".rstrip()
+    """What to do about the broker, and what session timeout its groups would have taken: the longest one holds for all of them."""
+    remedy = outage.departure.remedy(broker_name(outage.broker)) if outage.departure else AFTER_A_MOVE if outage.left else WHEN_HELD_UP
+    missed = [row for row in outage.findings if row["details"].get("setting")]
+    groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
+    whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups, default=''), 60)}"
+    worst: Row = max(missed, key=_longest_session, default={"details": {}})
+    return remedy + session_advice(worst["details"], limits, whose)
 
 
-def _longest_session(finding: Row) -> tuple[int, int, int]:
-    """Advice for the longest session timeout that was needed, or was not enough, holds for all; of several, the newest."""
-    details = finding["details"]
-    return details.get("unheard_ms") or 0, max(details.get("session_timeouts_ms") or (), default=0), epoch_ms(finding["occurred_at"])
+def _longest_session(finding: Row) -> tuple[int, int]:
+    """How long a session timeout was needed, or was not enough, ms."""
+    return finding["details"]["unheard_ms"] or 0, max(finding["details"]["session_timeouts_ms"], default=0)
 
 
 def _evidence(outage: Outage) -> Iterator[Row]:
