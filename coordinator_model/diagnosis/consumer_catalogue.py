@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import silences
-from coordinator_model.diagnosis.catalogue import PAUSE, PAUSE_OR_STALL, Text
+from coordinator_model.diagnosis.catalogue import LOOK, PAUSE, PAUSE_OR_STALL, Text
 
 _SESSION_SETTING: Final = (
     "{type}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), or else group.{type}.session.timeout.ms of the "
@@ -16,9 +16,8 @@ _SESSION_SETTING: Final = (
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "WARNING",
-    "The coordinator removed the member: no heartbeat {silence}{limit}.{since}",
-    "Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop}"
-    "Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING,
+    "The coordinator removed the member: no heartbeat {silence}{limit}.{then}",
+    LOOK + " {stop}Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING,
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
@@ -67,15 +66,18 @@ FENCED_MEMBER_EPOCH: Final = Text(
 )
 CAME_BACK: Final = "The client rejoins by itself."
 CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
-    " The process was silent for {silence}: find out what stopped it (JVM or container pause, CPU limit, network{stalled}). To survive "
-    "such a pause, raise the session timeout above {least}: " + _SESSION_SETTING
+    " The process was silent for {silence}. "
+    + LOOK
+    + "{stalled} To survive such a pause, raise the session timeout above {least}: "
+    + _SESSION_SETTING
 )
 """Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
     "The member was silent for {silence}; {limit}.",
-    "Find out what stopped the process (JVM or container pause, CPU limit, network), or raise the session timeout well above {silence}: "
+    LOOK
+    + " Or raise the session timeout well above {silence}: "
     + _SESSION_SETTING
     + " Keep the heartbeat interval ({type}.heartbeat.interval.ms) at a third of it or less.",
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import Text
+from coordinator_model.events import TIMES_FROM_MS
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, evidence_json, or_none
 
@@ -96,6 +97,14 @@ def seconds(ms: int) -> str:
 def current(ms: int) -> str:
     """The present value of a setting, to stand after its name; empty where it is unknown."""
     return f" (now {seconds(ms)})" if ms >= 0 else ""
+
+
+def since(ms: int) -> str:
+    """From when on to look, to stand after the place; empty where lines have no times."""
+    if ms < TIMES_FROM_MS:
+        return ""
+    minutes, second = divmod(ms // 1_000, 60)
+    return f" from {minutes // 60 % 24:02}:{minutes % 60:02}:{second:02} UTC on"
 
 
 def above(ms: int) -> str:

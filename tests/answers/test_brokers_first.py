@@ -94,7 +94,7 @@ def test_the_advice_is_for_all_groups_that_lost_members_and_for_the_longest_sile
     ("lines", "remedy"),
     [
         ([], AFTER_A_MOVE),
-        ([logged("BROKER_UNCLEAN", 107), logged("BROKER_UNREACHABLE", 94, "broker-2")], "Find out why broker-1 died"),
+        ([logged("BROKER_UNCLEAN", 107), logged("BROKER_UNREACHABLE", 94, "broker-2")], "Check the end of the log of broker-1"),
         ([logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104)], "If this was planned, restart brokers one at a time"),
     ],
 )

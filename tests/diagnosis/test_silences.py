@@ -139,7 +139,7 @@ def test_one_that_sends_heartbeats_until_it_leaves_was_not_polled(evidence: str)
 
 def test_the_coordinator_log_says_what_would_tell() -> None:
     rows = healthy().leaves("c", STALLED).live(120_000).seen(LOG)
-    assert advice(rows, "POLL_TIMEOUT").endswith("find out why instead (a JVM or container pause).")
+    assert advice(rows, "POLL_TIMEOUT").endswith("paused for that long (JVM or container), mend that instead.")
 
 
 # a static member's poll loop

@@ -26,10 +26,10 @@ CRASHED: Final = "BROKER_CRASHED"
 
 _REMEDIES: Final = {
     "BROKER_FAILED": "Repair the log directories of {broker}.",
-    CRASHED: "Find out why {broker} died (OOM killer, kill -9, JVM crash, disk): check the end of its log.",
+    CRASHED: "Check the end of the log of {broker}, and its host, for why it died (OOM killer, kill -9, JVM crash, disk).",
     SHUT_DOWN: "If this was planned, restart brokers one at a time, each once the previous one is back in all ISRs.",
-    "BROKER_EXPIRED": "Find out why {broker} lost its ZooKeeper session: a long JVM pause, or its network.",
-    "BROKER_LOST": "Find out why the others lost {broker}: its process, its host or its network.",
+    "BROKER_EXPIRED": "Check {broker} for a long JVM pause, and its network: it lost its ZooKeeper session.",
+    "BROKER_LOST": "Check the process, the host and the network of {broker}: the others lost it.",
 }
 """What to do, by the cause that the lines show."""
 
