@@ -137,6 +137,8 @@ class AttentionEntry:
     @property
     def last_at(self) -> datetime:
         """When the last that is known of it happened, with the end of its last rebalance."""
+        if self.incident:
+            return cast(datetime, self.incident["last_at"])
         return cast(datetime, max([self.findings[-1]["occurred_at"], self.first_at, *(self.rebalanced or ())]))
 
     @property

@@ -1,5 +1,7 @@
 """What brokers did to their groups stands first, and is as grave as what it cost."""
 
+from datetime import timedelta
+
 import pytest
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE
@@ -64,6 +66,12 @@ def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_
 def test_the_severity_of_what_a_broker_did_follows_from_what_it_cost(told, rows, severity):
     entries, _ = told(*rows)
     assert [entry["severity"] for entry in entries] == [severity]
+
+
+def test_what_a_broker_did_ends_with_the_last_rebalance_that_is_blamed_on_it(told, lakehouse):
+    told(moved(100, "a", members_lost=["m"]), moved(102, "b"), rebalanced(105, "a", total=9_000, cause="COORDINATOR_MOVED"))
+    (entry,) = read_report(lakehouse, Scope(group="b")).attention
+    assert (entry.last_at, entry.incident["last_at"]) == (entry.first_at + timedelta(seconds=14),) * 2
 
 
 def missed(at, group, limit, unheard=None, setting="session.timeout.ms"):

@@ -17,7 +17,7 @@ from typing import Final
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
 from coordinator_model.diagnosis.incidents import SLOW_MS, session_advice
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of
+from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of, span_of
 from jobs.answers.incidents.outages import HELD_UP, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages
 from jobs.common.places import own_query
 from jobs.common.text import printable
@@ -50,7 +50,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
     signs = findings or list(departure.signs if departure else ())
     first = signs[0]
     lost = sorted({member for row in findings for member in row["details"].get("members_lost") or ()})
-    bill = bill_of(times.blamed_on(findings))
+    bill = bill_of(found := times.blamed_on(findings))
     began_at = outage.began_at
     left = {row["group_id"] for row in outage.left}
     return {
@@ -60,7 +60,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else HELD_UP,
         "severity": _severity(outage, bill, lost),
         "began_at": began_at,
-        "last_at": max(began_at, signs[-1]["occurred_at"]),
+        "last_at": max([began_at, signs[-1]["occurred_at"], *(span_of(found) or ())]),
         "stopped_at": departure.signs[0]["stopped_at"] if departure else None,
         "back_at": departure.signs[0]["started_at"] if departure else None,
         "groups": outage.groups,
