@@ -62,7 +62,7 @@ export async function draw(main) {
     data.outside ? h("p", { class: "notice error" }, data.outside) : null,
     lead(attention),
     picture, legend(looksIn(...[picture, charts].filter(Boolean))),
-    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
+    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention, undefined, true), "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     charts);
