@@ -170,7 +170,7 @@ class AttentionWords:
         # Of the groups and the time that are shown alone: the incident has those of all groups.
         if lost := sorted({member for row in entry.findings for member in row["details"].get("members_lost") or ()}):
             named = {row["member_id"]: row["client_id"] for row in entry.followed_by if row["client_id"]}
-            yield "Removed", _folded(client_in(member, "") or named.get(member, member) for member in lost)
+            yield "Removed", _counted(client_in(member, "") or named.get(member, member) for member in lost)
         elif clients := clients_of(entry):
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
@@ -249,6 +249,14 @@ def clients_of(entry: AttentionEntry) -> str:
 
 def _folded(names: Iterable[str]) -> str:
     return some([*dict.fromkeys(printable(name, 60) for name in names)], 2 * _NAMED)
+
+
+def _counted(names: Iterable[str]) -> str:
+    """Names in a line, of which each may be that of several; those beyond the first ones only counted."""
+    counts = Counter(printable(name, 60) for name in names)
+    shown = [*counts.items()][: 2 * _NAMED]
+    rest = counts.total() - sum(count for _, count in shown)
+    return ", ".join(f"{name} ({count})" if count > 1 else name for name, count in shown) + (f" and {rest:,} more" if rest else "")
 
 
 def _orders(advice: str) -> str:

@@ -79,7 +79,7 @@ def summary(evidence: Evidence, limits: Limits) -> str:
     tracked = [row for row in rows if row.event_time is not None]
     if tracked:
         behind = f", {duration(tracked[-1].lag_ms)} behind" if evidence.live and (tracked[-1].lag_ms or 0) >= 0 else ""
-        parts += [f"logs read up to {instant(tracked[-1].event_time)[:19]}{behind}", many(tracked[-1].groups or 0, "group")]
+        parts += [f"logs read up to {instant(tracked[-1].event_time)[:19]}{behind}", f"{many(tracked[-1].groups or 0, 'group')} tracked"]
     if evidence.running:
         parts.append(f"{sum(query.lag_events or 0 for query in process.queries):,} rows wait")
     if rows:

@@ -30,6 +30,15 @@ def test_the_entry_of_one_group_names_the_members_that_were_removed_from_it_alon
     assert ("Removed", "a-m") in AttentionWords(str, str, {}).paragraphs(entry)
 
 
+def test_members_that_were_removed_are_counted_though_their_clients_share_a_name(told, lakehouse):
+    members = [f"app-{number // 2}-{number:08}-0000-4000-8000-{0:012}" for number in range(20)]
+    told(moved(10, "a", members_lost=members))
+    (entry,) = read_report(lakehouse, Scope()).attention
+    removed = dict(AttentionWords(str, str, {}).paragraphs(entry))["Removed"]
+    assert " 20 members missed their session timeout" in entry.message
+    assert removed == ", ".join(f"app-{number} (2)" for number in range(8)) + " and 4 more"
+
+
 def test_a_crash_of_which_no_finding_tells_is_an_entry_with_the_groups_that_the_broker_had(told, lakehouse):
     """As in the log of that broker alone. c was elsewhere by then."""
     theirs = [

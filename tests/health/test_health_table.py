@@ -252,7 +252,7 @@ def test_one_that_is_well(lake):
     code, (line,) = judge(lake)
     assert code == 0
     assert line == (
-        "OK: running since 2026-11-18 11:06:40 UTC, logs read up to 2026-11-18 11:06:34, 6.0 s behind, 3 groups, 0 rows wait, "
+        "OK: running since 2026-11-18 11:06:40 UTC, logs read up to 2026-11-18 11:06:34, 6.0 s behind, 3 groups tracked, 0 rows wait, "
         "1 micro-batches in the last 1 h, 2.0 s each"
     )
 

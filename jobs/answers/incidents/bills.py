@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any, Final, NamedTuple
 
 from jobs.answers.duckdb_views import Key, Row, key_of
+from jobs.common.text import many
 from jobs.common.times import EPOCH, duration, epoch_ms
 
 RebalanceKey = tuple[str, str, int, int]
@@ -24,7 +25,7 @@ class Records(NamedTuple):
     lag_added: int | None = None
     catch_up_ms: int | None = None  # of several the longest
     gaps: bool = False  # offsets are counted, which are records at most
-    told: str = ""  # of how many rebalances `reread_max` is known, if not of all
+    told: str = ""  # of how many rebalances that partitions stopped with `reread_max` is not known, if of some
 
     @classmethod
     def of(cls, row: Row) -> Records:
@@ -85,7 +86,7 @@ class RecordsOf:
             None if None in lag else sum(filter(None, lag)),
             None if None in catch_up else max(filter(None, catch_up), default=0),
             any(each.gaps for each in found),
-            f" in {len(telling)} of {len(found)} rebalances" if 0 < len(telling) < len(found) else "",
+            f" ({many(len(found) - len(telling), 'rebalance')} unknown)" if 0 < len(telling) < len(found) else "",
         )
 
 
