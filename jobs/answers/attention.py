@@ -197,7 +197,7 @@ class AttentionEntry:
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
-            return [(self.incident or own)["advice"], *begun]
+            return [*filter(None, [(self.incident or own)["advice"], *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return self._advice_by_case(own, zombies)

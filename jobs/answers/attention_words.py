@@ -17,7 +17,7 @@ from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
-from jobs.answers.incidents.outages import CRASHED, HELD_UP, broker_name
+from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
@@ -74,9 +74,14 @@ _VALUE: Final = re.compile(r"\babove \d")
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 _SENTENCES: Final = 1_200  # characters of a message or of advice
-_BANDS: Final = {COORDINATOR_MOVED.code: "groups left {}", HELD_UP: "{} unresponsive", "BROKER_EXPIRED": "{} expired"}
+_BANDS: Final = {
+    COORDINATOR_MOVED.code: "groups left {}",
+    HELD_UP: "{} unresponsive",
+    "BROKER_EXPIRED": "{} expired",
+    RESTARTED: "{} restarted",
+}
 """What a band is called by the cause of its incident. A broker was away only where a line says that it went."""
-_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
+_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP, RESTARTED)
 
 
 class End(NamedTuple):

@@ -83,6 +83,28 @@ def test_what_a_broker_did_ends_with_the_last_rebalance_that_is_blamed_on_it(tol
     assert (entry.last_at, entry.incident["last_at"]) == (entry.first_at + timedelta(seconds=14),) * 2
 
 
+@pytest.mark.parametrize(
+    ("second_at", "causes"), [(130, ["BROKERS_RESTARTED"]), (105, ["BROKER_SHUT_DOWN", "BROKER_SHUT_DOWN"])]
+)  # the first one is back after 110 s
+def test_brokers_that_were_restarted_one_after_the_other_are_one_entry_with_what_each_cost(told, second_at, causes):
+    def restart(at, broker, node, group):
+        kinds = ((0, "BROKER_STOPPING"), (2, "BROKER_STOPPED"), (10, "BROKER_STARTED"))
+        there = line(group, source="coordinator", broker=broker, coordinator_id=node)
+        return there, moved(at + 1, group, broker, "broker-3"), *(logged(kind, at + after, broker, node) for after, kind in kinds)
+
+    blamed = rebalanced(second_at + 2, "b", cause="COORDINATOR_MOVED")
+    entries, _ = told(*restart(100, "broker-1", 1, "a"), *restart(second_at, "broker-2", 2, "b"), blamed)
+    assert sorted(entry["code"] for entry in entries) == causes
+    if causes[1:]:
+        return
+    assert entries[0]["title"] == "broker-1 and broker-2 were restarted one after the other"
+    assert entries[0]["message"].endswith(
+        " At 00:01:40 UTC broker-1: down for 10.0 s, at least 1 group moved, no rebalance."
+        " At 00:02:10 UTC broker-2: down for 10.0 s, at least 1 group moved, 1 rebalance of 2.0 s."
+    )
+    assert (entries[0]["advice"], entries[0]["groups"]) == ([], ["a", "b"])
+
+
 def missed(at, group, limit, unheard=None, setting="session.timeout.ms"):
     """A group that moved and lost a member to that."""
     return moved(at, group, session_timeouts_ms=limit, unheard_ms=unheard, unheard_client=unheard and f"{group}-1", setting=setting)

@@ -148,7 +148,8 @@ class _View:
         write(self.console, head)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
-        self._paragraph("Advice", said["advice"])
+        if said["advice"]:
+            self._paragraph("Advice", said["advice"])
 
     def _paragraph(self, label: str, text: str) -> None:
         self._wrapped(text, f"    {label:<7} ", " " * 12)

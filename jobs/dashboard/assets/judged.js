@@ -25,7 +25,7 @@ export const when = (entry, begin) => [entry.times, begin(entry.first_at, 0) + (
 
 /** A card. body: what happened, what to change, who did it and what it cost. */
 export const card = (tag, entry, look, title, ...more) => h(tag, { class: `entry ${entry.severity.toLowerCase()} ${look}`.trim(), "aria-label": entry.title },
-  h("h3", {}, symbol(entry.severity.toLowerCase(), entry.severity), title), h("p", {}, printable(entry.message, 1200)), h("p", {}, h("b", {}, "Advice "), printable(entry.advice, 1200)),
+  h("h3", {}, symbol(entry.severity.toLowerCase(), entry.severity), title), h("p", {}, printable(entry.message, 1200)), entry.advice ? h("p", {}, h("b", {}, "Advice "), printable(entry.advice, 1200)) : null,
   entry.clients || entry.cost ? h("p", { class: "note" }, [entry.clients, entry.cost].filter(Boolean).join(" · ")) : null, more);
 
 /** An entry as a row: how grave, when, what, what it cost, what to change. tag: button or summary; titled: the heading of the page has its title. */
