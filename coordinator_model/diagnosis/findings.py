@@ -17,6 +17,31 @@ Client = tuple[str, str, str]
 Values = dict[str, Any]
 
 NOBODY: Final = ("", "", "")
+FIGURES: Final = {
+    "SESSION_TIMEOUT": "silent_ms",
+    "NO_HEARTBEAT_RESPONSE": "silent_ms",
+    "POLL_TIMEOUT": "poll_gap_ms",
+    "SLOW_JOINER": "join_ms",
+    "STUCK_RECONCILING": "waited_ms",
+    "GROUP_TOO_LARGE": "wanted",
+    "HEARTBEAT_NEAR_MISS": "silent_ms",
+    "UNKNOWN_MEMBER": "silent_ms",
+    "ZOMBIE_COMMIT": "silent_ms",
+    "IDLE_MEMBERS": "members",
+    "REBALANCE_STORM": "total_ms",
+    "ASSIGNMENT_NOT_STORED": "total_ms",
+    "ROLLING_RESTART": "total_ms",
+    "PARTITION_NOT_READ": "came",
+    "COMMITS_STOPPED": "came",
+    "OPEN_TRANSACTION": "came",
+    "OFFSET_RESET": "skipped_max",
+    "OFFSET_REWOUND": "reread",
+    "OFFSET_SET_FORWARD": "skipped",
+    "READ_AGAIN": "reread_max",
+    "NOTHING_COMMITTED": "reread_max",
+    "COMMIT_BEHIND": "reread_max",
+}
+"""The figure in the details, by code, that says which of several findings is the gravest: its advice holds for all."""
 FACTS_KEPT: Final = 4_096  # against repeats: all members of a large group may be refused at once, and ask again
 
 

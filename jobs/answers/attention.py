@@ -18,10 +18,11 @@ from datetime import datetime
 from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
+from coordinator_model.diagnosis.findings import FIGURES
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, bound, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -41,31 +42,6 @@ _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code, _STUCK)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
-_FIGURES: Final = {
-    catalogue.SESSION_TIMEOUT.code: "silent_ms",
-    client_catalogue.NO_HEARTBEAT_RESPONSE.code: "silent_ms",
-    catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
-    catalogue.SLOW_JOINER.code: "join_ms",
-    consumer_catalogue.STUCK_RECONCILING.code: "waited_ms",
-    catalogue.GROUP_TOO_LARGE.code: "wanted",
-    catalogue.HEARTBEAT_NEAR_MISS.code: "silent_ms",
-    catalogue.UNKNOWN_MEMBER.code: "silent_ms",
-    catalogue.ZOMBIE_COMMIT.code: "silent_ms",
-    catalogue.IDLE_MEMBERS.code: "members",
-    catalogue.REBALANCE_STORM.code: "total_ms",
-    catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
-    catalogue.ROLLING_RESTART.code: "total_ms",
-    offset_catalogue.PARTITION_NOT_READ.code: "came",
-    offset_catalogue.COMMITS_STOPPED.code: "came",
-    offset_catalogue.OPEN_TRANSACTION.code: "came",
-    offset_catalogue.OFFSET_RESET.code: "skipped_max",
-    offset_catalogue.OFFSET_REWOUND.code: "reread",
-    offset_catalogue.OFFSET_SET_FORWARD.code: "skipped",
-    offset_catalogue.READ_AGAIN.code: "reread_max",
-    offset_catalogue.NOTHING_COMMITTED.code: "reread_max",
-    offset_catalogue.COMMIT_BEHIND.code: "reread_max",
-}
-"""The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
 
@@ -102,10 +78,13 @@ class AttentionEntry:
 
     @property
     def gravest(self) -> Row:
-        """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest."""
-        broker = self.incident["broker"] if self.incident else None
-        left = [bool(broker) and broker == row["details"].get("from_broker") != row["details"].get("to_broker") for row in self.findings]
-        return max(zip(left, self.figures, self.findings, strict=True), key=lambda one: (*one[:2], epoch_ms(one[2]["occurred_at"])))[2]
+        """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest.
+
+        Of what a broker did the first: its advice is that of the incident.
+        """
+        if self.incident:
+            return self.findings[0]
+        return max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0], epoch_ms(one[1]["occurred_at"])))[1]
 
     @property
     def figures(self) -> list[tuple[int, int]]:
@@ -113,12 +92,10 @@ class AttentionEntry:
 
         A session that ended is as grave as its client was silent until it was refused, if it was.
         """
-        if self.incident:
-            return [(0, max(row["details"].get("session_timeouts_ms") or [0])) for row in self.findings]
         silent: dict[str | None, int] = {}
         for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
             silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
-        own = [row["details"].get(_FIGURES.get(row["code"])) or 0 for row in self.findings]
+        own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
         waits = [row["details"].get("join_ms") or 0 for row in self.findings]
         return [(wait, max(figure, silent.get(row["member_id"], 0))) for wait, figure, row in zip(waits, own, self.findings, strict=True)]
 
@@ -192,12 +169,15 @@ class AttentionEntry:
     @property
     def advice(self) -> list[str]:
         """What to change. A client that was heard of again shows what its silence was: that advice, of the longest one, is the sharper."""
-        own = max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
+        own = (
+            self.incident
+            or max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
+        )
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
-            return [*filter(None, [(self.incident or own)["advice"], *begun])]
+            return [*filter(None, [own["advice"], *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return self._advice_by_case(own, zombies)
@@ -257,7 +237,7 @@ def attention(
     ]
     for entry in entries:
         found = _rebalances(entry, times)
-        entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
+        entry.bill, entry.rebalanced, entry.records = bill_of(found), span_of(found), times.records(found)
         entry.is_grave = times.is_grave(found, entry.records)
         ids = entry.ids
         entry.refused = Refusals.of([row for one, row in asked if one in ids])
@@ -347,17 +327,6 @@ def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced
     if entry.incident is None and entry.code in _BURSTS:
         return times.at(entry.findings, max(row["details"].get("span_ms") or 0 for row in entry.findings))
     return times.blamed_on([*entry.findings, *entry.followed_by])
-
-
-def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
-    if entry.incident is not None or entry.code not in _BURSTS:
-        return bill_of(found)
-    details = [row["details"] for row in entry.findings]
-    parts = {
-        name: [part for each in details for part in [each.get(name), *([None] if bound(name, each) else [])]]
-        for name in ("total_ms", "unavailable_partition_ms")
-    }
-    return Bill.of(sum(each.get("rebalances") or 0 for each in details), **parts)
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:

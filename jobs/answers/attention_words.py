@@ -136,9 +136,8 @@ class AttentionWords:
         a broker may be away although no line says so, and what happens again and again may happen once more.
         """
         incident, pending_at = entry.incident, entry.refused and entry.refused.pending_at
-        last_at = max(entry.last_at, incident["back_at"] or entry.last_at) if incident else pending_at or entry.last_at
         end, is_storm = self._ends[entry.gravest["cluster"]], entry.code == REBALANCE_STORM.code
-        is_quiet = end.at - last_at >= _QUIET
+        is_quiet = end.at - (entry.last_at if incident else pending_at or entry.last_at) >= _QUIET
         if entry.code == OPEN_REBALANCE or (end.of_logs and not is_quiet and not incident and (pending_at or is_storm)):
             return STILL_ON
         if incident:

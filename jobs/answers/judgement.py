@@ -137,7 +137,7 @@ def judged(
 def _outages(incidents: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """When clients could not reach which broker: those of all groups, also where a report is limited to one without a finding."""
     for incident in incidents:
-        since_ms, until_ms = epoch_ms(incident["began_at"]), epoch_ms(max(incident["last_at"], incident["back_at"] or incident["last_at"]))
+        since_ms, until_ms = epoch_ms(incident["began_at"]), epoch_ms(incident["last_at"])
         for broker in incident["broker"].split(", "):
             where = {"cluster": incident["cluster"], "broker": broker}
             yield where | {"since": since_ms - HINDSIGHT_MS, "until": until_ms + HINDSIGHT_MS}

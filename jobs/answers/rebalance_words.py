@@ -65,8 +65,6 @@ _OVERDUE: Final = (
     " The coordinator should have ended it by now: if it has, the lines that show it are missing (an excerpt, another broker's log, a "
     "rotated log)."
 )
-
-
 _AFTER: Final = "`rebalance report` says what it cost, and `rebalance ask stuck` for whom the group waited."
 
 

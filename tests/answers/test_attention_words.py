@@ -28,7 +28,7 @@ def words(end, *, of_logs=True):
 
 
 def outage(cause="BROKER_CRASHED", back=None):
-    return {"broker": "b1", "cause": cause, "began_at": at(10), "last_at": at(10), "back_at": back and at(back)}
+    return {"broker": "b1", "cause": cause, "began_at": at(10), "last_at": at(back or 10), "back_at": back and at(back)}
 
 
 @pytest.mark.parametrize(

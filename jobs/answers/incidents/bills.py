@@ -106,12 +106,6 @@ class Bill(NamedTuple):
     unavailable_partition_ms: int | None = None
     at_least: str | None = None  # those of the sums of which some parts are not known
 
-    @classmethod
-    def of(cls, rebalances: int, **parts: Sequence[int | None]) -> Bill:
-        """`parts`: of each sum, by its name."""
-        sums = {name: known_sum(of) for name, of in parts.items()}
-        return cls(rebalances, **sums, at_least=", ".join(name for name in sums if sums[name] and None in parts[name]) or None)
-
 
 class Rebalanced(NamedTuple):
     """A rebalance as it is billed: a row of sql/rows/times.sql."""
@@ -175,8 +169,9 @@ class RebalanceTimes:
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:
     """What some rebalances cost."""
-    times = [one.total_ms for one in found] or [0]
-    return Bill.of(len(found), total_ms=times, unavailable_partition_ms=[one.unavailable_ms for one in found])
+    parts = {"total_ms": [one.total_ms for one in found] or [0], "unavailable_partition_ms": [one.unavailable_ms for one in found]}
+    sums = {name: known_sum(of) for name, of in parts.items()}
+    return Bill(len(found), **sums, at_least=", ".join(name for name in sums if sums[name] and None in parts[name]) or None)
 
 
 def known_sum(parts: Sequence[int | None]) -> int | None:

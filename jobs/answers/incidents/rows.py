@@ -54,7 +54,7 @@ def _row(run: Sequence[Outage], times: RebalanceTimes) -> Row:
     first, last_at = signs[0], max(row["occurred_at"] for row in signs)
     lost = sorted({member for row in findings for member in row["details"].get("members_lost") or ()})
     bill = bill_of(found := times.blamed_on(findings))
-    began_at = outage.began_at
+    began_at, back_at = outage.began_at, departure.signs[0]["started_at"] if departure else None
     left, returned, held_up = ({row["group_id"] for one in run for row in rows(one)} for rows in _PARTS)
     return {
         "cluster": first["cluster"],
@@ -63,9 +63,9 @@ def _row(run: Sequence[Outage], times: RebalanceTimes) -> Row:
         "cause": RESTARTED if run[1:] else departure.cause if departure else COORDINATOR_MOVED.code if left else HELD_UP,
         "severity": _severity(outage, bill, lost),
         "began_at": began_at,
-        "last_at": max([began_at, last_at, *(span_of(found) or ())]),
+        "last_at": max(filter(None, [began_at, last_at, back_at, *(span_of(found) or ())])),
         "stopped_at": departure.signs[0]["stopped_at"] if departure else None,
-        "back_at": departure.signs[0]["started_at"] if departure else None,
+        "back_at": back_at,
         "groups": sorted({group for one in run for group in one.groups}),
         "groups_moved": len(left),
         "groups_returned": len(returned),
@@ -98,8 +98,8 @@ def _restarts(run: Sequence[Outage], times: RebalanceTimes) -> str:
     text = f"{', '.join(names)} and {last} were restarted one after the other."
     for outage, name in zip(run, (*names, last), strict=True):
         bill = bill_of(times.blamed_on(outage.findings))
-        cost = many(bill.rebalances, "rebalance") if bill.rebalances else "no rebalance"
-        cost += f" of {duration(bill.total_ms)}" if bill.total_ms else ""
+        took = f" of {duration(bill.total_ms)}" if bill.total_ms else ""
+        cost = many(bill.rebalances, "rebalance") + took if bill.rebalances else "no rebalance"
         moved = many(len({row["group_id"] for row in outage.left}), "group")
         back = duration(epoch_ms(outage.back_at or outage.began_at) - epoch_ms(outage.began_at))
         text += f" At {instant(epoch_ms(outage.began_at))[11:19]} UTC {name}: down for {back}, at least {moved} moved, {cost}."
@@ -119,13 +119,10 @@ def _advice(run: Sequence[Outage]) -> str:
     missed = [row for one in run for row in one.findings if row["details"].get("setting")]
     groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
     whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups, default=''), 60)}"
-    worst: Row = max(missed, key=_longest_session, default={"details": {}})
-    return (("" if run[1:] else remedy) + session_advice(worst["details"], limits, whose)).strip()
-
-
-def _longest_session(finding: Row) -> tuple[int, int]:
-    """How long a session timeout was needed, or was not enough, ms."""
-    return finding["details"]["unheard_ms"] or 0, max(finding["details"]["session_timeouts_ms"], default=0)
+    worst: Row = max(
+        (row["details"] for row in missed), key=lambda of: (of["unheard_ms"] or 0, *of["session_timeouts_ms"][-1:]), default={}
+    )
+    return (("" if run[1:] else remedy) + session_advice(worst, limits, whose)).strip()
 
 
 def _evidence(run: Sequence[Outage]) -> Iterator[Row]:

@@ -45,7 +45,7 @@ export async function draw(main) {
   const period = zoom ?? data.period;
   shown = { ...period, whole: (zoom && shown.whole) || period };
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
-  const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
+  const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, entry.last_at)) };
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
   const spans = SPANS.filter(([, , length]) => !state.saved && length < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at)));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
