@@ -233,7 +233,7 @@ NOT_THE_COORDINATOR: Final = Text(
     "and restart the one that is wrong. Members with different coordinators process the same partitions twice.",
 )
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
-PAUSE: Final = "Its heartbeats stopped as well: its whole process, or its network, stopped, not only its poll loop. " + LOOK
+PAUSE: Final = "Its heartbeats stopped too, so its whole process or its network stopped, not just its poll loop. " + LOOK
 PAUSE_OR_STALL: Final = (
     "Its process, or only its poll loop, stopped. Check its log for a JVM or container pause, and for slow work between two polls."
 )
@@ -248,7 +248,7 @@ MISSED_A_REBALANCE: Final = (
     "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. "
     "Check its log for that time: a stalled poll loop or a paused process delayed it."
 )
-LATE_SYNC: Final = ". It came {took} after the join phase; max.poll.interval.ms{current} must be above {least} for that"
+LATE_SYNC: Final = ". It came {took} after the join phase: to allow that, raise max.poll.interval.ms{current} above {least}"
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "Its assignor took too long, or its process stopped. Use a faster assignor, or fewer partitions and members, or raise "
     "max.poll.interval.ms{current} above the time that the assignment takes."

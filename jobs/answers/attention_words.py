@@ -231,7 +231,7 @@ class AttentionWords:
             where = {code: f" in {_folded(row['group_id'] for row in rows)}" if entry.incident else "" for code, rows in by_code.items()}
             counts = [f"{code} ({len(rows)}{_MEANS.get(code, '')})" if len(rows) > 1 else code for code, rows in by_code.items()]
             texts = [count + where[code] for code, count in zip(by_code, counts, strict=True)]
-            return [("Soon afterwards: " if entry.incident else "") + "; ".join(texts)] if counts else []
+            return ["; ".join(texts)] if counts else []
         return [f"{to_second(self.time(rows[0]['occurred_at']))} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 
@@ -307,9 +307,9 @@ def title(entry: AttentionEntry) -> str:
         return "; ".join(filter(None, (re.split(r"(?<=\.) (?=[A-Z\d])", message, maxsplit=1)[0].removesuffix("."), lost)))
     away = f", back after {duration(epoch_ms(incident['back_at']) - epoch_ms(entry.first_at))}" if incident["back_at"] else ""
     moved, held_up = incident["groups_moved"], incident["groups_held_up"]
-    parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else ""]
+    parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} got no answer in time" if held_up else ""]
     hit = f"at least {' and '.join(filter(None, parts))}" if any(parts) else ""
-    told = ", ".join(filter(None, (hit, lost)))
+    told = "; ".join(filter(None, (hit, lost)))
     return f"{re.split(r'[:;.] ', message, maxsplit=1)[0].removesuffix('.')}{away}{told and f': {told}'}"
 
 

@@ -196,7 +196,7 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         yield why, later
     elif state is None and not row["works"]:
         why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
-        yield why, f"{_of_coordinator(row)} before the first of these lines."
+        yield why, f"{_of_coordinator(row)} from before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"it is {state} at the end of the time shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:

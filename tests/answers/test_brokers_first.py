@@ -97,7 +97,7 @@ def test_brokers_that_were_restarted_one_after_the_other_are_one_entry_with_what
     assert sorted(entry["code"] for entry in entries) == causes
     if causes[1:]:
         return
-    assert entries[0]["title"] == "broker-1 and broker-2 were restarted one after the other"
+    assert entries[0]["title"] == "broker-1 and broker-2 were restarted one after another"
     assert entries[0]["message"].endswith(
         " At 00:01:40 UTC broker-1: down for 10.0 s, at least 1 group moved, no rebalance."
         " At 00:02:10 UTC broker-2: down for 10.0 s, at least 1 group moved, 1 rebalance of 2.0 s."
@@ -133,7 +133,7 @@ def test_the_advice_is_for_all_groups_that_lost_members_and_for_the_longest_sile
     ("lines", "remedy"),
     [
         ([], AFTER_A_MOVE),
-        ([logged("BROKER_UNCLEAN", 107), logged("BROKER_UNREACHABLE", 94, "broker-2")], "Check the end of the log of broker-1"),
+        ([logged("BROKER_UNCLEAN", 107), logged("BROKER_UNREACHABLE", 94, "broker-2")], "Read the end of the log of broker-1"),
         ([logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104)], "If this was planned, restart brokers one at a time"),
     ],
 )
@@ -181,7 +181,7 @@ def test_what_follows_names_its_clients_and_groups(told):
     asking = [line(group, at=103_000 + n, client_id=f"{group}-{n}", **refused) for n, group in enumerate("aab")]
     too_large = [found("GROUP_TOO_LARGE", 103, row["group_id"], client=row["client_id"], member=None) for row in asking]
     _, shown = told(moved(100, "a"), moved(100, "b"), *asking, *too_large)
-    assert "Then    Soon afterwards: GROUP_TOO_LARGE (3) in a, b\n" in shown
+    assert "Then    GROUP_TOO_LARGE (3) in a, b\n" in shown
     assert "Refused 3 joins of a-0, a-1, b-2 in a, b, the last at 00:01:43\n" in shown
 
 

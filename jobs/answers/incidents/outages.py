@@ -28,7 +28,7 @@ RESTARTED: Final = "BROKERS_RESTARTED"
 
 _REMEDIES: Final = {
     "BROKER_FAILED": "Repair the log directories of {broker}.",
-    CRASHED: "Check the end of the log of {broker}, and its host, for why it died (OOM killer, kill -9, JVM crash, disk).",
+    CRASHED: "Read the end of the log of {broker} and check its host to see why it died (OOM killer, kill -9, JVM crash, disk).",
     SHUT_DOWN: "If this was planned, restart brokers one at a time, each once the previous one is back in all ISRs.",
     "BROKER_EXPIRED": "Check {broker} for a long JVM pause, and its network: it lost its ZooKeeper session.",
     "BROKER_LOST": "Check the process, the host and the network of {broker}: the others lost it.",

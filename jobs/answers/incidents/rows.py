@@ -95,7 +95,7 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
 def _restarts(run: Sequence[Outage], times: RebalanceTimes) -> str:
     """What happened when brokers were restarted, with what each restart cost."""
     *names, last = (broker_name(outage.broker) for outage in run)
-    text = f"{', '.join(names)} and {last} were restarted one after the other."
+    text = f"{', '.join(names)} and {last} were restarted one after another."
     for outage, name in zip(run, (*names, last), strict=True):
         bill = bill_of(times.blamed_on(outage.findings))
         took = f" of {duration(bill.total_ms)}" if bill.total_ms else ""

@@ -52,7 +52,7 @@ export async function draw(main) {
   const charts = h("div", { class: "grid2" },
     panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
     panel("Unowned partition time", `${leastOf(activity)}summed over all partitions`, chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-    panel("Clients that caused the most rebalancing", "by the time of all rebalances that each began, also by joining", costliest(data.culprits), "", "clients"),
+    panel("Clients that caused the most rebalancing", "ranked by the time of all rebalances that each began, including by joining", costliest(data.culprits), "", "clients"),
     panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
     panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide"));
   const picture = attention.lanes.length || zoom ? overview(attention, period, groups) : null;
