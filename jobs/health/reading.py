@@ -34,10 +34,8 @@ def read(folder: Place, now_ms: int) -> Evidence:
         raise LakehouseError(f"no lakehouse at {folder}: no such folder")
     newest = status.read(house.status)
     if newest is None:
-        others = (
-            "; jobs that spark-submit starts report none, but Spark's own metrics do (docs/operations.md)" if is_lakehouse(folder) else ""
-        )
-        raise LakehouseError(f"the health of {folder} is unknown: no `rebalance run` of this version has worked there{others}")
+        others = "; jobs that spark-submit starts report to Spark's own metrics (docs/operations.md)" if is_lakehouse(folder) else ""
+        raise LakehouseError(f"health unknown: no `rebalance run` has worked in {folder}{others}")
     # First the lock, then the status: a process that ends between the two is not taken for one that was killed.
     running = locks.is_held(house.lock)
     newest = status.read(house.status) or newest

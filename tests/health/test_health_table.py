@@ -283,10 +283,10 @@ def test_what_a_process_says_of_its_end_is_printable(lake):
 def test_where_nothing_is_known_nothing_is_said(tmp_path):
     with pytest.raises(LakehouseError, match="no such folder"):
         judge(tmp_path / "none")
-    with pytest.raises(LakehouseError, match=r"the health of .* is unknown"):
+    with pytest.raises(LakehouseError, match="health unknown"):
         judge(tmp_path)
     Lakehouse(tmp_path).status.write_text('{"version": 99}')
-    with pytest.raises(LakehouseError, match=r"the health of .* is unknown"):
+    with pytest.raises(LakehouseError, match="health unknown"):
         judge(tmp_path)
 
 
