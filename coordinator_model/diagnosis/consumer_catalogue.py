@@ -98,7 +98,8 @@ STATIC_MEMBER_GONE: Final = Text(
     "WARNING",
     "The static member {instance_id} left temporarily (epoch -2), and its session ended after {away}, before it came back. {meanwhile}",
     _LEFT_SO + "To stop it permanently, let it leave: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no "
-    "group.instance.id. If its restart takes that long, raise the session timeout above {least}: " + _SESSION_SETTING,
+    "group.instance.id. If that was a restart, raise the session timeout above the time that it takes, more than {away}: "
+    + _SESSION_SETTING,
 )
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = Text(
