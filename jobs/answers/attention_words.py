@@ -289,7 +289,7 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     if incident is None:
         return None
     away = "{} had crashed" if incident["cause"] == CRASHED and incident["back_at"] is None else "{} down"
-    text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
+    text = _BANDS.get(incident["cause"], away).format(printable(broker_name(incident["broker"]), 30))
     return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text, "broker": incident["broker"]}
 
 

@@ -71,7 +71,7 @@ _AFTER: Final = "`rebalance report` says what it cost, and `rebalance ask stuck`
 def culprit_of(row: Row, *, host: bool = True, member: bool = True) -> str:
     """Whom it is blamed on: the broker, or the client with its host and which of its members. `-`: no line tells."""
     if row["culprit_broker"]:
-        return broker_name(printable(row["culprit_broker"], 30))
+        return printable(broker_name(row["culprit_broker"]), 30)
     static = row["instance_id"] if row["culprit_member_id"] == row["member_id"] else None
     place, which = row["culprit_client_host"] if host else None, row["culprit_member_id"] if member else None
     return who(row["culprit_client_id"], place, which, static)

@@ -93,7 +93,7 @@ def test_brokers_that_were_restarted_one_after_the_other_are_one_entry_with_what
         return there, moved(at + 1, group, broker, "broker-3"), *(logged(kind, at + after, broker, node) for after, kind in kinds)
 
     blamed = rebalanced(second_at + 2, "b", cause="COORDINATOR_MOVED")
-    entries, _ = told(*restart(100, "broker-1", 1, "a"), *restart(second_at, "broker-2", 2, "b"), blamed)
+    entries, shown = told(*restart(100, "broker-1", 1, "a"), *restart(second_at, "broker-2", 2, "b"), blamed)
     assert sorted(entry["code"] for entry in entries) == causes
     if causes[1:]:
         return
@@ -103,6 +103,7 @@ def test_brokers_that_were_restarted_one_after_the_other_are_one_entry_with_what
         " At 00:02:10 UTC broker-2: down for 10.0 s, at least 1 group moved, 1 rebalance of 2.0 s."
     )
     assert (entries[0]["advice"], entries[0]["groups"]) == ([], ["a", "b"])
+    assert "BROKERS_RESTARTED  2 brokers, 2 groups  00:01:40 to 00:02:20" in shown
 
 
 def missed(at, group, limit, unheard=None, setting="session.timeout.ms"):

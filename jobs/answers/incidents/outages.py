@@ -332,5 +332,5 @@ def _capital(sentence: str) -> str:
 
 
 def broker_name(broker: str) -> str:
-    """A broker in a sentence: most are called broker-1 or kafka-1 anyway."""
-    return broker if broker[:1].isalpha() else f"broker {broker}"
+    """A broker in a sentence: most are called broker-1 or kafka-1 anyway. Several, as those that were restarted, are counted."""
+    return f"{broker.count(', ') + 1} brokers" if ", " in broker else broker if broker[:1].isalpha() else f"broker {broker}"
