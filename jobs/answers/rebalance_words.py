@@ -53,8 +53,8 @@ _ADVICE: Final = {
     SYNC: "All members wait for the leader to compute the assignment and send it. Check whether {them} is stuck in its assignor, or "
     "paused. The rebalance timeout, max.poll.interval.ms{current} (in Kafka Connect: rebalance.timeout.ms), limits this where the broker "
     "removes members that send no SyncGroup; the broker removes a paused leader after its session.timeout.ms.",
-    RECONCILE: "Find out what delays {them} between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives up "
-    "partitions only when it polls. The rebalance timeout, max.poll.interval.ms{current}, limits this; the coordinator removes a silent "
+    RECONCILE: "Take a thread dump of {them}: it shows what holds up the polls, or onPartitionsRevoked. A member gives up its partitions "
+    "only when it polls. The rebalance timeout, max.poll.interval.ms{current}, limits this; the coordinator removes a silent "
     "member after the group's session timeout (group.{type}.session.timeout.ms).",
 }
 _EMPTY_BEFORE: Final = (
